@@ -1,0 +1,39 @@
+PYTHON ?= python3
+BIN = .venv/bin
+
+.PHONY: demo test check bench docs golden clean
+
+demo: .venv/run                ## the main job on the embedded collections: a table, and a folder of results
+	$(BIN)/weir run -d brook -s bm25 -s 'bm25("lucene-multifield")' -s rm3 -o demo-results
+	$(BIN)/weir results demo-results
+
+test: .venv/dev                ## every test; those that need ../shared skip without it
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+check: .venv/dev               ## style, types, layers, sizes
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python scripts/gates.py
+
+bench: .venv/dev               ## the claims about speed, side by side with the peers that are installed
+	for script in benchmarks/*_bench.py; do $(BIN)/python $$script || exit 1; done
+
+golden: .venv/dev              ## recompute the reference numbers of tests/golden from the reference tools
+	$(BIN)/python scripts/make_golden.py
+
+docs: .venv/dev                ## regenerate the pages made from the code
+	$(BIN)/python scripts/make_docs.py
+
+.venv/run: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[run]'
+	$(BIN)/python -m weir.kernels.warm
+	touch $@
+
+.venv/dev: pyproject.toml .venv/run
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv demo-results .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,131 @@
+"""The gates that no linter knows: layers, import cycles, sizes of files and functions.
+
+Run by `make check`; prints every breach with its place and exits with 1 if there is one.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "weir"
+FILE_LINES = 400
+BODY_LINES = 60
+
+# A package imports only from rows above its own; packages of one row do not import each other.
+LAYERS = [
+    {"errors", "registry", "settings"},
+    {"kernels"},
+    {"core"},
+    {"io"},
+    {"text", "datasets", "measures"},
+    {"systems"},
+    {"stats"},
+    {"experiment"},
+    {"report"},
+    {"api"},
+    {"cli"},
+]
+ROW = {name: row for row, names in enumerate(LAYERS) for name in names}
+# Rules within the first row, which holds single modules.
+FIRST_ROW = {"errors": set(), "registry": {"errors"}, "settings": {"errors"}}
+
+
+def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """(line, package of weir) of every import, those inside functions too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "weir":
+            parts = node.module.split(".")
+            names = [parts[1]] if len(parts) > 1 else [alias.name for alias in node.names]
+            yield from ((node.lineno, name) for name in names)
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                parts = alias.name.split(".")
+                if parts[0] == "weir" and len(parts) > 1:
+                    yield node.lineno, parts[1]
+
+
+def layer_breaches(path: Path, tree: ast.AST) -> Iterator[str]:
+    """Imports that point upwards or sideways."""
+    package = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    if package in {"__init__", "__main__"}:
+        return
+    if package not in ROW:
+        yield f"{path}: package '{package}' stands in no layer of scripts/gates.py"
+        return
+    for line, name in imported(tree):
+        allowed = name in FIRST_ROW[package] if package in FIRST_ROW else ROW.get(name, 99) < ROW[package]
+        if name != package and name in ROW and not allowed:
+            yield f"{path}:{line}: {package} must not import {name}"
+
+
+def size_breaches(path: Path, text: str, tree: ast.AST) -> Iterator[str]:
+    """Files and functions that are too long."""
+    lines = text.count("\n") + 1
+    if lines > FILE_LINES:
+        yield f"{path}: {lines} lines; at most {FILE_LINES}"
+    if "kernels" in path.parts:
+        return  # an inner loop is one function: a call boundary would cost what the loop saves
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            length = (node.end_lineno or 0) - body[0].lineno + 1 if body else 0
+            if length > BODY_LINES:
+                yield f"{path}:{node.lineno}: {node.name} has a body of {length} lines; at most {BODY_LINES}"
+
+
+def module_name(path: Path) -> str:
+    """The dotted name of a source file."""
+    return ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts)
+
+
+def cycles(modules: dict[str, ast.AST]) -> Iterator[str]:
+    """Import cycles among leaf modules at module level."""
+    graph = {name: sorted(_leaf_imports(tree, modules)) for name, tree in modules.items()}
+    done: set[str] = set()
+
+    def visit(name: str, path: list[str]) -> Iterator[str]:
+        if name in path:
+            yield "import cycle: " + " -> ".join([*path[path.index(name) :], name])
+        elif name not in done:
+            for other in graph[name]:
+                yield from visit(other, [*path, name])
+            done.add(name)
+
+    for name in sorted(graph):
+        yield from visit(name, [])
+
+
+def _leaf_imports(tree: ast.AST, modules: dict[str, ast.AST]) -> set[str]:
+    found = set()
+    for node in getattr(tree, "body", []):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+    return {name for name in found if name in modules and not name.endswith("__init__")}
+
+
+def breaches() -> list[str]:
+    """Every breach of every gate."""
+    found: list[str] = []
+    modules: dict[str, ast.AST] = {}
+    for path in sorted([*SOURCE.rglob("*.py"), *(ROOT / "tests").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]):
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+        found.extend(size_breaches(path, text, tree))
+        if SOURCE in path.parents:
+            found.extend(layer_breaches(path, tree))
+            modules[module_name(path)] = tree
+    found.extend(cycles(modules))
+    return found
+
+
+if __name__ == "__main__":
+    problems = breaches()
+    print("\n".join(problems) or "gates: layers, cycles and sizes hold")
+    sys.exit(1 if problems else 0)

@@ -1,0 +1,1 @@
+"""Weir measures how well retrieval systems find what people need."""

@@ -1,0 +1,1 @@
+"""Values: frozen arrays without any input or output."""

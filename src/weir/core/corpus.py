@@ -1,0 +1,125 @@
+"""Documents and queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.ids import Ids
+from weir.core.strings import Strings
+from weir.errors import BadValue, UnknownName
+
+__all__ = ["Corpus", "Queries"]
+
+VIEWS = ("title text", "text", "title")
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Documents: identifiers, titles and texts, usually views of a memory-mapped store.
+
+    ids: Ids[n]; title: Strings[n] or None where the collection has no titles; text: Strings[n];
+    fingerprint: hash of ids and texts, or "" for a corpus made in memory.
+    """
+
+    ids: Ids
+    text: Strings
+    title: Strings | None = None
+    fingerprint: str = ""
+
+    @staticmethod
+    def of(documents: Mapping[str, object]) -> Corpus:
+        """A corpus from {id: text} or {id: {"title": ..., "text": ...}}.
+
+        Raises BadValue for a document that is neither.
+        """
+        titles, texts = [], []
+        for name, document in documents.items():
+            title, text = _fields(name, document)
+            titles.append(title)
+            texts.append(text)
+        return Corpus(Ids.of(documents), Strings.of(texts), Strings.of(titles) if any(titles) else None)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def view(self, fields: str, start: int = 0, stop: int | None = None) -> Strings:
+        """What counts as "the text" of documents start..stop-1: the one home of that choice.
+
+        fields: "title text" (title, one space, text; the text alone where there is no title),
+        "text", or "title". Raises UnknownName for another view.
+        """
+        if fields not in VIEWS:
+            raise UnknownName("view", fields, VIEWS)
+        stop = len(self) if stop is None else stop
+        text = self.text.slice(start, stop)
+        if fields == "text":
+            return text
+        if self.title is None:
+            return text if fields == "title text" else Strings.of([""] * (stop - start))
+        title = self.title.slice(start, stop)
+        return title if fields == "title" else joined(title, text)
+
+    def batches(self, fields: str, size: int) -> Iterator[tuple[int, Strings]]:
+        """The view in blocks of about `size` bytes: (number of the first document, texts)."""
+        ends = self.text.ptr[1:] - self.text.ptr[0]
+        start = 0
+        while start < len(self):
+            base = ends[start - 1] if start else 0
+            stop = max(start + 1, int(np.searchsorted(ends, base + size, side="right")))
+            yield start, self.view(fields, start, stop)
+            start = stop
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """Queries: identifiers and texts."""
+
+    ids: Ids
+    text: Strings
+
+    @staticmethod
+    def of(queries: Mapping[str, str]) -> Queries:
+        """Queries from {id: text}."""
+        return Queries(Ids.of(queries), Strings.of(str(t) for t in queries.values()))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def take(self, codes: NDArray[np.integer]) -> Queries:
+        """These queries, renumbered from 0."""
+        return Queries(self.ids.take(codes), self.text.take(codes))
+
+
+def joined(a: Strings, b: Strings) -> Strings:
+    """a[i] + " " + b[i] for every i; b[i] alone where a[i] is empty."""
+    la, lb = a.lengths(), b.lengths()
+    gap = (la > 0).astype(np.int64)
+    ptr = np.zeros(len(a) + 1, np.int64)
+    np.cumsum(la + gap + lb, out=ptr[1:])
+    data = np.full(int(ptr[-1]), ord(" "), np.uint8)
+    for part, starts, lengths in ((a, ptr[:-1], la), (b, ptr[:-1] + la + gap, lb)):
+        _place(data, starts, part, lengths)
+    return Strings(data, ptr)
+
+
+def _place(
+    data: NDArray[np.uint8], starts: NDArray[np.int64], part: Strings, lengths: NDArray[np.int64]
+) -> None:
+    # A slice per document is a memcpy; an index array would cost 16 bytes for each byte moved.
+    source = part.data
+    for to, at, n in zip(starts.tolist(), part.ptr[:-1].tolist(), lengths.tolist(), strict=True):
+        data[to : to + n] = source[at : at + n]
+
+
+def _fields(name: object, document: object) -> tuple[str, str]:
+    if isinstance(document, str):
+        return "", document
+    if isinstance(document, Mapping):
+        return str(document.get("title") or ""), str(document.get("text") or "")
+    raise BadValue(
+        f"document '{name}' is {type(document).__name__}; expected a text or a dict with title and text"
+    )

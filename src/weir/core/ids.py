@@ -1,0 +1,157 @@
+"""Identifiers of documents or queries: code <-> string without a dict of millions of strings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.hashing import hash_strings
+from weir.core.strings import Int32, Int64, Strings
+from weir.errors import BadValue
+
+__all__ = ["HashIndex", "Ids"]
+
+
+@dataclass(frozen=True, eq=False)
+class HashIndex:
+    """Where to find a string by its 64-bit hash: sorted hashes and the positions they came from."""
+
+    hashes: NDArray[np.uint64]
+    positions: Int32
+
+    @staticmethod
+    def of(strings: Strings) -> HashIndex:
+        """Hash and sort all strings; the sort is stable, so equal strings stay in order."""
+        hashes = hash_strings(strings.data, strings.ptr[:-1], strings.lengths())
+        order = np.argsort(hashes, kind="stable").astype(np.int32)
+        return HashIndex(hashes[order], order)
+
+
+@dataclass(frozen=True, eq=False)
+class Ids:
+    """Distinct identifiers, numbered 0..n-1 in their order.
+
+    strings: the identifiers; index: their hash index, made on first use unless a store brings it.
+    Raises BadValue on a duplicate or empty identifier when made by `Ids.of`.
+    """
+
+    strings: Strings
+    index: HashIndex | None = field(default=None, repr=False)
+
+    @staticmethod
+    def of(values: Iterable[object]) -> Ids:
+        """Number these identifiers; anything but text is written as text (1 -> "1")."""
+        texts = [v if isinstance(v, str) else str(v) for v in values]
+        ids = Ids(Strings.of(texts))
+        if len(set(texts)) != len(texts):
+            seen: set[str] = set()
+            twice = next(t for t in texts if t in seen or seen.add(t))  # type: ignore[func-returns-value]
+            raise BadValue(f"identifier '{twice}' occurs twice")
+        return ids
+
+    def __len__(self) -> int:
+        return len(self.strings)
+
+    def __getitem__(self, code: int) -> str:
+        return self.strings[code]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.strings)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Ids):
+            return NotImplemented
+        return self is other or (len(self) == len(other) and self.tolist() == other.tolist())
+
+    __hash__ = object.__hash__
+
+    def tolist(self) -> list[str]:
+        """All identifiers."""
+        return self.strings.tolist()
+
+    def take(self, codes: NDArray[np.integer]) -> Ids:
+        """These identifiers, renumbered from 0."""
+        return Ids(self.strings.take(codes))
+
+    @cached_property
+    def _index(self) -> HashIndex:
+        return self.index if self.index is not None else HashIndex.of(self.strings)
+
+    def codes(self, wanted: Strings | Iterable[str]) -> Int32:
+        """The number of each wanted identifier, -1 for one that is not here."""
+        strings = wanted if isinstance(wanted, Strings) else Strings.of(wanted)
+        found = np.full(len(strings), -1, np.int32)
+        if len(self) == 0 or len(strings) == 0:
+            return found
+        hashes = hash_strings(strings.data, strings.ptr[:-1], strings.lengths())
+        index = self._index
+        at = np.searchsorted(index.hashes, hashes)
+        pending = np.arange(len(strings))
+        # Different strings may share a hash: walk along the equal hashes until the bytes agree.
+        while len(pending):
+            inside = at[pending] < len(index.hashes)
+            pending = pending[inside]
+            pending = pending[index.hashes[at[pending]] == hashes[pending]]
+            candidates = index.positions[at[pending]]
+            same = _same(self.strings, candidates, strings, pending)
+            found[pending[same]] = candidates[same]
+            pending = pending[~same]
+            at[pending] += 1
+        return found
+
+    @cached_property
+    def tie_ranks(self) -> Int32:
+        """Place of each identifier in descending byte order: 0 is the largest.
+
+        It decides between equal scores (see core/order.py).
+        """
+        ranks = np.empty(len(self), np.int32)
+        ranks[descending_bytes(self.strings)] = np.arange(len(self), dtype=np.int32)
+        return ranks
+
+
+def descending_bytes(strings: Strings) -> Int64:
+    """The permutation that puts strings in descending byte order (strcmp), equal ones in reverse order."""
+    n = len(strings)
+    lengths = strings.lengths()
+    width = int(lengths.max()) if n else 0
+    if width == 0:
+        return np.arange(n, dtype=np.int64)[::-1]
+    # Big-endian words of eight bytes compare as the bytes do; sort by the last word first.
+    words = -(-width // 8)
+    order: Int64 = np.arange(n, dtype=np.int64)
+    for word in reversed(range(words)):
+        order = order[np.argsort(_word(strings, lengths, word)[order], kind="stable")]
+    return order[::-1]
+
+
+def _word(strings: Strings, lengths: Int64, word: int) -> NDArray[np.uint64]:
+    """Bytes 8*word..8*word+7 of every string as a big-endian number, zero beyond the end."""
+    value = np.zeros(len(strings), np.uint64)
+    data, starts = strings.data, strings.ptr[:-1]
+    for byte in range(8 * word, 8 * word + 8):
+        value <<= np.uint64(8)
+        inside = np.flatnonzero(lengths > byte)
+        value[inside] |= data[starts[inside] + byte]
+    return value
+
+
+def _same(a: Strings, i: NDArray[np.integer], b: Strings, j: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Whether a[i] and b[j] are the same bytes, pair by pair."""
+    length_a, length_b = a.lengths()[i], b.lengths()[j]
+    same = np.asarray(length_a == length_b)
+    pairs = np.flatnonzero(same)
+    lengths = length_a[pairs]
+    if lengths.sum() == 0:
+        return same
+    ends = np.cumsum(lengths)
+    step = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
+    left = a.data[np.repeat(a.ptr[:-1][i][pairs], lengths) + step]
+    right = b.data[np.repeat(b.ptr[:-1][j][pairs], lengths) + step]
+    differ = np.repeat(np.arange(len(pairs)), lengths)[left != right]
+    same[pairs[differ]] = False
+    return same

@@ -1,0 +1,109 @@
+"""The join of a run with judgments: made once, measured many times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.ids import Ids
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.core.strings import Float64, Int16, Int32, Int64
+
+__all__ = ["Judged"]
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Where the judged documents stand in each ranking, and what an ideal ranking would hold.
+
+    It covers every judged query, whether the run answered it or not. Only judged documents are kept:
+    whatever else stands in a ranking is unjudged, and `retrieved` says how much that is.
+
+    queries: Ids[Q] the judged queries; retrieved: int32[Q] documents returned; tied: int32[Q] returned
+    documents whose score is another's too; query: int32[n], rank: int32[n] from 1, grade: int16[n]: the
+    judged documents returned, by query then rank; ideal_ptr: int64[Q + 1], ideal: int16[m]: all grades
+    of each query, descending; ignored: queries of the run without judgments.
+    """
+
+    queries: Ids
+    retrieved: Int32
+    tied: Int32
+    query: Int32
+    rank: Int32
+    grade: Int16
+    ideal_ptr: Int64
+    ideal: Int16
+    ignored: int = 0
+
+    @staticmethod
+    def of(run: Run, qrels: Qrels) -> Judged:
+        """Join a run with judgments."""
+        count = len(qrels.queries)
+        same = run.queries is qrels.queries
+        to_query = np.arange(count, dtype=np.int32) if same else qrels.queries.codes(run.queries.strings)
+        to_doc = None if run.docs is qrels.docs else qrels.docs.codes(run.docs.strings)
+        query, rank, grade = _judged_rows(run, qrels, to_query, to_doc)
+        known = to_query >= 0
+        retrieved, tied = np.zeros(count, np.int32), np.zeros(count, np.int32)
+        retrieved[to_query[known]] = np.diff(run.ptr)[known]
+        tied[to_query[known]] = run.tied()[known]
+        of_row = qrels.query_of_row()
+        ideal = qrels.grade[np.lexsort((-qrels.grade, of_row))]
+        ignored = int(np.count_nonzero(~known))
+        return Judged(qrels.queries, retrieved, tied, query, rank, grade, qrels.ptr, ideal, ignored)
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    @property
+    def answered(self) -> NDArray[np.bool_]:
+        """bool[Q]: the run returned something for the query."""
+        return self.retrieved > 0
+
+    def relevant(self, rel: int = 1) -> Int64:
+        """How many documents of each query are judged `rel` or better."""
+        return self.per_query(self.ideal_query(), self.ideal >= rel)
+
+    def found(self, k: int | None = None, rel: int = 1) -> NDArray[np.bool_]:
+        """bool[n]: rows within the first k whose grade is `rel` or better."""
+        hit = self.grade >= rel
+        return hit if k is None else hit & (self.rank <= k)
+
+    def ideal_query(self) -> Int32:
+        """The query number of each row of `ideal`."""
+        return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.ideal_ptr))
+
+    def ideal_rank(self) -> Int64:
+        """The rank, from 1, of each row of `ideal`."""
+        return np.arange(len(self.ideal)) - np.repeat(self.ideal_ptr[:-1], np.diff(self.ideal_ptr)) + 1
+
+    def per_query(self, query: Int32, rows: NDArray[np.bool_]) -> Int64:
+        """How many of these rows belong to each query."""
+        return np.bincount(query[rows], minlength=len(self))
+
+    def total(self, query: Int32, weight: Float64) -> Float64:
+        """The sum of weights of each query, added in rank order in double, as trec_eval adds."""
+        sums = np.bincount(query, weight, minlength=len(self))
+        return sums.astype(np.float64, copy=False)
+
+
+def _judged_rows(run: Run, qrels: Qrels, to_query: Int32, to_doc: Int32 | None) -> tuple[Int32, Int32, Int16]:
+    """Query, rank and grade of the rows of the run that are judged, by query then rank."""
+    doc = run.doc if to_doc is None else np.where(run.doc < 0, -1, to_doc[run.doc])
+    rows = np.flatnonzero(doc >= 0)
+    of_row = np.searchsorted(run.ptr, rows, side="right") - 1
+    query = to_query[of_row]
+    keep = query >= 0
+    rows, of_row, query = rows[keep], of_row[keep], query[keep]
+    width = len(qrels.docs) + 1
+    judged = qrels.query_of_row().astype(np.int64) * width + qrels.doc
+    pair = query.astype(np.int64) * width + doc[rows]
+    at = np.minimum(np.searchsorted(judged, pair), max(len(judged) - 1, 0))
+    hit = judged[at] == pair if len(judged) else np.zeros(len(pair), np.bool_)
+    rows, of_row, query, at = rows[hit], of_row[hit], query[hit], at[hit]
+    rank = (rows - run.ptr[of_row] + 1).astype(np.int32)
+    order = np.argsort(query, kind="stable")
+    return query[order].astype(np.int32), rank[order], qrels.grade[at[order]]

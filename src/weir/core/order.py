@@ -1,0 +1,60 @@
+"""The one order of results: score descending, then document id descending, as trec_eval.
+
+Nothing else in Weir sorts or selects hits on its own; kernels follow this order and are tested against it.
+Scores compare as doubles (trec_eval 10); `ties="trec9"` compares them as floats, as trec_eval 9 and
+pytrec_eval do, so that scores which differ only beyond seven digits become ties.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.strings import Float64, Int32, Int64
+from weir.errors import BadValue
+
+__all__ = ["TIES", "Ties", "compared", "is_ordered", "ranked", "tied"]
+
+Ties: TypeAlias = Literal["trec", "trec9"]
+TIES: tuple[Ties, ...] = ("trec", "trec9")
+
+
+def compared(score: Float64, ties: Ties = "trec") -> Float64:
+    """Scores at the precision in which they are compared.
+
+    Raises BadValue for a rule that does not exist.
+    """
+    if ties not in TIES:
+        raise BadValue(f"ties is '{ties}'; expected one of {', '.join(TIES)}")
+    return score.astype(np.float32).astype(np.float64) if ties == "trec9" else score
+
+
+def ranked(query: NDArray[np.integer], score: Float64, tie_rank: Int32) -> Int64:
+    """The permutation that brings rows into result order within each query.
+
+    query: int[n] query number of each row; score: float64[n]; tie_rank: int32[n], see Ids.tie_ranks.
+    """
+    return np.lexsort((tie_rank, -score, query))
+
+
+def is_ordered(query: NDArray[np.integer], score: Float64) -> bool:
+    """Whether rows are already in strict result order, so that no tie has to be looked at."""
+    if len(query) < 2:
+        return True
+    step = query[1:] - query[:-1]
+    return bool(np.all((step > 0) | ((step == 0) & (score[1:] < score[:-1]))))
+
+
+def tied(ptr: Int64, score: Float64) -> Int32:
+    """How many rows of each query share their score with another row of it; rows are in result order."""
+    n = len(score)
+    same = np.zeros(n + 1, np.bool_)
+    if n > 1:
+        same[1:n] = score[1:] == score[:-1]
+        same[ptr] = False
+    in_group = (same[:n] | same[1:]).astype(np.int32)
+    total = np.zeros(n + 1, np.int64)
+    np.cumsum(in_group, out=total[1:])
+    return (total[ptr[1:]] - total[ptr[:-1]]).astype(np.int32)

@@ -1,0 +1,146 @@
+"""What a system answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.ids import Ids
+from weir.core.order import Ties, compared, is_ordered, ranked, tied
+from weir.core.strings import Float64, Int32, Int64
+from weir.errors import BadRanking
+
+__all__ = ["Run"]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Rankings, one for each query: in trec order and free of duplicates by construction, read-only.
+
+    queries: the queries asked (some may have an empty ranking); docs: the documents that codes refer
+    to; ptr: int64[Q + 1]; doc: int32[n] (-1: a document outside `docs`, of which only the place is known);
+    score: float64[n]; name; ties: the rule by which scores were compared (see core/order.py);
+    seconds: float64[Q] time spent on each query, or None.
+    """
+
+    queries: Ids
+    docs: Ids
+    ptr: Int64
+    doc: Int32
+    score: Float64
+    name: str = "run"
+    ties: Ties = "trec"
+    seconds: Float64 | None = None
+
+    @staticmethod
+    def of(rankings: Mapping[str, Mapping[str, float]], name: str = "run", ties: Ties = "trec") -> Run:
+        """A run from {query: {document: score}}, as pytrec_eval, ranx and BEIR hold it; never changes it.
+
+        Raises BadRanking for a score that is not a finite number.
+        """
+        queries = Ids.of(rankings)
+        documents: dict[str, int] = {}
+        doc = [documents.setdefault(str(d), len(documents)) for ranking in rankings.values() for d in ranking]
+        query = np.repeat(np.arange(len(queries), dtype=np.int32), [len(r) for r in rankings.values()])
+        score = _numbers([s for ranking in rankings.values() for s in ranking.values()])
+        return Run.from_columns(
+            queries, Ids.of(documents), query, np.array(doc, np.int32), score, Named(name, ties)
+        )
+
+    @staticmethod
+    def from_columns(
+        queries: Ids,
+        docs: Ids,
+        query: NDArray[np.integer],
+        doc: Int32,
+        score: Float64,
+        named: Named | None = None,
+    ) -> Run:
+        """A run from aligned columns in any order: query number, document number, score.
+
+        Raises BadRanking for a document twice in one ranking or a score that is not finite.
+        """
+        named = named or Named()
+        bad = np.flatnonzero(~np.isfinite(score))
+        if len(bad):
+            at = int(bad[0])
+            where = f"query '{queries[int(query[at])]}', document '{docs[int(doc[at])]}'"
+            raise BadRanking(f"{where}: the score is {score[at]}; expected a finite number")
+        _refuse_duplicates(queries, docs, query, doc)
+        key = compared(score, named.ties)
+        if not is_ordered(query, key):
+            order = ranked(query, key, docs.tie_ranks[doc])
+            query, doc, score = query[order], doc[order], score[order]
+        ptr = np.searchsorted(query, np.arange(len(queries) + 1)).astype(np.int64)
+        return Run(queries, docs, ptr, doc.astype(np.int32), score, named.name, named.ties)
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def query_of_row(self) -> Int32:
+        """The query number of each row."""
+        return np.repeat(np.arange(len(self.queries), dtype=np.int32), np.diff(self.ptr))
+
+    def to_dict(self) -> dict[str, dict[str, float]]:
+        """{query: {document: score}}, documents in rank order."""
+        docs, scores, cuts = self.docs.strings.take(self.doc).tolist(), self.score.tolist(), self.ptr.tolist()
+        return {
+            name: dict(zip(docs[a:b], scores[a:b], strict=True))
+            for name, a, b in zip(self.queries.tolist(), cuts[:-1], cuts[1:], strict=True)
+        }
+
+    def top(self, k: int) -> Run:
+        """The first k of every ranking."""
+        return self._keep(self.ranks() <= k)
+
+    def ranks(self) -> Int64:
+        """The rank of each row, from 1."""
+        return np.arange(len(self.doc)) - np.repeat(self.ptr[:-1], np.diff(self.ptr)) + 1
+
+    def without_self(self) -> Run:
+        """The run without answers whose identifier is the query's own.
+
+        The one home of self-matches (ArguAna, Quora: the query is a document). Fetch one more than
+        needed before calling it, so that k other documents remain.
+        """
+        own = self.docs.codes(self.queries.strings)
+        return self._keep(self.doc != np.where(own < 0, -2, own)[self.query_of_row()])
+
+    def tied(self) -> Int32:
+        """How many answers of each query share their score with another answer to it."""
+        return tied(self.ptr, compared(self.score, self.ties))
+
+    def _keep(self, rows: NDArray[np.bool_]) -> Run:
+        if rows.all():
+            return self
+        kept = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(rows, out=kept[1:])
+        return replace(self, ptr=kept[self.ptr], doc=self.doc[rows], score=self.score[rows])
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a run is called and how its scores compare."""
+
+    name: str = "run"
+    ties: Ties = "trec"
+
+
+def _numbers(values: list[float]) -> Float64:
+    try:
+        return np.array(values, np.float64)
+    except (TypeError, ValueError) as error:
+        raise BadRanking(f"a score is not a number: {error}") from None
+
+
+def _refuse_duplicates(queries: Ids, docs: Ids, query: NDArray[np.integer], doc: Int32) -> None:
+    pair = np.sort(query.astype(np.int64) * (len(docs) + 1) + doc)
+    twice = np.flatnonzero(pair[1:] == pair[:-1])
+    if len(twice):
+        q, d = divmod(int(pair[twice[0]]), len(docs) + 1)
+        raise BadRanking(
+            f"query '{queries[q]}' ranks document '{docs[d]}' twice; remove the duplicates first"
+        )

@@ -1,0 +1,76 @@
+"""A column of strings as two arrays, the layout Arrow calls large_string."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Bytes", "Float64", "Int16", "Int32", "Int64", "Strings"]
+
+Bytes: TypeAlias = NDArray[np.uint8]
+Int16: TypeAlias = NDArray[np.int16]
+Int32: TypeAlias = NDArray[np.int32]
+Int64: TypeAlias = NDArray[np.int64]
+Float64: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Strings:
+    """Many UTF-8 strings in one buffer; string i is data[ptr[i]:ptr[i+1]].
+
+    data: uint8[total bytes], ptr: int64[n + 1]; both may be views of a memory-mapped file.
+    ptr need not start at 0, so a slice shares its parent's data.
+    """
+
+    data: Bytes
+    ptr: Int64
+
+    @staticmethod
+    def of(values: Iterable[str]) -> Strings:
+        """Pack Python strings."""
+        encoded = [v.encode("utf-8") for v in values]
+        ptr = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum([len(e) for e in encoded], out=ptr[1:])
+        return Strings(np.frombuffer(b"".join(encoded), np.uint8), ptr)
+
+    def __len__(self) -> int:
+        return len(self.ptr) - 1
+
+    def __getitem__(self, i: int) -> str:
+        if not -len(self) <= i < len(self):
+            raise IndexError(i)
+        i %= len(self)
+        return bytes(self.data[self.ptr[i] : self.ptr[i + 1]]).decode("utf-8", "replace")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tolist())
+
+    def lengths(self) -> Int64:
+        """Bytes of each string."""
+        return np.diff(self.ptr)
+
+    def slice(self, start: int, stop: int) -> Strings:
+        """Strings start..stop-1, sharing the data."""
+        return Strings(self.data, self.ptr[start : stop + 1])
+
+    def take(self, codes: NDArray[np.integer]) -> Strings:
+        """The strings at these positions, copied, in this order."""
+        starts, lengths = self.ptr[:-1][codes], self.lengths()[codes]
+        ptr = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=ptr[1:])
+        where = np.repeat(starts - ptr[:-1], lengths) + np.arange(ptr[-1])
+        return Strings(self.data[where], ptr)
+
+    def tolist(self) -> list[str]:
+        """All strings as Python strings."""
+        if len(self) == 0:
+            return []
+        base = int(self.ptr[0])
+        raw = bytes(self.data[base : int(self.ptr[-1])])
+        cuts = (self.ptr - base).tolist()
+        return [raw[a:b].decode("utf-8", "replace") for a, b in itertools.pairwise(cuts)]

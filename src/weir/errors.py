@@ -1,0 +1,90 @@
+"""Everything Weir raises on purpose.
+
+WeirError                   the command line prints it in one line and exits with 2
+├── FormatError             a file does not hold what it should: names file, line, what was found, what to do
+├── UnknownName             no dataset, system, measure ... of that name; suggests the nearest
+├── BadValue                an argument outside its range, or arguments that contradict each other
+├── BadRanking              a ranking that cannot be scored: duplicate documents, scores that are not numbers
+├── DownloadError           a collection could not be fetched or did not have the published hash
+├── StoreError              something on disk is damaged, unwritable, or made by another version
+└── MissingExtra            an optional part is not installed; names the extra
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Iterable
+from types import ModuleType
+
+__all__ = [
+    "BadRanking",
+    "BadValue",
+    "DownloadError",
+    "FormatError",
+    "MissingExtra",
+    "StoreError",
+    "UnknownName",
+    "WeirError",
+    "require",
+]
+
+
+class WeirError(Exception):
+    """Anything that went wrong for a reason the user can act on."""
+
+
+class FormatError(WeirError):
+    """A file does not hold what it should."""
+
+    def __init__(self, path: object, found: str, expected: str, line: int | None = None) -> None:
+        where = f"{path}, line {line}" if line is not None else str(path)
+        super().__init__(f"{where}: found {found}; expected {expected}")
+
+
+class UnknownName(WeirError):
+    """No thing of that kind has that name."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        folded = {n.lower(): n for n in names}
+        near = [folded[n] for n in difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.6)]
+        if near:
+            hint = f"did you mean {' or '.join(near)}?"
+        else:
+            hint = f"known: {', '.join(names)}" if names else "none is known"
+        super().__init__(f"no {kind} named '{name}'; {hint}")
+
+
+class BadValue(WeirError):
+    """An argument is outside its range, or arguments contradict each other."""
+
+
+class BadRanking(WeirError):
+    """A ranking cannot be scored as it stands."""
+
+
+class DownloadError(WeirError):
+    """A file could not be fetched, or is not the published one."""
+
+
+class StoreError(WeirError):
+    """Something on disk is damaged, unwritable, or made by another version."""
+
+
+class MissingExtra(WeirError):
+    """An optional part of Weir is not installed."""
+
+    def __init__(self, module: str, extra: str) -> None:
+        super().__init__(f"this needs '{module}', which is not installed; pip install 'weir-ir[{extra}]'")
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import an optional module, or say which extra brings it.
+
+    Raises MissingExtra when the module is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise MissingExtra(module.partition(".")[0], extra) from error

@@ -1,0 +1,166 @@
+"""A measure is a value: it prints, parses back, compares, and maps a `Judged` to one number per query."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from weir.core.judged import Judged
+from weir.core.strings import Float64
+from weir.errors import BadValue, UnknownName, WeirError
+from weir.registry import Registry
+
+__all__ = ["MEASURES", "Definition", "Measure", "Setting", "measure", "parse_measure"]
+
+Setting: TypeAlias = int | float | str
+Cutoff: TypeAlias = Literal["required", "optional"]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What a measure is: its function, whether it needs a cut-off, and the range of its values."""
+
+    name: str
+    function: Callable[..., Float64]
+    cutoff: Cutoff
+    bounded: bool
+    choices: tuple[tuple[str, tuple[Setting, ...]], ...]
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of its documentation."""
+        return (inspect.getdoc(self.function) or "").partition("\n")[0]
+
+    def defaults(self) -> dict[str, Setting]:
+        """Its settings and their default values."""
+        parameters = inspect.signature(self.function).parameters.values()
+        return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "k"}
+
+
+MEASURES: Registry[Definition] = Registry("measure")
+
+
+def measure(
+    name: str,
+    *,
+    cutoff: Cutoff = "optional",
+    bounded: bool = True,
+    choices: dict[str, tuple[Setting, ...]] | None = None,
+) -> Callable[[Callable[..., Float64]], Measure]:
+    """Register the decorated function of a `Judged` as a measure.
+
+    Its keyword parameter `k` is the cut-off; its other keyword parameters are the measure's settings,
+    whose type is that of their default; `choices` lists the allowed values of a setting.
+    """
+
+    def register(function: Callable[..., Float64]) -> Measure:
+        MEASURES.add(name, Definition(name, function, cutoff, bounded, tuple((choices or {}).items())))
+        return Measure(name)
+
+    return register
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure with its settings and cut-off, such as nDCG@10 or nDCG(gain='exp')@10.
+
+    settings: only those that differ from the default, sorted by name, so equal measures compare equal.
+    """
+
+    name: str
+    settings: tuple[tuple[str, Setting], ...] = ()
+    cutoff: int | None = None
+
+    def __str__(self) -> str:
+        inside = ", ".join(f"{key}={value!r}" for key, value in self.settings)
+        return self.name + (f"({inside})" if inside else "") + (f"@{self.cutoff}" if self.cutoff else "")
+
+    def __matmul__(self, cutoff: int) -> Measure:
+        """The same measure cut at this rank."""
+        if isinstance(cutoff, bool) or not isinstance(cutoff, int) or cutoff < 1:
+            raise BadValue(f"{self.name}: the cut-off is {cutoff!r}; expected a whole number from 1")
+        return replace(self, cutoff=cutoff)
+
+    def with_settings(self, given: dict[str, Setting]) -> Measure:
+        """The same measure with these settings; raises BadValue for one it does not have."""
+        definition = MEASURES.get(self.name)
+        defaults = definition.defaults()
+        chosen = dict(self.settings)
+        for key, value in given.items():
+            if key not in defaults:
+                raise UnknownName(f"setting of {self.name}", key, defaults)
+            chosen[key] = _checked(definition, key, value, defaults[key])
+        return replace(self, settings=tuple(sorted((k, v) for k, v in chosen.items() if v != defaults[k])))
+
+    def __call__(self, judged: Judged) -> Float64:
+        """The value for each judged query, float64[Q].
+
+        Raises BadValue where a cut-off is needed and missing.
+        """
+        definition = MEASURES.get(self.name)
+        if definition.cutoff == "required" and self.cutoff is None:
+            raise BadValue(f"{self.name} needs a cut-off, such as {self.name}@10")
+        values = definition.function(judged, k=self.cutoff, **dict(self.settings))
+        if definition.bounded and len(values) and not _within_unit(values):
+            raise WeirError(f"{self} lies outside 0..1: an error in Weir, please report it")
+        return values
+
+
+def parse_measure(text: str) -> Measure:
+    """The measure that a text such as "nDCG(gain='exp')@10" names.
+
+    Raises UnknownName for a measure or setting that does not exist, BadValue for a malformed text.
+    """
+    name, given, cutoff = _parts(text.strip())
+    definition = MEASURES.get(name)
+    found = Measure(name).with_settings(given)
+    if cutoff is not None:
+        found = found @ cutoff
+    elif definition.cutoff == "required":
+        raise BadValue(f"{name} needs a cut-off, such as {name}@10")
+    return found
+
+
+def _parts(text: str) -> tuple[str, dict[str, Setting], int | None]:
+    malformed = BadValue(f"'{text}' is not a measure; expected such as nDCG@10 or nDCG(gain='exp')@10")
+    match = re.fullmatch(r"(\w+)(\(.*\))?(?:@(\S+))?", text)
+    if match is None:
+        raise malformed
+    name, inside, cut = match.groups()
+    cutoff = None
+    if cut is not None:
+        if not re.fullmatch(r"\d{1,9}", cut) or int(cut) < 1:
+            raise BadValue(f"{text}: the cut-off is '{cut}'; expected a whole number from 1")
+        cutoff = int(cut)
+    try:
+        call = ast.parse(f"f{inside or '()'}", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args or any(k.arg is None for k in call.keywords):
+            raise malformed
+        given = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+    except (SyntaxError, ValueError):
+        raise malformed from None
+    return name, given, cutoff
+
+
+def _checked(definition: Definition, key: str, value: object, default: Setting) -> Setting:
+    where = f"{definition.name}({key}={value!r})"
+    allowed = dict(definition.choices).get(key)
+    if allowed is not None and value not in allowed:
+        raise BadValue(f"{where}: expected one of {', '.join(map(repr, allowed))}")
+    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if type(value) is not type(default) or not isinstance(value, (int, float, str)):
+        raise BadValue(f"{where}: expected {type(default).__name__}")
+    return value
+
+
+def _within_unit(values: Float64) -> bool:
+    defined = values[~np.isnan(values)]
+    # Sums of rounded quotients may end a few units in the last place above 1.
+    return bool(np.all((defined >= 0) & (defined <= 1 + 1e-12)))

@@ -1,0 +1,1 @@
+"""From per-query scores to inference: intervals now, tests and corrections beside them."""

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(os.environ.get("WEIR_SHARED", Path(__file__).resolve().parents[2] / "shared"))
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real collections and runs beside the checkout."""
+    if not (SHARED / "data").is_dir():
+        pytest.skip("../shared/data is not there: real collections and runs are not part of the project")
+    return SHARED
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every test has its own WEIR_HOME: nothing of the user's is read or written."""
+    from weir.settings import settings
+
+    folder = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("WEIR_HOME", str(folder))
+    settings.cache_clear()
+    yield folder
+    settings.cache_clear()
