@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 __all__ = ["MIX", "MIX_TAIL", "SEED", "hash_strings", "load_words"]
 
-# Odd constants. A word is xor-ed in, multiplied and folded: strings of one length up to 8 bytes never collide.
+# Odd constants. A word is xor-ed in, multiplied, folded: strings of one length up to 8 bytes never collide.
 SEED = 0x9E3779B97F4A7C15
 MIX = 0xD6E8FEB86659FD93
 MIX_TAIL = 0xFF51AFD7ED558CCD
@@ -46,7 +46,7 @@ def load_words(
 def _hash_block(
     data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
-    state = (length.astype(np.uint64) + np.uint64(1)) * np.uint64(SEED)
+    state = np.full(len(start), SEED, np.uint64)
     live: NDArray[np.int64] | None = None  # None: every string still has bytes left
     done = 0
     longest = int(length.max(initial=0))
@@ -65,6 +65,7 @@ def _hash_block(
             part ^= part >> np.uint64(32)
             state[live] = part
         done += 8
+    state ^= length.astype(np.uint64)
     state *= np.uint64(MIX_TAIL)
     state ^= state >> np.uint64(32)
     return state

@@ -44,7 +44,7 @@ class Judged:
         count = len(qrels.queries)
         same = run.queries is qrels.queries
         to_query = np.arange(count, dtype=np.int32) if same else qrels.queries.codes(run.queries.strings)
-        to_doc = None if run.docs is qrels.docs else qrels.docs.codes(run.docs.strings)
+        to_doc = None if run.docs is qrels.docs else _translation(run.docs, qrels.docs)
         query, rank, grade = _judged_rows(run, qrels, to_query, to_doc)
         known = to_query >= 0
         retrieved, tied = np.zeros(count, np.int32), np.zeros(count, np.int32)
@@ -88,6 +88,17 @@ class Judged:
         """The sum of weights of each query, added in rank order in double, as trec_eval adds."""
         sums = np.bincount(query, weight, minlength=len(self))
         return sums.astype(np.float64, copy=False)
+
+
+def _translation(here: Ids, there: Ids) -> Int32:
+    """For each identifier of one table its number in the other, -1 where it is not there."""
+    if here.index is None:
+        return there.codes(here.strings)
+    # A stored index of the larger table: look the few up in it instead of hashing the many.
+    found = here.codes(there.strings)
+    numbers = np.full(len(here), -1, np.int32)
+    numbers[found[found >= 0]] = np.flatnonzero(found >= 0)
+    return numbers
 
 
 def _judged_rows(run: Run, qrels: Qrels, to_query: Int32, to_doc: Int32 | None) -> tuple[Int32, Int32, Int16]:

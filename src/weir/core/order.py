@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from weir.core.strings import Float64, Int32, Int64
 from weir.errors import BadValue
 
-__all__ = ["TIES", "Ties", "compared", "is_ordered", "ranked", "tied"]
+__all__ = ["TIES", "Ties", "best_of", "compared", "is_ordered", "ranked", "tied"]
 
 Ties: TypeAlias = Literal["trec", "trec9"]
 TIES: tuple[Ties, ...] = ("trec", "trec9")
@@ -45,6 +45,19 @@ def is_ordered(query: NDArray[np.integer], score: Float64) -> bool:
         return True
     step = query[1:] - query[:-1]
     return bool(np.all((step > 0) | ((step == 0) & (score[1:] < score[:-1]))))
+
+
+def best_of(score: Float64, tie_rank: Int32, k: int) -> Int32:
+    """The k documents with the best positive scores, in result order.
+
+    score: float64[N] of every document; tie_rank: int32[N], see Ids.tie_ranks.
+    """
+    matching = np.flatnonzero(score > 0)
+    if len(matching) > k:
+        kth = np.partition(score[matching], len(matching) - k)[len(matching) - k]
+        matching = matching[score[matching] >= kth]
+    order = np.lexsort((tie_rank[matching], -score[matching]))[:k]
+    return matching[order].astype(np.int32)
 
 
 def tied(ptr: Int64, score: Float64) -> Int32:

@@ -12,7 +12,8 @@ by document id descending. `order int32[N]` names the document behind each inter
 Signatures (V terms, N documents, P postings):
 
     length_codes(lengths int[N]) -> uint8[N]; DECODED_LENGTHS float32[256]    Lucene's one-byte lengths
-    Forward(): .add(dptr int64[n+1], terms int32[]), .finish() -> (fptr int64[N+1], fterm int32[P], ftf)
+    Forward(): .add(dptr int64[n+1], terms int32[], n_terms) -> lengths int64[n]
+               .finish() -> (fptr int64[N+1], fterm int32[P], ftf)
     document_frequencies(fterm, n_terms) -> int32[V]
     lucene_idf(df, n_docs) -> float32[V]
     lucene_inverse_norms(lengths int[N], average, k1, b, exact=False) -> float32[N]
@@ -110,29 +111,43 @@ def lucene_inverse_norms(
 
 @jit
 def _count_batch(
-    dptr: Int64, terms: Int32, stamp: Int32, slot: Int64, out_term: Int32, out_tf: Any, out_ptr: Int64, at: int
-) -> tuple[int, int]:
-    """Distinct terms of each document with their counts, written from position `at`; (end, largest count)."""
-    n, most = np.int64(at), np.int64(0)
+    dptr: Int64,
+    terms: Int32,
+    first: int,
+    stamp: Int32,
+    slot: Int64,
+    out_term: Int32,
+    out_tf: Any,
+    out_ptr: Int64,
+    out_length: Int64,
+    at: int,
+) -> int:
+    """Distinct terms of each document with their counts, written from position `at`; the end position.
+
+    stamp[t] is the number of the last document holding t (the batch's documents start at `first`),
+    slot[t] where its pair stands.
+    """
+    n = np.int64(at)
     for d in range(len(dptr) - 1):
+        number = np.int32(first + d)
+        length = 0
         for j in range(dptr[d], dptr[d + 1]):
             t = terms[j]
             if t < 0:
                 continue
+            length += 1
             u = np.uint64(t)
-            if stamp[u] == d:
-                p = np.uint64(slot[u])
-                c = np.int64(out_tf[p]) + 1
-                out_tf[p] = c
-                most = max(most, c)
+            if stamp[u] == number:
+                out_tf[np.uint64(slot[u])] += 1
             else:
-                stamp[u] = d
+                stamp[u] = number
                 slot[u] = n
                 out_term[np.uint64(n)] = t
                 out_tf[np.uint64(n)] = 1
                 n += 1
         out_ptr[d] = n
-    return n, most
+        out_length[d] = length
+    return n
 
 
 class Forward:
@@ -147,6 +162,7 @@ class Forward:
         self._tf: NDArray[Any] = np.empty(0, np.uint16)
         self._ptr: list[Int64] = [np.zeros(1, np.int64)]
         self._used = 0
+        self._docs = 0
         self._stamp: Int32 = np.empty(0, np.int32)
         self._slot: Int64 = np.empty(0, np.int64)
 
@@ -159,15 +175,22 @@ class Forward:
         longest = int(np.diff(dptr).max(initial=0))
         if longest > np.iinfo(np.uint16).max and self._tf.dtype == np.uint16:
             self._tf = self._tf.astype(np.int32)
-        self._stamp.fill(-1)
-        ends = np.empty(len(dptr) - 1, np.int64)
-        self._used, _ = _count_batch(
-            dptr, terms, self._stamp, self._slot, self._term, self._tf, ends, self._used
+        ends, lengths = np.empty(len(dptr) - 1, np.int64), np.empty(len(dptr) - 1, np.int64)
+        self._used = _count_batch(
+            dptr,
+            terms,
+            self._docs,
+            self._stamp,
+            self._slot,
+            self._term,
+            self._tf,
+            ends,
+            lengths,
+            self._used,
         )
+        self._docs += len(ends)
         self._ptr.append(ends)
-        kept = np.zeros(len(terms) + 1, np.int64)
-        np.cumsum(terms >= 0, out=kept[1:])
-        return np.diff(kept[dptr])
+        return lengths
 
     def finish(self) -> tuple[Int64, Int32, NDArray[Any]]:
         """(fptr int64[N+1], fterm int32[P], ftf uint16[P] or int32[P]); the collector is empty afterwards."""
@@ -184,7 +207,7 @@ class Forward:
             self._term.resize(room, refcheck=False)
             self._tf.resize(room, refcheck=False)
         if n_terms > len(self._stamp):
-            self._stamp = np.empty(n_terms + n_terms // 4, np.int32)
+            self._stamp = np.full(n_terms + n_terms // 4, -1, np.int32)
             self._slot = np.empty(len(self._stamp), np.int64)
 
 

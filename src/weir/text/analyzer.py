@@ -1,47 +1,142 @@
-"""Analyzers: what turns a text into the terms an index holds."""
+"""Analyzers: what turns a text into the terms an index holds, named by what they reproduce."""
 
 from __future__ import annotations
 
-import re
+import platform
+import sys
+import unicodedata
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 
 from weir.registry import Registry
-from weir.errors import require
+from weir.text.segment import tokenizer
+from weir.text.stemming import LUCENE_PORTER, SNOWBALL, stem_all
 
-__all__ = ["Analyzer", "analyzers"]
+__all__ = ["Analyzer", "analyzers", "stopword_list"]
 
-_LUCENE_STOP = frozenset(
-    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to was will with".split()
-)
+APOSTROPHES = ("'", "\u2019", "\uff07")
 
 
 @dataclass(frozen=True)
 class Analyzer:
-    """A named way to turn a text into terms."""
+    """A named way to turn a text into terms; the fields are its steps, in the order they are taken.
+
+    lower_text: lowercase the whole text first, as Python's str.lower does it.
+    tokenizer: how the text is cut into words (see `weir.text.segment`).
+    possessive: drop a final 's, typewriter, typographic or fullwidth apostrophe.
+    lower_words: lowercase each word code point by code point, as Java's Character.toLowerCase.
+    stopwords: name of the list of words that are dropped (see `stopword_list`), or None.
+    stemmer: "lucene-porter", a Snowball language, or None.
+    reproduces: the tool, and the class in it, whose terms these are.
+    """
 
     name: str
-    tokenizer: str = "uax29"
+    reproduces: str
+    tokenizer: str
+    lower_text: bool = False
+    possessive: bool = False
+    lower_words: bool = False
     stopwords: str | None = None
     stemmer: str | None = None
 
     def tokens(self, text: str) -> list[str]:
-        """The terms of a text, in order, dropped words left out."""
-        if self.tokenizer == "whitespace":
-            return text.split()
-        if self.tokenizer == "words":
-            words = re.findall(r"(?u)\b\w\w+\b", text.lower())
-        else:
-            words = [w.lower() for w in re.findall(r"\w+(?:['’.]\w+)*", text)]
-        words = [w[:-2] if w[-2:] in ("'s", "’s") else w for w in words]
-        if self.stopwords:
-            words = [w for w in words if w not in _LUCENE_STOP]
-        if self.stemmer:
-            words = require("Stemmer", extra="run").Stemmer(self.stemmer).stemWords(words)
-        return list(words)
+        """The terms of a text in order, dropped words left out; the plain path that the compiled one must equal."""
+        words = tokenizer(self.tokenizer).words(text.lower() if self.lower_text else text)
+        return [term for term in self.normalise(words) if term]
+
+    def normalise(self, words: list[str]) -> list[str]:
+        """The term of each word that the tokenizer cut, "" for one that is dropped.
+
+        What a word becomes never depends on its neighbours, so each distinct word need come here only once.
+        """
+        if self.possessive:
+            words = [w[:-2] if w[-1:] in ("s", "S") and w[-2:-1] in APOSTROPHES else w for w in words]
+        if self.lower_words:
+            words = _lower_code_points(words)
+        if self.stopwords is not None:
+            dropped = stopword_list(self.stopwords)
+            words = ["" if w in dropped else w for w in words]
+        if self.stemmer is not None:
+            words = stem_all(self.stemmer, words)
+        return words
+
+    def describe(self) -> dict[str, str]:
+        """Everything that can change a term, step by step, versions included."""
+        says = {"analyzer": self.name, "reproduces": self.reproduces}
+        if self.lower_text:
+            says["lowercase"] = "str.lower of the whole text"
+        says["tokenizer"] = tokenizer(self.tokenizer).describes
+        if self.possessive:
+            says["possessive"] = "final 's dropped"
+        if self.lower_words:
+            says["lowercase"] = "each code point by itself"
+        says["stopwords"] = "none" if self.stopwords is None else self._stopwords_text()
+        says["stemmer"] = "none" if self.stemmer is None else self._stemmer_text()
+        if self.tokenizer != "uax29":
+            says["unicode"] = f"{unicodedata.unidata_version} (Python {platform.python_version()})"
+        return says
+
+    def _stopwords_text(self) -> str:
+        return f"{self.stopwords}: {' '.join(sorted(stopword_list(self.stopwords or '')))}"
+
+    def _stemmer_text(self) -> str:
+        library = sys.modules.get("Stemmer")
+        return f"{self.stemmer}, PyStemmer {library.version() if library else 'not loaded'}"
+
+
+def _lower_code_points(words: list[str]) -> list[str]:
+    """Lowercase without context: str.lower sees a final sigma and takes U+0130 for two characters."""
+    joined = "\n".join(words)
+    if not joined.isascii():
+        joined = joined.replace("Σ", "σ").replace("İ", "i")
+    return joined.lower().split("\n") if words else []
+
+
+@cache
+def stopword_list(name: str) -> frozenset[str]:
+    """The words of a stopword list kept as data."""
+    text = files("weir.text").joinpath("data", f"stopwords-{name}.txt").read_text(encoding="utf-8")
+    return frozenset(line for line in text.split("\n") if line and not line.startswith("#"))
 
 
 analyzers: Registry[Analyzer] = Registry("analyzer")
-analyzers.add("lucene-english", Analyzer("lucene-english", "uax29", "lucene-english", "porter"))
-analyzers.add("lucene-standard", Analyzer("lucene-standard", "uax29"))
-analyzers.add("bm25s-english", Analyzer("bm25s-english", "words", "bm25s-english", "english"))
-analyzers.add("whitespace", Analyzer("whitespace", "whitespace"))
+
+
+def _register(analyzer: Analyzer) -> None:
+    analyzers.add(analyzer.name, analyzer)
+
+
+_register(
+    Analyzer(
+        "lucene-english",
+        "Lucene 9 EnglishAnalyzer, the default of Anserini and Pyserini",
+        "uax29",
+        possessive=True,
+        lower_words=True,
+        stopwords="english-33",
+        stemmer=LUCENE_PORTER,
+    )
+)
+_register(Analyzer("lucene-standard", "Lucene 9 StandardAnalyzer", "uax29", lower_words=True))
+_register(
+    Analyzer(
+        "bm25s-english",
+        "bm25s 0.3 tokenize with stopwords='en' and PyStemmer's english",
+        "words",
+        lower_text=True,
+        stopwords="english-33",
+        stemmer="english",
+    )
+)
+_register(Analyzer("whitespace", "Python's str.split", "whitespace"))
+for _language in SNOWBALL:
+    _register(
+        Analyzer(
+            f"snowball-{_language}",
+            f"UAX #29 words with the Snowball stemmer for {_language}",
+            "uax29",
+            lower_words=True,
+            stemmer=_language,
+        )
+    )

@@ -1,44 +1,128 @@
-"""Texts to term numbers."""
+"""Texts to term numbers: the compiled scanner per word, Python once per distinct word."""
 
 from __future__ import annotations
+
+import re
+import threading
 
 import numpy as np
 
 from weir.core.strings import Int32, Int64, Strings
+from weir.errors import BadValue
 from weir.text.analyzer import Analyzer
+from weir.text.segment import tokenizer
+from weir.text.words import Scanner, WordTable
 
 __all__ = ["TermTable"]
 
+UNKNOWN = -1
+DROPPED = -2
+CHUNK = 1 << 21
+# U+0130 lowercases to two characters and U+03A3 by its neighbours: such texts are lowercased before they are cut.
+NEEDS_LOWER = re.compile("[\u0130\u03a3]".encode()[1:-1][:2] + b"|" + "\u03a3".encode())
+
 
 class TermTable:
-    """Turns texts into term numbers; each distinct word is normalised and stemmed once."""
+    """Turns texts into term numbers; each distinct word is normalised and stemmed once.
+
+    analyzer: what the terms are. terms: an existing vocabulary, whose numbers are kept.
+    Terms are numbered in the order in which their first word came, however the texts were batched.
+    Words the analyzer drops (stopwords) are left out of the result, as Lucene leaves them out of document lengths.
+    One call at a time runs; others wait.
+    """
 
     def __init__(self, analyzer: Analyzer, terms: Strings | None = None) -> None:
         self.analyzer = analyzer
-        self._numbers = {t: i for i, t in enumerate(terms.tolist())} if terms is not None else {}
-
-    def add(self, texts: Strings) -> tuple[Int64, Int32]:
-        """ptr int64[n + 1], term int32[]: term numbers of each text in order; new terms get the next numbers.
-
-        Dropped words (stopwords) are left out.
-        """
-        return self._run(texts, grow=True)
-
-    def lookup(self, texts: Strings) -> tuple[Int64, Int32]:
-        """As `add` without growing: a term that is not in the vocabulary is -1."""
-        return self._run(texts, grow=False)
-
-    def terms(self) -> Strings:
-        """Term number -> term."""
-        return Strings.of(self._numbers)
+        self._given = terms
+        self._words = WordTable()
+        self._terms: WordTable | None = None
+        self._term_of: Int32 = np.empty(0, np.int32)
+        self._lock = threading.Lock()
+        self._scanner = Scanner.of(tokenizer(analyzer.tokenizer), analyzer.lower_text or analyzer.lower_words)
+        self._lines = Scanner.of(tokenizer("lines"), False)
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        if self._terms is None:
+            return 0 if self._given is None else len(self._given)
+        return len(self._terms)
 
-    def _run(self, texts: Strings, grow: bool) -> tuple[Int64, Int32]:
-        ptr, out, numbers = [0], [], self._numbers
-        for text in texts.tolist():
-            for t in self.analyzer.tokens(text):
-                out.append(numbers.setdefault(t, len(numbers)) if grow else numbers.get(t, -1))
-            ptr.append(len(out))
-        return np.array(ptr, np.int64), np.array(out, np.int32)
+    def add(self, texts: Strings) -> tuple[Int64, Int32]:
+        """ptr int64[n + 1], term int32[]: the terms of each text in order; new ones get the next numbers."""
+        return self._analyse(texts, grow=True)
+
+    def lookup(self, texts: Strings) -> tuple[Int64, Int32]:
+        """As `add`, but the vocabulary stays as it is: a term that is not in it is -1."""
+        return self._analyse(texts, grow=False)
+
+    def terms(self) -> Strings:
+        """The vocabulary: term number -> term; a view that later growth leaves as it is."""
+        if self._terms is None:
+            return self._given if self._given is not None else Strings.of(())
+        return self._terms.words()
+
+    def _analyse(self, texts: Strings, grow: bool) -> tuple[Int64, Int32]:
+        from weir.kernels import tokenize
+
+        ptrs, numbers = [], []
+        with self._lock:
+            for chunk in _chunks(texts):
+                ptr, term = self._words.scan(self._lowered(chunk), self._scanner)
+                self._learn(grow)
+                tokenize.renumber(ptr, term, self._term_of)
+                ptrs.append(ptr)
+                numbers.append(term[: int(ptr[-1])].copy())
+        if len(ptrs) == 1:
+            return ptrs[0], numbers[0]
+        starts = np.cumsum([0, *map(len, numbers)])
+        ends = [ptr[1:] + start for ptr, start in zip(ptrs, starts[:-1], strict=True)]
+        return np.concatenate([np.zeros(1, np.int64), *ends]), np.concatenate([np.empty(0, np.int32), *numbers])
+
+    def _learn(self, grow: bool) -> None:
+        """Find the terms of words that have none yet; when the vocabulary grows, of the unknown ones too."""
+        known = len(self._term_of)
+        if grow and known and self._term_of.min() == UNKNOWN:
+            known = int(np.argmin(self._term_of != UNKNOWN))
+        if known == len(self._words):
+            return
+        found = self.analyzer.normalise(self._words.wordlist(known))
+        self._term_of = np.concatenate([self._term_of[:known], self._numbers(found, grow)])
+
+    def _numbers(self, found: list[str], grow: bool) -> Int32:
+        """Term numbers; "" is DROPPED."""
+        if self._terms is None:
+            self._terms = self._vocabulary()
+        kept = [term for term in found if term]
+        _, numbers = self._terms.scan(Strings.of(["\n".join(kept)]), self._lines, grow)
+        if len(kept) == len(found):
+            return numbers
+        out = np.full(len(found), DROPPED, np.int32)
+        out[np.fromiter(map(bool, found), np.bool_, len(found))] = numbers
+        return out
+
+    def _vocabulary(self) -> WordTable:
+        table = WordTable()
+        if self._given is not None:
+            table.scan(self._given, self._lines)
+            if len(table) != len(self._given):
+                raise BadValue("the vocabulary holds a term twice, or an empty one")
+        return table
+
+    def _lowered(self, texts: Strings) -> Strings:
+        """Texts whose lowercase depends on more than one character, lowercased; the others as they are."""
+        if not self.analyzer.lower_text or not len(texts):
+            return texts
+        raw = texts.data[int(texts.ptr[0]) : int(texts.ptr[-1])].tobytes()
+        if not NEEDS_LOWER.search(raw):
+            return texts
+        return Strings.of([t.lower() for t in texts.tolist()])
+
+
+def _chunks(texts: Strings) -> list[Strings]:
+    """Consecutive texts of about two megabytes together: what is written stays in the cache."""
+    out, at, n = [], 0, len(texts)
+    while at < n:
+        end = int(np.searchsorted(texts.ptr, texts.ptr[at] + CHUNK, side="right")) - 1
+        end = min(max(end, at + 1), n)
+        out.append(texts.slice(at, end))
+        at = end
+    return out or [texts]

@@ -1,0 +1,36 @@
+"""weir datasets: the catalogue."""
+
+from __future__ import annotations
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command("datasets")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line, with every fact.")
+def command(as_json: bool) -> None:
+    """List the collections that Weir knows.
+
+    `here` says whether one is on this machine: yes, or how to get it: fetch, or by licence.
+    """
+    import json
+    from dataclasses import asdict
+
+    from weir.datasets import catalogue
+    from weir.report.table import columns
+
+    known = catalogue.entries()
+    groups = [catalogue.group(name) for name in catalogue.groups()]
+    if as_json:
+        for entry in known:
+            click.echo(json.dumps(asdict(entry) | {"here": entry.here}, ensure_ascii=False))
+        return
+    lines = [["name", "task", "domain", "documents", "queries", "licence", "here"]]
+    for entry in known:
+        here = "yes" if entry.here else "licence" if entry.obtain else "fetch"
+        sizes = [f"{entry.documents:,}", f"{entry.queries:,}"]
+        lines.append([entry.name, entry.task, entry.domain, *sizes, entry.licence, here])
+    click.echo(columns(lines))
+    for group in groups:
+        click.echo(f"\n{group.name}: the unweighted mean of {', '.join(group.members)}")

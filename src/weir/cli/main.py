@@ -1,0 +1,86 @@
+"""The command `weir`: finds the command's module, and turns every expected error into one line."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import sys
+
+import click
+
+from weir.errors import WeirError
+
+__all__ = ["COMMANDS", "main", "weir"]
+
+# Name -> first sentence of its help. A command lives in weir.cli.<name> as `command`; spelling the sentence
+# out here keeps `weir --help` from importing anything, and a test compares both.
+COMMANDS = {
+    "datasets": "List the collections that Weir knows.",
+    "eval": "Score a run file against judgments.",
+    "fetch": "Download collections, verify them, and make them ready.",
+    "measures": "List the measures, their settings and where they come from.",
+    "results": "Show the results in a folder written by weir run.",
+    "run": "Run systems on collections and score them, resumably.",
+    "stats": "Describe a collection: sizes, judgments, duplicates, damage.",
+    "systems": "List the systems and their presets with every setting.",
+}
+MODULES = {"eval": "evaluate"}
+
+
+class _Lazy(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"weir.cli.{MODULES.get(cmd_name, cmd_name)}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="weir-ir", prog_name="weir")
+def weir() -> None:
+    """Measure how well retrieval systems find what people need.
+
+    `weir COMMAND --help` explains a command. Results go to standard output, progress to standard error.
+    """
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; returns the exit code: 0, 2 for a mistake or bad input, 130 when interrupted."""
+    try:
+        weir.main(arguments, prog_name="weir", standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as error:
+        return _failed(error.format_message())
+    except WeirError as error:
+        return _failed(str(error))
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        print("\nweir: interrupted; what is finished is kept, the same command continues", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        return _failed(_described(error))
+    return 0
+
+
+def _failed(message: str) -> int:
+    print("weir: " + " ".join(message.split()), file=sys.stderr)
+    return 2
+
+
+def _described(error: OSError) -> str:
+    reason = "no space left on the disk" if error.errno == errno.ENOSPC else (error.strerror or str(error))
+    return f"{error.filename}: {reason}" if error.filename else reason

@@ -1,0 +1,27 @@
+"""weir results: the table of a results folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command("results")
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
+@click.option("--json", "form", flag_value="json", help="One JSON object per line, at full precision.")
+@click.option("--csv", "form", flag_value="csv", help="Comma-separated values, at full precision.")
+@click.option("--latex", "form", flag_value="latex", help="A LaTeX table.")
+def command(folder: Path, form: str | None) -> None:
+    """Show the results in a folder written by weir run.
+
+    Each mean stands with its 95% bootstrap interval over queries; a group of datasets is the unweighted
+    mean of its members.
+    """
+    from weir.experiment.results import read_results
+    from weir.report.table import csv_table, json_lines, latex_table, text_table
+
+    shown = {"json": json_lines, "csv": csv_table, "latex": latex_table}.get(form or "", text_table)
+    click.echo(shown(read_results(folder)))

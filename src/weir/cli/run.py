@@ -1,0 +1,56 @@
+"""weir run: systems on collections, scored, resumable."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command("run")
+@click.argument("experiment", required=False, type=click.Path(path_type=Path))
+@click.option("-d", "--dataset", "datasets", multiple=True, help="A catalogue name, a group, or a folder; repeatable.")
+@click.option("-s", "--system", "systems", multiple=True, help="A system such as 'bm25(k1=1.2, b=0.75)'; repeatable.")
+@click.option("-m", "--measure", "measures", multiple=True, help="A measure such as nDCG@10; repeatable.")
+@click.option("-k", "depth", type=int, help="Documents returned for each query, at most.  [default: 1000]")
+@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
+              help="The results folder; what is finished there is not repeated.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+def command(  # noqa: PLR0913 - one parameter for each option, as click passes them
+    experiment: Path | None,
+    datasets: tuple[str, ...],
+    systems: tuple[str, ...],
+    measures: tuple[str, ...],
+    depth: int | None,
+    output: Path,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Run systems on collections and score them, resumably.
+
+    EXPERIMENT: a TOML file with the keys datasets, systems, measures and k; options replace its entries.
+    Every dataset is answered by every system. Killed at any moment, the same command continues.
+    """
+    from weir.cli.progress import Progress
+    from weir.experiment import Experiment, group_rows
+    from weir.report.table import json_lines, text_table
+
+    given = {"datasets": datasets, "systems": systems, "measures": measures, "k": depth}
+    plan = Experiment.read(experiment) if experiment is not None else Experiment((), ())
+    plan = replace(plan, **{key: value for key, value in given.items() if value})
+    if depth is not None:
+        plan = replace(plan, k=depth)
+    progress = Progress(quiet)
+    try:
+        found = plan.execute(output, progress)
+    finally:
+        progress.close()
+    asked = {(r.dataset, r.system, r.measure) for r in found}
+    known = {(system, measure) for _, system, measure in asked}
+    found += [r for r in group_rows(output, {r.dataset for r in found}) if (r.system, r.measure) in known]
+    click.echo(json_lines(found) if as_json else text_table(found))
+    click.echo(f"results: {output}", err=True)

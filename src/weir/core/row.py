@@ -1,0 +1,28 @@
+"""One line of a result table."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+__all__ = ["Row"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """The mean of a measure over the judged queries of a dataset, with its interval.
+
+    queries: judged queries, all of which count; answered: those for which the system returned anything.
+    """
+
+    dataset: str
+    system: str
+    measure: str
+    mean: float
+    low: float
+    high: float
+    queries: int
+    answered: int
+
+    def to_dict(self) -> dict[str, object]:
+        """The row as a dict; an undefined number is None, as JSON has no NaN."""
+        return {k: None if isinstance(v, float) and v != v else v for k, v in asdict(self).items()}

@@ -1,0 +1,174 @@
+"""The card of a collection: what it holds, counted from its files rather than quoted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.corpus import Corpus, Queries
+from weir.core.hashing import hash_strings
+from weir.core.qrels import Qrels
+from weir.core.strings import Int64, Strings
+from weir.datasets.catalogue import Entry
+from weir.io.corpus_store import Store
+
+__all__ = ["Card", "card_of"]
+
+_BATCH = 1 << 15  # documents looked at together
+
+
+@dataclass(frozen=True)
+class Card:
+    """What `weir stats` shows about one split of a collection.
+
+    queries: judged queries by split. pairs: judged pairs of this split by grade; positive, zero, negative:
+    the same, summed. judged_per_query, relevant_per_query: means over the judged queries. words_per_query,
+    words_per_document: separated by white space, of title and text. copies_of_text, copies: documents beyond
+    the first with the same text, or with the same title and text; having_copies: documents with at least one
+    other of the same title and text. empty: documents without any word; without_text, without_title: without
+    any there; null_texts: their text was null, NaN or not given. absent_documents, absent_queries: judged
+    pairs that name one the collection does not have.
+    """
+
+    name: str
+    title: str
+    task: str
+    domain: str
+    licence: str
+    relevance: str
+    split: str
+    documents: int
+    queries: dict[str, int]
+    pairs: dict[int, int]
+    positive: int
+    zero: int
+    negative: int
+    judged_per_query: float
+    relevant_per_query: float
+    words_per_query: float
+    words_per_document: float
+    copies_of_text: int
+    copies: int
+    having_copies: int
+    empty: int
+    without_text: int
+    without_title: int
+    null_texts: int
+    absent_documents: int
+    absent_queries: int
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """What is counted over the documents."""
+
+    words: int
+    empty: int
+    without_text: int
+    without_title: int
+
+
+def card_of(
+    name: str, entry: Entry | None, store: Store, queries: Queries, qrels: dict[str, Qrels], split: str
+) -> Card:
+    """Count everything; queries: those of all splits, qrels: the judgments of each split.
+
+    Reads every document once, in batches.
+    """
+    corpus, judged = store.corpus, qrels[split]
+    texts = _texts(corpus)
+    by_text, _ = _copies([corpus.text])
+    copies, having = _copies([corpus.text] if corpus.title is None else [corpus.title, corpus.text])
+    pairs = dict(zip(*(v.tolist() for v in np.unique(judged.grade, return_counts=True)), strict=True))
+    asked = queries.take(np.flatnonzero(judged.queries.codes(queries.ids.strings) >= 0))
+    present = queries.ids.codes(judged.queries.strings) >= 0
+    positive = sum(n for grade, n in pairs.items() if grade > 0)
+    return Card(
+        name=name,
+        title=entry.title if entry else name,
+        task=entry.task if entry else "",
+        domain=entry.domain if entry else "",
+        licence=entry.licence if entry else "",
+        relevance=_levels(pairs),
+        split=split,
+        documents=len(corpus),
+        queries={s: len(q) for s, q in qrels.items()},
+        pairs=pairs,
+        positive=positive,
+        zero=pairs.get(0, 0),
+        negative=sum(n for grade, n in pairs.items() if grade < 0),
+        judged_per_query=_mean(len(judged.grade), len(judged)),
+        relevant_per_query=_mean(positive, len(judged)),
+        words_per_query=_mean(int(_words(asked.text).sum()), len(asked)),
+        words_per_document=_mean(texts.words, len(corpus)),
+        copies_of_text=by_text,
+        copies=copies,
+        having_copies=having,
+        empty=texts.empty,
+        without_text=texts.without_text,
+        without_title=texts.without_title,
+        null_texts=store.null_texts,
+        absent_documents=int((corpus.ids.codes(judged.docs.strings) < 0)[judged.doc].sum()),
+        absent_queries=int(np.diff(judged.ptr)[~present].sum()),
+    )
+
+
+def _mean(total: int, n: int) -> float:
+    return total / n if n else 0.0
+
+
+def _levels(pairs: dict[int, int]) -> str:
+    """How many levels the grades have, counting "not relevant" as one, as BEIR's table does."""
+    highest = max(pairs, default=0)
+    return "none" if highest < 1 else "binary" if highest == 1 else f"{highest + 1}-level"
+
+
+def _texts(corpus: Corpus) -> _Texts:
+    words = empty = without_text = without_title = 0
+    for start in range(0, len(corpus), _BATCH):
+        stop = min(start + _BATCH, len(corpus))
+        text = _words(corpus.text.slice(start, stop))
+        title = np.zeros_like(text) if corpus.title is None else _words(corpus.title.slice(start, stop))
+        words += int(text.sum() + title.sum())
+        empty += int(((text == 0) & (title == 0)).sum())
+        without_text += int((text == 0).sum())
+        without_title += int((title == 0).sum())
+    return _Texts(words, empty, without_text, without_title)
+
+
+def _words(texts: Strings) -> Int64:
+    return np.array([len(text.split()) for text in texts], np.int64)
+
+
+def _copies(columns: list[Strings]) -> tuple[int, int]:
+    """Rows beyond the first of their kind, and rows that have any other of their kind."""
+    hashes = _row_hashes(columns)
+    order = np.argsort(hashes, kind="stable")
+    sorted_hashes = hashes[order]
+    starts = (
+        np.flatnonzero(np.append(True, sorted_hashes[1:] != sorted_hashes[:-1])) if len(hashes) else order
+    )
+    lengths = np.diff(np.append(starts, len(hashes)))
+    extra = having = 0
+    for start, length in zip(starts[lengths > 1].tolist(), lengths[lengths > 1].tolist(), strict=True):
+        # Equal hashes are only a hint; the texts decide.
+        kinds: dict[tuple[str, ...], int] = {}
+        for row in order[start : start + length].tolist():
+            kind = tuple(column[row] for column in columns)
+            kinds[kind] = kinds.get(kind, 0) + 1
+        extra += length - len(kinds)
+        having += sum(n for n in kinds.values() if n > 1)
+    return extra, having
+
+
+def _row_hashes(columns: list[Strings]) -> NDArray[np.uint64]:
+    whole = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        for start in range(0, len(column), _BATCH):
+            ptr = column.ptr[start : start + _BATCH + 1]
+            part = whole[start : start + _BATCH]
+            part *= np.uint64(0x9E3779B97F4A7C15)
+            part ^= hash_strings(column.data, ptr[:-1], np.diff(ptr))
+    return whole

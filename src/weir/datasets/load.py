@@ -1,0 +1,188 @@
+"""A collection by name or by path: documents, queries and judgments, each read when it is first used."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from weir.core.corpus import Corpus, Queries
+from weir.core.qrels import Qrels
+from weir.core.strings import Strings
+from weir.datasets import catalogue
+from weir.datasets.card import Card, card_of
+from weir.datasets.catalogue import Entry
+from weir.errors import BadValue, DownloadError, UnknownName
+from weir.io.archive import extract
+from weir.io.beir import read_queries
+from weir.io.corpus_store import Store, open_store
+from weir.io.download import Progress, download
+from weir.io.layout import Layout, find_layout
+from weir.io.trec import read_qrels
+from weir.settings import settings
+
+__all__ = ["Dataset", "fetch", "load", "load_group"]
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A test collection: documents, the judged queries of one split, and their judgments.
+
+    name: the catalogue's, or that of the folder; split: whose judgments these are; self_match: "drop" where a
+    document with the query's own id is no answer (ArguAna, Quora), else "keep"; entry: the catalogue's facts,
+    None for a collection of one's own. Everything else is read on first use and may raise FormatError.
+    """
+
+    name: str
+    split: str
+    layout: Layout
+    entry: Entry | None = None
+
+    @property
+    def self_match(self) -> str:
+        """What to do with a document that has the query's own id: "drop" or "keep"."""
+        return self.entry.self_match if self.entry else "keep"
+
+    @property
+    def splits(self) -> list[str]:
+        """The splits that have judgments."""
+        return list(self.layout.qrels)
+
+    @cached_property
+    def store(self) -> Store:
+        """The documents' store, built on first use."""
+        return open_store(self.layout.need_documents(), beside=not (self.entry and self.entry.embedded))
+
+    @property
+    def corpus(self) -> Corpus:
+        """All documents, memory-mapped."""
+        return self.store.corpus
+
+    @cached_property
+    def all_queries(self) -> Queries:
+        """The queries of every split, judged or not, in file order."""
+        return read_queries(self.layout.need_queries())
+
+    @cached_property
+    def queries(self) -> Queries:
+        """The queries with at least one judgment in this split, in file order."""
+        known = self.all_queries
+        judged = self.qrels.queries.codes(known.ids.strings) >= 0
+        return known.take(np.flatnonzero(judged))
+
+    @cached_property
+    def qrels(self) -> Qrels:
+        """The judgments of this split, also of documents and queries that are not in the collection."""
+        return read_qrels(self.layout.need_qrels(self.split))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of all that is measured here: documents, judged queries and judgments."""
+        whole = hashlib.sha256(self.corpus.fingerprint.encode())
+        for column in (
+            self.queries.ids.strings,
+            self.queries.text,
+            self.qrels.queries.strings,
+            self.qrels.docs.strings,
+        ):
+            _feed(whole.update, column)
+        for values in (self.qrels.ptr, self.qrels.doc, self.qrels.grade):
+            whole.update(values.tobytes())
+        return whole.hexdigest()[:32]
+
+    @cached_property
+    def card(self) -> Card:
+        """What `weir stats` shows (reads every document)."""
+        qrels = {split: read_qrels(part) for split, part in self.layout.qrels.items() if split != self.split}
+        qrels[self.split] = self.qrels
+        return card_of(self.name, self.entry, self.store, self.all_queries, qrels, self.split)
+
+
+def load(name: str | Path, split: str | None = None) -> Dataset:
+    """Open a collection by its catalogue name, or by the path of a folder, a zip or a TOML file.
+
+    split: whose judgments; by default the catalogue's, `test`, or the only one. Nothing is downloaded.
+    Raises UnknownName for neither a name nor a path, DownloadError for a known collection that is not on this
+    machine (how to get it is said), FormatError for a path without a collection, BadValue for a group.
+    """
+    text = str(name)
+    if isinstance(name, str) and catalogue.is_group(text):
+        raise BadValue(
+            f"'{text}' is a group of {len(catalogue.group(text).members)} datasets; take one, or load_group"
+        )
+    if isinstance(name, str) and text in catalogue.names():
+        return _known(catalogue.get(text), split)
+    path = Path(name)
+    if isinstance(name, str) and not path.exists() and path.parent == Path() and not path.suffix:
+        raise UnknownName("dataset (or folder)", text, [*catalogue.names(), *catalogue.groups()])
+    layout = find_layout(path)
+    chosen = split if split is not None else layout.default_split()
+    if layout.qrels:
+        layout.need_qrels(chosen)
+    return Dataset(layout.name or _stem(path), chosen, layout)
+
+
+def load_group(name: str | Path, split: str | None = None) -> list[Dataset]:
+    """The members of a group, or the one collection of that name or path; raises what `load` raises."""
+    if isinstance(name, str) and catalogue.is_group(name):
+        return [load(member, split) for member in catalogue.group(name).members]
+    return [load(name, split)]
+
+
+def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
+    """Download, verify and unpack a collection (or every member of a group), and build its store.
+
+    What is here already is not fetched again. progress: called with (bytes so far, bytes in all or None).
+    Raises UnknownName, or DownloadError; for a collection under licence that error says how to obtain it.
+    """
+    members = catalogue.group(name).members if catalogue.is_group(name) else (name,)
+    for entry in map(catalogue.get, members):
+        if not entry.here:
+            _fetch(entry, progress)
+    fetched = load_group(name)
+    for dataset in fetched:
+        dataset.corpus  # noqa: B018  (the first use builds the store)
+    return fetched
+
+
+def _fetch(entry: Entry, progress: Progress | None) -> None:
+    if entry.obtain:
+        raise DownloadError(_how_to_obtain(entry))
+    top = settings().home / "datasets" / entry.folder.partition("/")[0]
+    archive = top.with_name(entry.archive)
+    mirror = settings().mirror
+    first = [f"{mirror.rstrip('/')}/{entry.archive}"] if mirror else []
+    download([*first, *entry.urls], archive, f"md5:{entry.md5}", entry.bytes, progress)
+    extract(archive, top)
+    archive.unlink(missing_ok=True)
+    if not entry.here:
+        raise DownloadError(f"{entry.archive} holds no folder {entry.folder}")
+
+
+def _known(entry: Entry, split: str | None) -> Dataset:
+    if not entry.here:
+        raise DownloadError(_how_to_obtain(entry))
+    return Dataset(entry.name, split or entry.split, find_layout(entry.path), entry)
+
+
+def _how_to_obtain(entry: Entry) -> str:
+    if entry.obtain:
+        steps = " ".join(entry.obtain.replace("{folder}", str(entry.path)).split())
+        return f"{entry.name} cannot be downloaded: {steps}"
+    size = f"{entry.bytes / 1e6:,.1f} MB"
+    return f"{entry.name} is not on this machine; get it with: weir fetch {entry.name} ({size})"
+
+
+def _stem(path: Path) -> str:
+    resolved = path.resolve()
+    return resolved.name if resolved.is_dir() else resolved.stem
+
+
+def _feed(update: Callable[[bytes], object], column: Strings) -> None:
+    column = column if column.ptr[0] == 0 else column.take(np.arange(len(column)))
+    update(column.ptr.tobytes())
+    update(column.data[: column.ptr[-1]].tobytes())

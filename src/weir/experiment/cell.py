@@ -1,0 +1,188 @@
+"""One cell of the grid, a system on a dataset: stages that each appear whole on disk, or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from weir.core.row import Row
+from weir.core.run import Run
+from weir.core.scores import Scores
+from weir.datasets.load import Dataset
+from weir.errors import FormatError, StoreError
+from weir.experiment.environment import environment
+from weir.experiment.meter import metered
+from weir.io.atomic import sweep, write_json
+from weir.io.runs import read_any_run, write_any_run
+from weir.io.scores import read_scores, write_scores
+from weir.measures import Measure, evaluate, measures_of
+from weir.stats.summary import rows
+from weir.systems import Retriever, Searcher
+
+__all__ = ["Cell", "Watch"]
+
+FORMAT = 1
+LATENCY_QUERIES = 100
+LATENCY_SECONDS = 5.0
+
+Watch = Callable[[str, int, int], None]
+"""Told (what is being done, how much is done, how much there is)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """A system on a dataset, answering each query with up to k documents.
+
+    root: the results folder. The cell's own folder bears the dataset's name, the system's, and a hash
+    of everything that decides the rankings, so that another setting is another cell.
+    """
+
+    root: Path
+    dataset: Dataset
+    system: Retriever
+    k: int
+
+    @cached_property
+    def identity(self) -> dict[str, object]:
+        """Everything that decides the rankings."""
+        return {
+            "format": FORMAT,
+            "dataset": self.dataset.name,
+            "split": self.dataset.split,
+            "fingerprint": self.dataset.fingerprint,
+            "self_match": self.dataset.self_match,
+            "system": self.system.describe(),
+            "k": self.k,
+        }
+
+    @cached_property
+    def folder(self) -> Path:
+        """Where the cell lives."""
+        text = json.dumps(self.identity, sort_keys=True, default=str)
+        key = hashlib.blake2b(text.encode("utf-8"), digest_size=5).hexdigest()
+        return self.root / _slug(self.dataset.name) / f"{_slug(str(self.system))}-{key}"
+
+    def complete(self, measures: tuple[Measure, ...], watch: Watch) -> list[Row]:
+        """Do what is missing of the cell and return its rows for these measures."""
+        wanted = [str(m) for m in measures]
+        found = finished_rows(self.folder)
+        if found is None or not set(wanted) <= {r.measure for r in found}:
+            for leftover in ("index", "run.trec", "run.json", "scores.jsonl", "manifest.json"):
+                sweep(self.folder / leftover)
+            run = self._run(watch)
+            known = [r.measure for r in found or [] if r.measure not in wanted]
+            found = self._score(run, measures_of([*wanted, *known]))
+        by_name = {r.measure: r for r in found}
+        return [by_name[name] for name in wanted]
+
+    def _run(self, watch: Watch) -> Run:
+        """The run from disk, or made now."""
+        record = _record(self.folder / "search.json")
+        if record is not None:
+            try:
+                return read_any_run(self.folder, self.dataset.qrels.queries, self.dataset.qrels.docs)
+            except (FormatError, FileNotFoundError):
+                watch("run is damaged, searching again", 0, 1)
+        searcher = self._searcher(watch)
+        depth = self.k + (1 if self.dataset.self_match == "drop" else 0)
+        queries = self.dataset.queries
+        watch("search", 0, len(queries))
+        with metered() as cost:
+            run = searcher.search(queries, depth)
+        if self.dataset.self_match == "drop":
+            run = run.without_self().top(self.k)
+        watch("search", len(queries), len(queries))
+        latency = _latencies(searcher, self.dataset, depth)
+        write_any_run(run, self.folder)
+        facts = {"seconds": cost.seconds, "queries_per_second": len(queries) / cost.seconds, "peak_mb": cost.peak_mb}
+        write_json(self.folder / "search.json", facts | {"single_query_ms": latency})
+        return run
+
+    def _searcher(self, watch: Watch) -> Searcher:
+        """The index from disk, or built now."""
+        at, corpus = self.folder / "index", self.dataset.corpus
+        if _record(self.folder / "index.json") is not None:
+            try:
+                return self.system.open(at, corpus)
+            except StoreError:
+                watch("index is damaged, building again", 0, 1)
+        with metered() as cost:
+            searcher = self.system.index(corpus, at, lambda done, total: watch("index", done, total))
+        size = sum(f.stat().st_size for f in at.rglob("*") if f.is_file())
+        facts = {"seconds": cost.seconds, "peak_mb": cost.peak_mb, "bytes": size, "documents": len(corpus)}
+        write_json(self.folder / "index.json", facts)
+        return searcher
+
+    def _score(self, run: Run, measures: tuple[Measure, ...]) -> list[Row]:
+        scores = evaluate(run, self.dataset.qrels, measures)
+        found = rows(scores, self.dataset.name, str(self.system))
+        write_scores(scores, self.folder / "scores.jsonl")
+        write_json(self.folder / "manifest.json", self._manifest(scores, found))
+        return found
+
+    def _manifest(self, scores: Scores, found: list[Row]) -> dict[str, object]:
+        return {
+            **self.identity,
+            "queries": len(self.dataset.qrels.queries),
+            "answered": int(np.count_nonzero(scores.answered)),
+            "unjudged_queries": scores.ignored,
+            "tied_share": scores.tied,
+            "rows": [r.to_dict() for r in found],
+            "cost": {"index": _record(self.folder / "index.json"), "search": _record(self.folder / "search.json")},
+            "environment": environment(),
+        }
+
+
+def finished_rows(folder: Path) -> list[Row] | None:
+    """The rows of a finished cell, None where it is not finished or its manifest is damaged."""
+    manifest = _record(folder / "manifest.json")
+    if manifest is None or not (folder / "scores.jsonl").exists():
+        return None
+    try:
+        return [Row(**{k: float("nan") if v is None else v for k, v in row.items()}) for row in manifest["rows"]]
+    except (KeyError, TypeError, AttributeError):
+        return None
+
+
+def member_values(folder: Path) -> Scores:
+    """The per-query scores of a finished cell."""
+    return read_scores(folder / "scores.jsonl")
+
+
+def _record(path: Path) -> dict[str, object] | None:
+    """A JSON object written by a finished stage."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _latencies(searcher: Searcher, dataset: Dataset, k: int) -> dict[str, float]:
+    """Milliseconds of single queries, one after the other: the middle, the slow and the slowest ones."""
+    count = min(LATENCY_QUERIES, len(dataset.queries))
+    taken: list[float] = []
+    begun = time.perf_counter()
+    for q in np.linspace(0, len(dataset.queries) - 1, count).astype(np.int64):
+        query = dataset.queries.take(np.array([q]))
+        start = time.perf_counter()
+        searcher.search(query, k)
+        taken.append(1000 * (time.perf_counter() - start))
+        if time.perf_counter() - begun > LATENCY_SECONDS:
+            break
+    if not taken:
+        return {}
+    return {f"p{p}": float(np.percentile(taken, p)) for p in (50, 95, 99)} | {"queries": float(len(taken))}
+
+
+def _slug(text: str) -> str:
+    """A short name that every file system takes."""
+    return re.sub(r"[^A-Za-z0-9.=_-]+", "-", text).strip("-.")[:80] or "unnamed"

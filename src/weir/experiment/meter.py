@@ -1,0 +1,47 @@
+"""What a stage costs: seconds and memory."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Cost", "metered"]
+
+
+@dataclass
+class Cost:
+    """Filled when the stage ends: wall seconds, and the process's peak resident memory in MB."""
+
+    seconds: float = 0.0
+    peak_mb: float = 0.0
+
+
+@contextmanager
+def metered() -> Iterator[Cost]:
+    """Measure the block; the peak is that of the block where the system can say so, else of the process."""
+    cost = Cost()
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    start = time.perf_counter()
+    try:
+        yield cost
+    finally:
+        cost.seconds = time.perf_counter() - start
+        cost.peak_mb = _peak_mb()
+
+
+def _peak_mb() -> float:
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").split("\n"):
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    try:
+        import resource
+    except ImportError:
+        return float("nan")
+    unit = 1 << 20 if sys.platform == "darwin" else 1 << 10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit

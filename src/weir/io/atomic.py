@@ -1,0 +1,191 @@
+"""Files and folders that appear whole or not at all.
+
+Everything is written under a temporary name beside its destination and then renamed: a reader, a second
+process or the next run after a crash never sees half a file.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import secrets
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from weir.errors import StoreError
+
+__all__ = [
+    "atomic_dir",
+    "atomic_file",
+    "locked",
+    "storing",
+    "sweep",
+    "writable",
+    "write_bytes",
+    "write_json",
+    "write_text",
+]
+
+_MARK = ".tmp-"
+_ABANDONED = 3600.0  # seconds without a write after which nobody is still working in a temporary
+
+_REASONS = {
+    errno.ENOSPC: "no space left on the disk",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EROFS: "the file system is read-only",
+    errno.EACCES: "no permission to write there",
+    errno.EPERM: "no permission to write there",
+    errno.ENOTDIR: "a part of this path is a file, not a folder",
+}
+
+
+@contextmanager
+def storing(path: Path) -> Iterator[None]:
+    """Turn an operating system error while writing `path` into a StoreError of one line."""
+    try:
+        yield
+    except OSError as error:
+        reason = _REASONS.get(error.errno or 0, error.strerror or str(error))
+        raise StoreError(f"cannot write {path}: {reason}") from error
+
+
+@contextmanager
+def atomic_file(path: Path, durable: bool = True) -> Iterator[Path]:
+    """Write a file under the temporary path this yields; it takes its name when the block ends well.
+
+    durable: force the bytes to the disk first, so that the file survives a power cut too.
+    Raises StoreError when the disk refuses; nothing is left behind on any error.
+    """
+    with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = _temporary(path)
+        try:
+            yield temporary
+            if durable:
+                _sync(temporary)
+            temporary.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+
+
+@contextmanager
+def atomic_dir(path: Path) -> Iterator[Path]:
+    """Fill the temporary folder this yields; it takes its name when the block ends well.
+
+    An older folder of that name is replaced. When several processes build the same one, each succeeds and one
+    of the results stays.
+    Raises StoreError when the disk refuses; nothing is left behind on any error.
+    """
+    with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        sweep(path)
+        temporary = _temporary(path)
+        temporary.mkdir()
+        try:
+            yield temporary
+            _move_into_place(temporary, path)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+
+
+def write_bytes(path: Path, data: bytes, durable: bool = True) -> None:
+    """Write a whole file atomically; raises StoreError when the disk refuses."""
+    with atomic_file(path, durable) as temporary:
+        temporary.write_bytes(data)
+
+
+def write_text(path: Path, text: str, durable: bool = True) -> None:
+    """Write a whole UTF-8 file atomically, line ends as given; raises StoreError when the disk refuses."""
+    write_bytes(path, text.encode("utf-8"), durable)
+
+
+def write_json(path: Path, value: object, durable: bool = True) -> None:
+    """Write a value as indented JSON atomically; raises StoreError when the disk refuses."""
+    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n", durable)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a file as a lock: of several processes one is inside at a time, and a killed one lets go.
+
+    Raises StoreError when the file cannot be made.
+    """
+    with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("ab")
+    with file:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def writable(folder: Path) -> bool:
+    """Whether new files may be made in a folder, or in the nearest one above it that exists.
+
+    A folder without any write permission counts as read-only even for the superuser.
+    """
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder.is_dir() and os.access(folder, os.W_OK) and bool(folder.stat().st_mode & 0o222)
+
+
+def sweep(path: Path) -> None:
+    """Remove what killed processes left beside `path` while they were writing it, an hour ago or longer."""
+    with suppress(OSError):
+        for left in path.parent.glob(f".{path.name}{_MARK}*"):
+            if time.time() - _last_write(left) > _ABANDONED:
+                _remove(left)
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name}{_MARK}{os.getpid()}-{secrets.token_hex(4)}")
+
+
+def _move_into_place(new: Path, path: Path) -> None:
+    # A folder cannot be renamed onto one with files in it: the old one steps aside first. Another process
+    # may put its own there in between, hence the loop; a reader that has the old files open keeps them.
+    for _ in range(100):
+        try:
+            new.rename(path)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.EACCES, errno.EPERM, errno.ENOTDIR):
+                raise
+            if not path.exists():
+                raise
+        else:
+            return
+        aside = _temporary(path)
+        with suppress(FileNotFoundError):
+            path.rename(aside)
+        _remove(aside)
+    raise StoreError(f"cannot write {path}: other processes keep replacing it")
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _last_write(path: Path) -> float:
+    return max([path.stat().st_mtime, *(p.stat().st_mtime for p in path.rglob("*"))])
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())

@@ -1,0 +1,194 @@
+"""Reads documents and queries as BEIR lays them out (`_id`, `title`, `text`, `metadata`), and as TSV."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO
+
+from weir.core.corpus import Queries
+from weir.core.ids import Ids
+from weir.errors import BadValue, FormatError
+from weir.io.jsonl import Records, read_blocks, read_records
+from weir.io.layout import Part
+from weir.io.spool import packed
+
+__all__ = ["Batch", "duplicate", "read_documents", "read_queries", "reading"]
+
+_ID_HEADERS = {"_id", "id", "docid", "doc_id", "doc-id", "qid", "query_id", "query-id", "queryid"}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some consecutive documents (or queries) as UTF-8 bytes, and what had to be mended to read them.
+
+    metadata: JSON objects, b"" where a document has none, or None when none of the batch has any.
+    null_texts: documents without a text (null, NaN or no such key), read as empty.
+    """
+
+    ids: list[bytes]
+    titles: list[bytes]
+    texts: list[bytes]
+    metadata: list[bytes] | None = None
+    null_texts: int = 0
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def read_documents(part: Part) -> Iterator[Batch]:
+    """The documents of a file, in batches of some hundred kilobytes.
+
+    Raises FormatError, naming file and line, for a line that is no document; duplicates of ids are for the
+    caller to find.
+    """
+    with reading(part) as source:
+        if part.name.endswith(".tsv"):
+            yield from _from_tsv(source, part)
+        else:
+            for records in read_records(source, part):
+                yield _batch(records, part)
+
+
+def read_queries(part: Part) -> Queries:
+    """All queries of a file; raises FormatError for a line that is no query or an id that occurs twice."""
+    ids: list[bytes] = []
+    texts: list[bytes] = []
+    for batch in read_documents(part):
+        ids += batch.ids
+        texts += batch.texts
+    if len(set(ids)) != len(ids):
+        raise duplicate(part, _first_twice(ids))
+    return Queries(Ids(packed(ids)), packed(texts))
+
+
+def duplicate(part: Part, name: bytes) -> FormatError:
+    """The error for an id that occurs twice, naming both lines (reads the file again to find them)."""
+    first, second = _lines_of_id(part, name)
+    shown = name.decode("utf-8", "replace")
+    return FormatError(part, f"the id '{shown}' again (first on line {first})", "each id once", second)
+
+
+def _lines_of_id(part: Part, name: bytes) -> tuple[int, int]:
+    """The first two lines on which an id stands."""
+    found: list[int] = []
+    with reading(part) as stream:
+        if part.name.endswith(".tsv"):
+            for number, cells in _tsv_rows(stream):
+                if cells[0] == name:
+                    found.append(number)
+        else:
+            for records in read_records(stream, part):
+                batch = _batch(records, part)
+                found += [records.line(i) for i, other in enumerate(batch.ids) if other == name]
+    return (found[0], found[1]) if len(found) > 1 else (0, 0)
+
+
+@contextmanager
+def reading(part: Part) -> Iterator[BinaryIO]:
+    """Open a part; whatever its packing stumbles over while reading becomes a FormatError."""
+    try:
+        with part.open() as stream:
+            yield stream
+    except (EOFError, gzip.BadGzipFile, zlib.error, zipfile.BadZipFile) as error:
+        raise FormatError(
+            part, f"unreadable data ({error})", "an undamaged file; fetch or copy it again"
+        ) from None
+
+
+def _batch(records: Records, part: Part) -> Batch:
+    rows = records.rows
+    ids: list[Any] = [row.get("_id", row.get("id")) for row in rows]
+    titles: list[Any] = [row.get("title", "") for row in rows]
+    texts: list[Any] = [row.get("text") for row in rows]
+    metadata = [row.get("metadata") for row in rows]
+    nulls = 0
+    if set(map(type, ids)) != {str} or "" in ids:
+        ids = [_id(value, records, i, part) for i, value in enumerate(ids)]
+    if set(map(type, titles)) != {str}:
+        titles = [_text(value, records, i, (part, "title")) or "" for i, value in enumerate(titles)]
+    if set(map(type, texts)) != {str}:
+        mended = [_text(value, records, i, (part, "text")) for i, value in enumerate(texts)]
+        nulls = mended.count(None)
+        texts = [text or "" for text in mended]
+    packed = [json.dumps(m, ensure_ascii=False) if m else "" for m in metadata] if any(metadata) else None
+    batch = Batch(_encoded(ids), _encoded(titles), _encoded(texts), null_texts=nulls)
+    return batch if packed is None else replace(batch, metadata=_encoded(packed))
+
+
+def _id(value: object, records: Records, i: int, part: Part) -> str:
+    if isinstance(value, str) and value:
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    keys = ", ".join(f"'{key}'" for key in list(records.rows[i])[:6])
+    found = f"no '_id' among the keys {keys}" if value is None else f"the _id {value!r}"
+    raise FormatError(part, found, "an '_id' that is a text (or a whole number)", records.line(i))
+
+
+def _text(value: object, records: Records, i: int, where: tuple[Part, str]) -> str | None:
+    part, key = where
+    if isinstance(value, str):
+        return value
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, (int, float)):
+        return str(value)
+    raise FormatError(part, f"a {type(value).__name__} as '{key}'", "a text", records.line(i))
+
+
+def _encoded(texts: Iterable[str]) -> list[bytes]:
+    texts = list(texts)
+    try:
+        return [text.encode() for text in texts]
+    except UnicodeEncodeError:
+        # Half a surrogate pair is no character: it becomes U+FFFD, as readers of broken UTF-16 show it.
+        return [t.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode() for t in texts]
+
+
+def _from_tsv(stream: BinaryIO, part: Part) -> Iterator[Batch]:
+    ids: list[bytes] = []
+    titles: list[bytes] = []
+    texts: list[bytes] = []
+    for number, cells in _tsv_rows(stream):
+        if len(cells) < 2 or not cells[0]:
+            raise FormatError(part, f"{len(cells)} cells", "id, text or id, title, text between tabs", number)
+        ids.append(cells[0])
+        titles.append(b"" if len(cells) == 2 else cells[1])
+        texts.append(b"\t".join(cells[2:]) if len(cells) > 2 else cells[1])
+        try:
+            b"\t".join(cells).decode()
+        except UnicodeDecodeError as error:
+            raise FormatError(part, f"bytes that are not UTF-8 ({error.reason})", "UTF-8", number) from None
+        if len(ids) == 256:
+            yield Batch(ids, titles, texts)
+            ids, titles, texts = [], [], []
+    if ids:
+        yield Batch(ids, titles, texts)
+
+
+def _tsv_rows(stream: BinaryIO) -> Iterator[tuple[int, list[bytes]]]:
+    number = 0
+    for block in read_blocks(stream):
+        lines = block.split(b"\n")
+        for line in lines[:-1] if not lines[-1] else lines:
+            number += 1
+            cells = line.removesuffix(b"\r").split(b"\t")
+            header = number == 1 and cells[0].lower().decode("utf-8", "replace") in _ID_HEADERS
+            if not header and cells != [b""]:
+                yield number, cells
+
+
+def _first_twice(ids: list[bytes]) -> bytes:
+    seen: set[bytes] = set()
+    for name in ids:
+        if name in seen:
+            return name
+        seen.add(name)
+    raise BadValue("no id occurs twice")

@@ -1,0 +1,100 @@
+"""Columns separated by white space, found with numpy alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.hashing import load_words
+from weir.core.strings import Bytes, Int64
+
+__all__ = ["Table", "differs_from_previous", "split_columns"]
+
+_KIND = np.zeros(256, np.uint8)  # 1: between columns, 2: ends a line
+_KIND[[9, 11, 12, 13, 32]] = 1
+_KIND[10] = 2
+_HASH = 35
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Where the columns of each line stand.
+
+    start, end: int64[rows, columns]; `columns` is the largest accepted number, and a line that lacks the last
+    ones repeats its end there. bad: the position of the first line with too few or too many columns, or -1;
+    rows stop before it.
+    """
+
+    start: Int64
+    end: Int64
+    bad: int = -1
+
+
+def split_columns(buf: Bytes, stop: int, fewest: int, most: int) -> Table:
+    """Split the lines of buf[:stop] into columns; blank lines and lines that start with `#` are no rows.
+
+    buf[stop - 1] is a line end. Columns are separated by blanks and tabs in any number; lines may end in CRLF.
+    """
+    space = np.flatnonzero(buf[:stop] <= 32)
+    kind = _KIND[buf[space]]
+    if not kind.all():  # control characters inside an identifier
+        space, kind = space[kind > 0], kind[kind > 0]
+    table = _regular(buf, space, kind, most)
+    return table if table is not None else _irregular(buf, space, kind, fewest, most)
+
+
+def _regular(buf: Bytes, space: Int64, kind: NDArray[np.uint8], most: int) -> Table | None:
+    """The table of lines that all have `most` columns with one separator between them; None otherwise."""
+    if len(space) == 0 or len(space) % most:
+        return None
+    marks = kind.reshape(-1, most)
+    if not (marks[:, -1] == 2).all() or (marks[:, :-1] == 2).any():
+        return None
+    start = np.empty(len(space), np.int64)
+    start[0] = 0
+    np.add(space[:-1], 1, out=start[1:])
+    if not (start < space).all():
+        return None
+    start = start.reshape(-1, most)
+    if (buf[start[:, 0]] == _HASH).any():
+        return None
+    return Table(start, space.reshape(-1, most))
+
+
+def _irregular(buf: Bytes, space: Int64, kind: NDArray[np.uint8], fewest: int, most: int) -> Table:
+    """The table of any lines."""
+    before = np.empty(len(space), np.int64)  # the first byte after the white space before
+    before[:1] = 0
+    np.add(space[:-1], 1, out=before[1:])
+    filled = before < space
+    line = np.cumsum(kind == 2) - (kind == 2)
+    start, end, line = before[filled], space[filled], line[filled]
+    if len(start) == 0:
+        return Table(np.empty((0, most), np.int64), np.empty((0, most), np.int64))
+    head = np.flatnonzero(np.concatenate([[True], line[1:] != line[:-1]]))
+    count = np.diff(np.append(head, len(line)))
+    rows = buf[start[head]] != _HASH
+    head, count = head[rows], count[rows]
+    wrong = np.flatnonzero((count < fewest) | (count > most))
+    bad = -1
+    if len(wrong):
+        bad = int(start[head[wrong[0]]])
+        head, count = head[: wrong[0]], count[: wrong[0]]
+    at = head[:, None] + np.minimum(np.arange(most), count[:, None] - 1)
+    start, end = start[at], end[at]
+    absent = np.arange(most) >= count[:, None]
+    start[absent] = end[absent]
+    return Table(start, end, bad)
+
+
+def differs_from_previous(buf: Bytes, start: Int64, length: Int64) -> NDArray[np.bool_]:
+    """Whether each text differs from the one before it; the first does. start, length: int64[n]."""
+    change = np.ones(len(start), np.bool_)
+    change[1:] = length[1:] != length[:-1]
+    longest = int(length.max(initial=0))
+    for done in range(0, longest, 8):
+        word = load_words(buf, start + done, length - done)
+        change[1:] |= word[1:] != word[:-1]
+    return change

@@ -1,0 +1,158 @@
+"""Decimal numbers in a text buffer to correctly rounded doubles, many at once with numpy alone."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.hashing import load_words
+from weir.core.strings import Bytes, Float64, Int64
+
+__all__ = ["NUMBER", "parse_decimals", "parse_slowly"]
+
+# What counts as a score: no "nan", "inf", hexadecimal or digit-group underscores, which float() would take.
+NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+_POWERS = 10.0 ** np.arange(23)
+_WIDEST = 24  # longer texts, and those with an exponent, go one by one
+_BLOCK = 1 << 15
+_MINUS, _PLUS, _DOT, _ZERO = 45, 43, 46, 48
+_SPLIT = 134217729.0  # 2**27 + 1 halves a double's figures
+_ONES = np.uint64(0x0101010101010101)
+_HIGHS = np.uint64(0x8080808080808080)
+_DOTS = np.uint64(0x2E2E2E2E2E2E2E2E)
+_ZEROS = np.uint64(0x3030303030303030)
+_OVER_9 = np.uint64(0x4646464646464646)
+# Moves a lone bit 8k to the top three bits as the number k: field k stands at bit 61 - 8k.
+_BYTE_NUMBER = np.uint64(sum(k << (61 - 8 * k) for k in range(8)))
+_TENS = np.array([10**k for k in range(9)], np.uint64)
+_LAST = np.array([((1 << 64) - 1) >> 8 * (8 - n) << 8 * (8 - n) for n in range(9)], np.uint64)
+
+
+def parse_slowly(text: bytes) -> float:
+    """The value of one number; NaN when the text is not a finite decimal number."""
+    if NUMBER.fullmatch(text) is None:
+        return np.nan
+    value = float(text)
+    return value if np.isfinite(value) else np.nan
+
+
+def parse_decimals(buf: Bytes, start: Int64, length: Int64) -> tuple[Float64, Int64]:
+    """Parse the numbers buf[start[i] : start[i] + length[i]].
+
+    start, length: int64[n], length >= 1. Returns float64[n], the double nearest to each text as Python's
+    float() gives it, and the positions, ascending, of texts that are no finite number.
+    """
+    value = np.empty(len(start), np.float64)
+    for at in range(0, len(start), _BLOCK):
+        stop = at + _BLOCK
+        value[at:stop] = _parse_block(buf, start[at:stop], length[at:stop])
+    bad = []
+    for i in np.flatnonzero(np.isnan(value)).tolist():
+        value[i] = parse_slowly(buf[start[i] : start[i] + length[i]].tobytes())
+        if np.isnan(value[i]):
+            bad.append(i)
+    return value, np.array(bad, np.int64)
+
+
+def _parse_block(buf: Bytes, start: Int64, length: Int64) -> Float64:
+    """Plain decimals of up to 19 figures and 22 decimal places; NaN for everything else."""
+    lead = buf[start]
+    negative = lead == _MINUS
+    signed = negative | (lead == _PLUS)
+    start, length = start + signed, length - signed
+    value, good = _by_words(buf, start, length)
+    odd = np.flatnonzero(~good)
+    if len(odd):
+        value[odd] = _by_digits(buf, start[odd], length[odd])
+    return np.negative(value, out=value, where=negative)
+
+
+def _by_words(buf: Bytes, start: Int64, length: Int64) -> tuple[Float64, NDArray[np.bool_]]:
+    """Values of the shape `12345678.1234567812345678`, up to 19 digits, and which texts have it."""
+    word = load_words(buf, start, length)
+    flat = word ^ _DOTS
+    dot = ((flat - _ONES) & ~flat & _HIGHS) >> np.uint64(7)
+    dot &= np.uint64(0) - dot  # the lowest bit: the first dot
+    whole = np.where(dot > 0, ((dot * _BYTE_NUMBER) >> np.uint64(61)).astype(np.int64), length)
+    places = np.maximum(length - whole - 1, 0)
+    # Digits are read as the eight bytes before their end, so there must be eight.
+    good = (whole <= 8) & (places <= 16) & (whole + places > 0) & (whole + places <= 19) & (start >= 8)
+    end = start + length
+    mantissa = np.zeros(len(start), np.uint64)
+    late = np.minimum(places, 8)
+    for stop, count in ((start + whole, whole), (end - 8, places - 8), (end, late)):
+        count = np.clip(count, 0, 8)  # noqa: PLW2901
+        if count.any():
+            number, digits = _eight_digits(buf, np.maximum(stop - 8, 0), count)
+            mantissa = mantissa * _TENS[count] + number
+            good &= digits
+    return _quotients(mantissa, np.where(good, places, 0)), good
+
+
+def _eight_digits(buf: Bytes, at: Int64, count: Int64) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """The number in the last `count` of the eight bytes at each position, and whether these are digits."""
+    word = load_words(buf, at, np.full(len(at), 8))
+    keep = _LAST[count]
+    word = (word & keep) | (_ZEROS & ~keep)
+    digits = (((word + _OVER_9) | (word - _ZEROS)) & _HIGHS) == 0
+    word -= _ZEROS
+    # Neighbouring digits are joined to pairs, pairs to fours, fours to eight, all in one word.
+    word = (word * np.uint64(10) + (word >> np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
+    word = (word * np.uint64(100) + (word >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
+    word = (word * np.uint64(10000) + (word >> np.uint64(32))) & np.uint64(0xFFFFFFFF)
+    return word, digits
+
+
+def _by_digits(buf: Bytes, start: Int64, length: Int64) -> Float64:
+    """Values of any unsigned plain decimals, column by column; NaN where that is not enough."""
+    n = len(start)
+    mantissa = np.zeros(n, np.uint64)
+    scale, figures, dots = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    good = length <= _WIDEST
+    for k in range(int(np.minimum(length, _WIDEST).max(initial=0))):
+        byte = np.where(k < length, buf[np.minimum(start + k, len(buf) - 1)], 0)
+        digit = byte - np.uint8(_ZERO)
+        is_digit, is_dot = digit < 10, byte == _DOT
+        good &= is_digit | is_dot | (k >= length)
+        mantissa = np.where(is_digit, mantissa * np.uint64(10) + digit, mantissa)
+        scale += is_digit & (dots > 0)
+        figures += is_digit & (mantissa > 0)
+        dots += is_dot
+    good &= (dots <= 1) & (length > dots) & (figures <= 19) & (scale <= 22)
+    value = _quotients(mantissa, np.where(good, scale, 0))
+    value[~good] = np.nan
+    return value
+
+
+def _quotients(mantissa: NDArray[np.uint64], scale: NDArray[np.integer]) -> Float64:
+    """mantissa / 10**scale correctly rounded, or NaN where double arithmetic cannot tell; scale 0..22.
+
+    Up to 2**53 both are exact doubles and one division rounds once (Clinger). Beyond, the division is
+    repeated on its own remainder (Dekker's exact products): the quotient is then a sum of two doubles, good
+    to about 100 bits, enough unless the true value lies next to a midpoint.
+    """
+    high = mantissa.astype(np.float64)
+    divisor = _POWERS[scale]
+    value: Float64 = high / divisor
+    wide = np.flatnonzero(mantissa > np.uint64(1 << 53))
+    if len(wide) == 0:
+        return value
+    m, divisor = mantissa[wide], divisor[wide]
+    top = m >> np.uint64(11) << np.uint64(11)
+    high, low = top.astype(np.float64), (m - top).astype(np.float64)
+    first = high / divisor
+    split = _SPLIT * first
+    a1 = split - (split - first)
+    a2 = first - a1
+    split = _SPLIT * divisor
+    b1 = split - (split - divisor)
+    b2 = divisor - b1
+    product = first * divisor
+    error = ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2
+    rest = (((high - product) - error) + low) / divisor
+    above, below = first + rest * (1.0 + 2.0**-48), first + rest * (1.0 - 2.0**-48)
+    value[wide] = np.where(above == below, above, np.nan)
+    return value

@@ -1,0 +1,105 @@
+"""JSON lines, read in blocks: one object on each line, lines end at "\\n" and nowhere else."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from weir.errors import FormatError
+
+__all__ = ["BLOCK", "Records", "read_blocks", "read_records"]
+
+BLOCK = 1 << 17  # bytes: what is parsed from a block is still in the processor's cache when it is packed
+
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Records:
+    """The objects of some whole lines; `lines` has their numbers, or is None when they follow each other."""
+
+    rows: list[dict[str, Any]]
+    first: int
+    lines: list[int] | None = None
+
+    def line(self, i: int) -> int:
+        """The line, counted from 1, that row i stands on."""
+        return self.lines[i] if self.lines is not None else self.first + i
+
+
+def read_blocks(stream: BinaryIO, size: int = BLOCK) -> Iterator[bytes]:
+    """Whole lines in blocks of about `size` bytes; a byte order mark at the start is dropped."""
+    rest = b""
+    first = True
+    while chunk := stream.read(size):
+        if first:
+            chunk, first = chunk.removeprefix(_BOM), False
+        cut = chunk.rfind(b"\n") + 1
+        if cut:
+            yield rest + chunk[:cut]
+            rest = chunk[cut:]
+        else:
+            rest += chunk
+    if rest:
+        yield rest
+
+
+def read_records(stream: BinaryIO, name: object) -> Iterator[Records]:
+    """Parse JSON lines; blank lines are skipped.
+
+    name: what the file is called in errors. Raises FormatError, with the line, for what is no JSON object.
+    """
+    loads = _fast_loads()
+    first = 1
+    for block in read_blocks(stream):
+        lines = block.split(b"\n")
+        if not lines[-1]:
+            lines.pop()
+        try:
+            rows = [loads(line) for line in lines]
+            records = Records(rows, first)
+        except ValueError:
+            records = _line_by_line(lines, first, name)
+        if set(map(type, records.rows)) - {dict}:
+            raise _not_an_object(records, name)
+        yield records
+        first += len(lines)
+
+
+def _line_by_line(lines: list[bytes], first: int, name: object) -> Records:
+    # The standard library also takes NaN and lone surrogates, which real collections contain.
+    rows, numbers = [], []
+    for number, line in enumerate(lines, first):
+        if line.strip():
+            try:
+                rows.append(json.loads(line))
+            except ValueError as error:
+                raise FormatError(
+                    name, f"{_shown(line)} ({error})", "one JSON object on each line", number
+                ) from None
+            numbers.append(number)
+    return Records(rows, first, numbers)
+
+
+def _not_an_object(records: Records, name: object) -> FormatError:
+    i = next(i for i, row in enumerate(records.rows) if not isinstance(row, dict))
+    return FormatError(
+        name, _shown(repr(records.rows[i]).encode()), "one JSON object on each line", records.line(i)
+    )
+
+
+def _shown(line: bytes, width: int = 60) -> str:
+    text = line.decode("utf-8", "backslashreplace").strip()
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _fast_loads() -> Callable[[bytes], Any]:
+    """The parser of orjson where it is installed, else the standard library's."""
+    try:
+        parser: Callable[[bytes], Any] = importlib.import_module("orjson").loads
+    except ModuleNotFoundError:
+        return json.loads
+    return parser

@@ -1,0 +1,160 @@
+"""Reading a text file, packed or not, as blocks of whole lines in one reused buffer."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import io
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.strings import Bytes
+from weir.errors import FormatError, MissingExtra
+
+__all__ = ["LineBuffer", "open_bytes", "read_bytes"]
+
+_PAD = 16  # a word may be read at any position of the text
+_SLICE = 1 << 18
+_BOM = b"\xef\xbb\xbf"
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """Open a file for reading bytes, unpacking `.gz` and (where this Python can) `.zst`.
+
+    Raises FormatError when there is no such file, MissingExtra when zstandard is not at hand.
+    """
+    try:
+        if path.suffix == ".gz":
+            return cast(BinaryIO, gzip.open(path, "rb"))
+        if path.suffix == ".zst":
+            return _open_zst(path)
+        return path.open("rb", buffering=0)
+    except IsADirectoryError as error:
+        raise FormatError(path, "a folder", "a file") from error
+    except FileNotFoundError as error:
+        raise FormatError(path, "no such file", "the path of an existing file") from error
+    except PermissionError as error:
+        raise FormatError(path, "a file without read permission", "a readable file") from error
+
+
+def _open_zst(path: Path) -> BinaryIO:
+    for module in ("compression.zstd", "zstandard"):
+        try:
+            return cast(BinaryIO, importlib.import_module(module).open(path, "rb"))
+        except ModuleNotFoundError:
+            continue
+    raise MissingExtra("zstandard", "run")
+
+
+def read_bytes(path: Path) -> bytes:
+    """The whole of a file, unpacked, without a byte order mark; raises FormatError when it cannot be read."""
+    with open_bytes(path) as file:
+        data = _guarded_read(path, file)
+    return data.removeprefix(_BOM)
+
+
+def _guarded_read(path: Path, file: BinaryIO) -> bytes:
+    try:
+        return file.read()
+    except (EOFError, gzip.BadGzipFile, OSError) as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> FormatError:
+    return FormatError(path, f"a damaged file ({error})", "a complete file; fetch or write it again")
+
+
+class LineBuffer:
+    """The part of a file that is being worked on: whole lines at the front of one buffer.
+
+    buf: uint8, the text; words: the same bytes as the little-endian word starting at each position;
+    lines: how many lines of the file came before the buffer's first; ended: nothing is left to read.
+    """
+
+    def __init__(self, path: Path, size: int) -> None:
+        self.path = path
+        self.lines = 0
+        self.ended = False
+        self._file = open_bytes(path)
+        self._end = 0
+        self._began = False
+        self._make(max(size, 64))
+
+    def __enter__(self) -> LineBuffer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def _make(self, size: int) -> None:
+        self._raw = bytearray(size + _PAD)
+        self.buf: Bytes = np.frombuffer(self._raw, np.uint8)
+        self.words: NDArray[np.uint64] = np.ndarray((size + _PAD - 7,), "<u8", self._raw, strides=(1,))
+
+    @property
+    def _room(self) -> int:
+        return len(self._raw) - _PAD
+
+    def fill(self) -> int:
+        """Read until the buffer is full or the file ends; returns where its last whole line ends.
+
+        At the end of the file a missing final line end is supplied. 0 means: one line fills the buffer
+        (grow and fill again), or, when `ended`, that nothing is left.
+        """
+        while self._end < self._room - 1 and not self.ended:
+            got = self._read()
+            self.ended = got == 0
+            self._end += got
+            if not self._began and (self._end >= 3 or self.ended):
+                self._began = True
+                if self._raw.startswith(_BOM, 0, self._end):
+                    self._shift(3)
+        if self.ended and self._end and self._raw[self._end - 1] != 10:
+            self._raw[self._end] = 10
+            self._end += 1
+        return self._raw.rfind(b"\n", 0, self._end) + 1
+
+    def _read(self) -> int:
+        view = memoryview(self._raw)[self._end : self._room - 1]
+        try:
+            return cast(io.RawIOBase, self._file).readinto(view) or 0
+        except (EOFError, OSError) as error:
+            raise _damaged(self.path, error) from error
+
+    def grow(self) -> None:
+        """Double the buffer, keeping what is in it."""
+        raw, end = self._raw, self._end
+        self._make(2 * self._room)
+        self._raw[:end] = memoryview(raw)[:end]
+
+    def consume(self, count: int) -> None:
+        """Drop the first `count` bytes, a number of whole lines."""
+        self.lines += self.count_lines(count)
+        self._shift(count)
+
+    def count_lines(self, stop: int) -> int:
+        """How many lines end before position `stop`."""
+        ends = 0
+        for at in range(0, stop, _SLICE):  # numpy counts faster than bytearray, in slices without a big mask
+            ends += int(np.count_nonzero(self.buf[at : min(at + _SLICE, stop)] == 10))
+        return ends
+
+    def line_of(self, position: int) -> int:
+        """The line number in the file, from 1, of a position in the buffer."""
+        return self.lines + self.count_lines(position) + 1
+
+    def begin_of_line(self, position: int) -> int:
+        """Where the line of a position in the buffer begins."""
+        return self._raw.rfind(b"\n", 0, position) + 1
+
+    def text(self, start: int, length: int) -> str:
+        """Some bytes of the buffer as text, for a message."""
+        return bytes(self._raw[start : start + length]).decode("utf-8", "replace")
+
+    def _shift(self, count: int) -> None:
+        rest = self._end - count
+        self.buf[:rest] = self.buf[count : self._end].copy()
+        self._end = rest

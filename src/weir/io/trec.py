@@ -1,0 +1,112 @@
+"""Files of the TREC kind: rankings, judgments, topics; also JSON rankings.
+
+Everything a file may hold wrongly is refused with file, line, what was found and what to do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from weir.core.ids import Ids
+from weir.core.judged import Judged
+from weir.core.order import Ties
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.core.strings import Float64, Int32, Int64
+from weir.io.rows import EngineName
+from weir.io.runfile import Part, RunFile, read_parts
+
+__all__ = ["judge_run", "read_run", "read_run_against"]
+
+
+def read_run(path: Path | str, ties: Ties = "trec", engine: EngineName = "auto") -> Run:
+    """Read a TREC run file; queries and documents are numbered as they appear.
+
+    Lines are `query Q0 document rank score [tag]`, separated by blanks or tabs; the rank column is ignored,
+    as trec_eval does, and lines starting with `#` are comments. `.gz` is unpacked. ties: see core/order.py;
+    engine: "numpy", "numba" or "auto", the faster of those installed; the result is the same.
+    Raises FormatError for a line that is no such row, BadRanking for a document twice in one ranking.
+    """
+    file = RunFile(Path(path), None, None, ties, engine)
+    parts, names = read_parts(file, lambda part: part)
+    new, docs = names.all_docs()
+    query, ptr, doc, score = _assembled(parts)
+    queries = Ids.of(names.numbered)
+    ptr, doc, score = _by_query(len(queries), query, ptr, new.astype(np.int32)[doc], score)
+    return Run(queries, docs, ptr, doc, score, Path(path).name, ties)
+
+
+def read_run_against(
+    path: Path | str, queries: Ids, docs: Ids, ties: Ties = "trec", engine: EngineName = "auto"
+) -> tuple[Run, int]:
+    """Read a TREC run file in terms of known queries and documents, in little memory.
+
+    Documents outside `docs` get the code -1 and keep their place; queries outside `queries` are left out.
+    Returns the run, its queries in the order of `queries`, and how many queries of the file were left out.
+    Arguments and errors otherwise as read_run.
+    """
+    file = RunFile(Path(path), queries, docs, ties, engine)
+    parts, names = read_parts(file, lambda part: part)
+    query, ptr, doc, score = _assembled(parts)
+    ptr, doc, score = _by_query(len(queries), query, ptr, doc, score)
+    return Run(queries, docs, ptr, doc, score, Path(path).name, ties), len(names.ignored)
+
+
+def judge_run(
+    path: Path | str, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto"
+) -> Judged:
+    """Join a TREC run file with judgments without ever holding the run: a few megabytes whatever its size.
+
+    The result equals Judged.of(read_run(path), qrels). Arguments and errors as read_run.
+    """
+
+    def join(part: Part) -> tuple[Int64, Judged]:
+        judgments = qrels.only(part.query)
+        run = Run(judgments.queries, judgments.docs, part.ptr, part.doc, part.score, ties=ties)
+        return part.query, Judged.of(run, judgments)
+
+    parts, names = read_parts(RunFile(Path(path), qrels.queries, qrels.docs, ties, engine), join)
+    none = np.zeros(len(qrels.queries) + 1, np.int64)
+    empty = Run(qrels.queries, qrels.docs, none, np.empty(0, np.int32), np.empty(0, np.float64))
+    judged = Judged.of(empty, qrels)
+    retrieved, tied = judged.retrieved.copy(), judged.tied.copy()
+    for codes, part in parts:
+        retrieved[codes], tied[codes] = part.retrieved, part.tied
+    query = np.concatenate([judged.query, *(codes[p.query] for codes, p in parts)])
+    order = np.argsort(query, kind="stable")
+    return replace(
+        judged,
+        retrieved=retrieved,
+        tied=tied,
+        query=query[order].astype(np.int32),
+        rank=np.concatenate([judged.rank, *(p.rank for _, p in parts)])[order],
+        grade=np.concatenate([judged.grade, *(p.grade for _, p in parts)])[order],
+        ignored=len(names.ignored),
+    )
+
+
+def _assembled(parts: list[Part]) -> tuple[Int64, Int64, Int32, Float64]:
+    """One column of query codes, one of lengths, one of documents and one of scores, in file order."""
+    query = np.concatenate([np.empty(0, np.int64), *(p.query for p in parts)])
+    lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(p.ptr) for p in parts)])
+    doc = np.concatenate([np.empty(0, np.int32), *(p.doc for p in parts)])
+    score = np.concatenate([np.empty(0, np.float64), *(p.score for p in parts)])
+    return query, lengths, doc, score
+
+
+def _by_query(
+    count: int, query: Int64, lengths: Int64, doc: Int32, score: Float64
+) -> tuple[Int64, Int32, Float64]:
+    """Rankings in the order of their query codes: ptr, documents, scores."""
+    ptr = np.zeros(count + 1, np.int64)
+    ptr[query + 1] = lengths
+    np.cumsum(ptr, out=ptr)
+    if (query[1:] > query[:-1]).all():
+        return ptr, doc, score
+    order = np.argsort(query)
+    begin = (np.cumsum(lengths) - lengths)[order]
+    rows = np.repeat(begin - (np.cumsum(lengths[order]) - lengths[order]), lengths[order]) + np.arange(len(doc))
+    return ptr, doc[rows], score[rows]

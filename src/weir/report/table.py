@@ -1,0 +1,93 @@
+"""Rows of results as text, CSV or LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+
+from weir.core.row import Row
+from weir.report.format import score
+
+__all__ = ["columns", "csv_table", "json_lines", "latex_table", "text_table"]
+
+
+def text_table(rows: Sequence[Row]) -> str:
+    """A table for the terminal: a line for each dataset and system, a column for each measure.
+
+    Each value is a mean with its 95% bootstrap interval; the last column says how many of the judged
+    queries were answered.
+    """
+    measures = list(dict.fromkeys(r.measure for r in rows))
+    lines = [["dataset", "system", *measures, "answered"]]
+    for (dataset, system), group in _grouped(rows).items():
+        cells = [_cell(group.get(m)) for m in measures]
+        any_row = next(iter(group.values()))
+        lines.append([dataset, system, *cells, f"{any_row.answered}/{any_row.queries}"])
+    return columns(lines, right=len(measures) + 1)
+
+
+def json_lines(rows: Sequence[Row]) -> str:
+    """One JSON object per row at full precision."""
+    return "\n".join(json.dumps(r.to_dict(), ensure_ascii=False) for r in rows)
+
+
+def csv_table(rows: Sequence[Row]) -> str:
+    """Comma-separated values at full precision, with a header."""
+    out = io.StringIO()
+    names = list(Row.__dataclass_fields__)
+    writer = csv.DictWriter(out, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({k: "" if v is None else v for k, v in r.to_dict().items()} for r in rows)
+    return out.getvalue().rstrip("\n")
+
+
+def latex_table(rows: Sequence[Row]) -> str:
+    """A LaTeX tabular for the booktabs package; the best mean of each dataset and measure is bold."""
+    measures = list(dict.fromkeys(r.measure for r in rows))
+    best: dict[tuple[str, str], float] = {}
+    for r in rows:
+        best[r.dataset, r.measure] = max(r.mean, best.get((r.dataset, r.measure), r.mean))
+    lines = [
+        rf"\begin{{tabular}}{{ll{'r' * len(measures)}}}",
+        r"\toprule",
+        " & ".join(["Dataset", "System", *map(_escaped, measures)]) + r" \\",
+        r"\midrule",
+    ]
+    for (dataset, system), group in _grouped(rows).items():
+        cells = []
+        for m in measures:
+            r = group.get(m)
+            shown = _cell(r)
+            cells.append(rf"\textbf{{{shown}}}" if r is not None and r.mean == best[dataset, m] else shown)
+        lines.append(" & ".join([_escaped(dataset), _escaped(system), *cells]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+
+
+def columns(lines: Sequence[Sequence[str]], right: int = 0) -> str:
+    """Cells in aligned columns under a header; the last `right` columns are flush right."""
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    flush = len(widths) - right
+
+    def placed(line: Sequence[str]) -> str:
+        cells = [c.ljust(w) if i < flush else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))]
+        return "  ".join(cells).rstrip()
+
+    rule = "  ".join("-" * w for w in widths)
+    return "\n".join([placed(lines[0]), rule, *(placed(line) for line in lines[1:])])
+
+
+def _grouped(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, Row]]:
+    found: dict[tuple[str, str], dict[str, Row]] = {}
+    for r in rows:
+        found.setdefault((r.dataset, r.system), {})[r.measure] = r
+    return found
+
+
+def _cell(row: Row | None) -> str:
+    return "" if row is None else f"{score(row.mean)} [{score(row.low)}, {score(row.high)}]"
+
+
+def _escaped(text: str) -> str:
+    return "".join("\\" + c if c in "&%$#_{}" else r"\textgreater{}" if c == ">" else c for c in text)
