@@ -28,7 +28,7 @@ docs: .venv/dev                ## regenerate the pages made from the code
 .venv/run: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[run]'
-	$(BIN)/python -m weir.kernels.warm
+	$(BIN)/python -m weir.cli.warm
 	touch $@
 
 .venv/dev: pyproject.toml .venv/run

@@ -1,1 +1,86 @@
-"""Weir measures how well retrieval systems find what people need."""
+"""Weir measures how well retrieval systems find what people need.
+
+    ds = weir.load("scifact")
+    run = weir.BM25().index(ds.corpus).search(ds.queries, k=1000)
+    scores = weir.evaluate(run, ds.qrels, ["nDCG@10", "R@100"])
+
+Names are imported when they are first used: scoring a run needs numpy alone, and indexing the `run` extra.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from weir.api import evaluate
+    from weir.core.corpus import Corpus, Queries
+    from weir.core.judged import Judged
+    from weir.core.qrels import Qrels
+    from weir.core.row import Row
+    from weir.core.run import Run
+    from weir.core.scores import Scores
+    from weir.datasets.load import Dataset, fetch, load
+    from weir.errors import WeirError
+    from weir.experiment import Experiment, read_results
+    from weir.measures import Measure, measure, parse_measure
+    from weir.stats.summary import rows
+    from weir.systems import BM25, RM3, parse_system
+
+__all__ = [
+    "BM25",
+    "RM3",
+    "Corpus",
+    "Dataset",
+    "Experiment",
+    "Judged",
+    "Measure",
+    "Qrels",
+    "Queries",
+    "Row",
+    "Run",
+    "Scores",
+    "WeirError",
+    "evaluate",
+    "fetch",
+    "load",
+    "measure",
+    "parse_measure",
+    "parse_system",
+    "read_results",
+    "rows",
+]
+
+_HOMES = {
+    "BM25": "systems",
+    "RM3": "systems",
+    "Corpus": "core.corpus",
+    "Dataset": "datasets.load",
+    "Experiment": "experiment",
+    "Judged": "core.judged",
+    "Measure": "measures",
+    "Qrels": "core.qrels",
+    "Queries": "core.corpus",
+    "Row": "core.row",
+    "Run": "core.run",
+    "Scores": "core.scores",
+    "WeirError": "errors",
+    "evaluate": "api",
+    "fetch": "datasets.load",
+    "load": "datasets.load",
+    "measure": "measures",
+    "parse_measure": "measures",
+    "parse_system": "systems",
+    "read_results": "experiment",
+    "rows": "stats.summary",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'weir' has no attribute '{name}'")
+    return getattr(importlib.import_module(f"weir.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

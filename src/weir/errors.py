@@ -48,7 +48,7 @@ class UnknownName(WeirError):
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
         folded = {n.lower(): n for n in names}
-        near = [folded[n] for n in difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.6)]
+        near = [folded[n] for n in difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.5)]
         if near:
             hint = f"did you mean {' or '.join(near)}?"
         else:

@@ -30,15 +30,12 @@ def command(
     QRELS: judgments, TREC (query 0 document grade) or BEIR's TSV. RUN: a ranking, TREC or JSON, plain or
     compressed. Every judged query counts; one that the run does not answer scores 0.
     """
-    from weir.core.judged import Judged
-    from weir.io.trec import read_qrels, read_run
+    from weir.io.trec import judge_file, read_qrels
     from weir.measures import DEFAULT_MEASURES, measures_of, scores_of
     from weir.stats.summary import rows
 
     wanted = measures_of(measures or DEFAULT_MEASURES)
-    judgments = read_qrels(qrels)
-    ranking = read_run(run, queries=judgments.queries, docs=judgments.docs, ties=ties)  # type: ignore[arg-type]
-    scores = scores_of(Judged.of(ranking, judgments), wanted)
+    scores = scores_of(judge_file(run, read_qrels(qrels), ties), wanted)  # type: ignore[arg-type]
     if per_query:
         _per_query(scores, as_json)
     else:

@@ -47,7 +47,10 @@ class Ids:
         """Number these identifiers; anything but text is written as text (1 -> "1")."""
         texts = [v if isinstance(v, str) else str(v) for v in values]
         ids = Ids(Strings.of(texts))
-        if len(set(texts)) != len(texts):
+        distinct = set(texts)
+        if "" in distinct:
+            raise BadValue("an identifier is empty; every document and query needs one")
+        if len(distinct) != len(texts):
             seen: set[str] = set()
             twice = next(t for t in texts if t in seen or seen.add(t))  # type: ignore[func-returns-value]
             raise BadValue(f"identifier '{twice}' occurs twice")
@@ -123,7 +126,8 @@ def descending_bytes(strings: Strings) -> Int64:
         return np.arange(n, dtype=np.int64)[::-1]
     # Big-endian words of eight bytes compare as the bytes do; sort by the last word first.
     words = -(-width // 8)
-    order: Int64 = np.arange(n, dtype=np.int64)
+    # Padding makes "a" equal to "a\0": the shorter comes first, unless a byte decides.
+    order: Int64 = np.argsort(lengths, kind="stable")
     for word in reversed(range(words)):
         order = order[np.argsort(_word(strings, lengths, word)[order], kind="stable")]
     return order[::-1]

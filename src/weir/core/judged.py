@@ -14,6 +14,9 @@ from weir.core.strings import Float64, Int16, Int32, Int64
 
 __all__ = ["Judged"]
 
+_ABSENT = np.iinfo(np.int16).min  # no grade: those of Qrels lie within ±2**14
+_TABLE = 1 << 22  # cells of the look-up table of a join, 2 bytes each
+
 
 @dataclass(frozen=True, eq=False)
 class Judged:
@@ -102,19 +105,43 @@ def _translation(here: Ids, there: Ids) -> Int32:
 
 
 def _judged_rows(run: Run, qrels: Qrels, to_query: Int32, to_doc: Int32 | None) -> tuple[Int32, Int32, Int16]:
-    """Query, rank and grade of the rows of the run that are judged, by query then rank."""
-    doc = run.doc if to_doc is None else np.where(run.doc < 0, -1, to_doc[run.doc])
-    rows = np.flatnonzero(doc >= 0)
-    of_row = np.searchsorted(run.ptr, rows, side="right") - 1
-    query = to_query[of_row]
-    keep = query >= 0
-    rows, of_row, query = rows[keep], of_row[keep], query[keep]
-    width = len(qrels.docs) + 1
-    judged = qrels.query_of_row().astype(np.int64) * width + qrels.doc
-    pair = query.astype(np.int64) * width + doc[rows]
-    at = np.minimum(np.searchsorted(judged, pair), max(len(judged) - 1, 0))
-    hit = judged[at] == pair if len(judged) else np.zeros(len(pair), np.bool_)
-    rows, of_row, query, at = rows[hit], of_row[hit], query[hit], at[hit]
-    rank = (rows - run.ptr[of_row] + 1).astype(np.int32)
+    """Query, rank and grade of the rows of the run that are judged, by query then rank.
+
+    Some queries at a time share a table with a cell for every judged document: a row's grade is one look-up.
+    """
+    width = len(qrels.docs)
+    cells = min(max(_TABLE, len(run) * width // 1000), 8 * _TABLE)
+    step = max(1, min(len(run), cells // max(width, 1)))
+    table = np.full((step, width), _ABSENT, np.int16)
+    none = np.empty(0, np.int32)
+    found = [(none, none, np.empty(0, np.int16))]
+    for first in range(0, len(run), step):
+        codes = to_query[first : first + step]
+        known = np.flatnonzero(codes >= 0)
+        lengths = np.diff(qrels.ptr)[codes[known]]
+        if lengths.sum() == 0 or len(run.docs) == 0:
+            continue
+        judged = qrels.only(codes[known])
+        cell = np.repeat(known, lengths), judged.doc
+        table[cell] = judged.grade
+        found.append(_looked_up(run, first, codes, to_doc, table))
+        table[cell] = _ABSENT
+    query, rank, grade = (np.concatenate(column) for column in zip(*found, strict=True))
     order = np.argsort(query, kind="stable")
-    return query[order].astype(np.int32), rank[order], qrels.grade[at[order]]
+    return query[order], rank[order], grade[order]
+
+
+def _looked_up(
+    run: Run, first: int, codes: Int32, to_doc: Int32 | None, table: Int16
+) -> tuple[Int32, Int32, Int16]:
+    """Query, rank and grade of the rows of queries first, first + 1, ... whose cell holds a grade."""
+    ptr = run.ptr[first : first + len(codes) + 1]
+    doc = run.doc[ptr[0] : ptr[-1]]
+    if to_doc is not None:
+        doc = np.where(doc < 0, -1, to_doc[doc])
+    rows = np.flatnonzero(doc >= 0)
+    local = np.repeat(np.arange(len(codes)), np.diff(ptr))[rows]
+    grade = table[local, doc[rows]]
+    hit = grade != _ABSENT
+    rows, local = rows[hit], local[hit]
+    return codes[local], (rows - (ptr - ptr[0])[local] + 1).astype(np.int32), grade[hit]

@@ -28,7 +28,10 @@ def compared(score: Float64, ties: Ties = "trec") -> Float64:
     """
     if ties not in TIES:
         raise BadValue(f"ties is '{ties}'; expected one of {', '.join(TIES)}")
-    return score.astype(np.float32).astype(np.float64) if ties == "trec9" else score
+    if ties == "trec":
+        return score
+    with np.errstate(over="ignore"):  # beyond a float's range scores are infinite, as in trec_eval 9
+        return score.astype(np.float32).astype(np.float64)
 
 
 def ranked(query: NDArray[np.integer], score: Float64, tie_rank: Int32) -> Int64:
@@ -36,15 +39,25 @@ def ranked(query: NDArray[np.integer], score: Float64, tie_rank: Int32) -> Int64
 
     query: int[n] query number of each row; score: float64[n]; tie_rank: int32[n], see Ids.tie_ranks.
     """
-    return np.lexsort((tie_rank, -score, query))
+    if is_ordered(query, score, strictly=False):
+        order = np.arange(len(score))
+    else:
+        order = np.lexsort((-score, query))
+        query, score = query[order], score[order]
+    # Ties are mostly few: only they are sorted again, by document.
+    same = np.zeros(len(order) + 1, np.bool_)
+    same[1:-1] = (score[1:] == score[:-1]) & (query[1:] == query[:-1])
+    at = np.flatnonzero(same[1:] | same[:-1])
+    rows = order[at]
+    group = np.cumsum(~same[:-1][at])
+    order[at] = rows[np.lexsort((tie_rank[rows], group))]
+    return order
 
 
-def is_ordered(query: NDArray[np.integer], score: Float64) -> bool:
-    """Whether rows are already in strict result order, so that no tie has to be looked at."""
-    if len(query) < 2:
-        return True
-    step = query[1:] - query[:-1]
-    return bool(np.all((step > 0) | ((step == 0) & (score[1:] < score[:-1]))))
+def is_ordered(query: NDArray[np.integer], score: Float64, strictly: bool = True) -> bool:
+    """Whether rows are already in result order; strictly: so that no tie has to be looked at."""
+    falls = score[1:] < score[:-1] if strictly else score[1:] <= score[:-1]
+    return bool(np.all((query[1:] > query[:-1]) | ((query[1:] == query[:-1]) & falls)))
 
 
 def best_of(score: Float64, tie_rank: Int32, k: int) -> Int32:
@@ -67,7 +80,6 @@ def tied(ptr: Int64, score: Float64) -> Int32:
     if n > 1:
         same[1:n] = score[1:] == score[:-1]
         same[ptr] = False
-    in_group = (same[:n] | same[1:]).astype(np.int32)
-    total = np.zeros(n + 1, np.int64)
-    np.cumsum(in_group, out=total[1:])
+    total: NDArray[np.integer] = np.zeros(n + 1, np.int32 if n < 2**31 else np.int64)
+    np.cumsum(same[:n] | same[1:], out=total[1:])
     return (total[ptr[1:]] - total[ptr[:-1]]).astype(np.int32)

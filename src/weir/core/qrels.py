@@ -12,7 +12,9 @@ from weir.core.ids import Ids
 from weir.core.strings import Int16, Int32, Int64
 from weir.errors import BadValue
 
-__all__ = ["Qrels"]
+__all__ = ["LARGEST", "Qrels"]
+
+LARGEST = 2**14  # of a grade's absolute value
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +36,10 @@ class Qrels:
     def of(judgments: Mapping[str, Mapping[str, object]]) -> Qrels:
         """Judgments from {query: {document: grade}}, as pytrec_eval, ranx and BEIR hold them.
 
+        A query without any judgment is not a judged query, as in trec_eval and pytrec_eval: it is left out.
         Raises BadValue for a grade that is not a whole number, naming query and document.
         """
-        names = list(judgments)
+        names = [name for name, grades in judgments.items() if _checked(name, grades)]
         documents: dict[str, int] = {}
         query, doc, grade = [], [], []
         for q, name in enumerate(names):
@@ -65,14 +68,14 @@ class Qrels:
         Raises BadValue for a pair judged twice or a grade beyond 16 bits.
         """
         order = np.lexsort((doc, query))
-        query, doc, grade = query[order], doc[order], grade[order]
+        query, doc, grade = query.astype(np.int32)[order], doc[order], grade[order]
         twice = np.flatnonzero((query[1:] == query[:-1]) & (doc[1:] == doc[:-1]))
         if len(twice):
             at = int(twice[0])
             raise BadValue(f"query '{queries[int(query[at])]}' judges document '{docs[int(doc[at])]}' twice")
-        if len(grade) and (grade.min() < -(2**14) or grade.max() > 2**14):
-            raise BadValue(f"grades run from {grade.min()} to {grade.max()}; expected within ±{2**14}")
-        ptr = np.searchsorted(query, np.arange(len(queries) + 1)).astype(np.int64)
+        if len(grade) and (grade.min() < -LARGEST or grade.max() > LARGEST):
+            raise BadValue(f"grades run from {grade.min()} to {grade.max()}; expected within ±{LARGEST}")
+        ptr = np.searchsorted(query, np.arange(len(queries) + 1, dtype=query.dtype)).astype(np.int64)
         return Qrels(queries, docs, ptr, doc.astype(np.int32), grade.astype(np.int16))
 
     def __len__(self) -> int:
@@ -100,11 +103,19 @@ class Qrels:
 
 
 def whole_grade(value: object, where: str) -> int:
-    """A relevance grade as a whole number; raises BadValue for text, NaN or a fraction."""
-    if isinstance(value, (bool, np.bool_)):
-        return int(value)
-    if isinstance(value, (int, np.integer)):
-        return int(value)
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
-        return int(value)
-    raise BadValue(f"{where}: grade {value!r} is not a whole number; scale or round the grades first")
+    """A relevance grade as a whole number; raises BadValue for text, NaN, a fraction or more than 16 bits."""
+    whole = isinstance(value, (bool, np.bool_, int, np.integer)) or (
+        isinstance(value, (float, np.floating)) and float(value).is_integer()
+    )
+    if not whole:
+        raise BadValue(f"{where}: grade {value!r} is not a whole number; scale or round the grades first")
+    grade = int(value)  # type: ignore[call-overload]
+    if abs(grade) > LARGEST:
+        raise BadValue(f"{where}: the grade is beyond ±{LARGEST}; scale the grades first")
+    return int(grade)
+
+
+def _checked(name: object, grades: object) -> bool:
+    if not isinstance(grades, Mapping):
+        raise BadValue(f"query '{name}': found {type(grades).__name__}; expected {{document: grade}}")
+    return len(grades) > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 
 __all__ = ["Row"]
@@ -25,4 +26,4 @@ class Row:
 
     def to_dict(self) -> dict[str, object]:
         """The row as a dict; an undefined number is None, as JSON has no NaN."""
-        return {k: None if isinstance(v, float) and v != v else v for k, v in asdict(self).items()}
+        return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in asdict(self).items()}

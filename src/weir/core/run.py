@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from weir.core.ids import Ids
 from weir.core.order import Ties, compared, is_ordered, ranked, tied
 from weir.core.strings import Float64, Int32, Int64
-from weir.errors import BadRanking
+from weir.errors import BadRanking, BadValue
 
 __all__ = ["Run"]
 
@@ -39,8 +39,10 @@ class Run:
     def of(rankings: Mapping[str, Mapping[str, float]], name: str = "run", ties: Ties = "trec") -> Run:
         """A run from {query: {document: score}}, as pytrec_eval, ranx and BEIR hold it; never changes it.
 
-        Raises BadRanking for a score that is not a finite number.
+        Raises BadRanking for a score that is not a finite number or a ranking that is not a dict.
         """
+        for asked, ranking in rankings.items():
+            _refuse_other_than_dicts(asked, ranking)
         queries = Ids.of(rankings)
         documents: dict[str, int] = {}
         doc = [documents.setdefault(str(d), len(documents)) for ranking in rankings.values() for d in ranking]
@@ -64,6 +66,7 @@ class Run:
         Raises BadRanking for a document twice in one ranking or a score that is not finite.
         """
         named = named or Named()
+        query = query.astype(np.int32, copy=False)
         bad = np.flatnonzero(~np.isfinite(score))
         if len(bad):
             at = int(bad[0])
@@ -74,7 +77,7 @@ class Run:
         if not is_ordered(query, key):
             order = ranked(query, key, docs.tie_ranks[doc])
             query, doc, score = query[order], doc[order], score[order]
-        ptr = np.searchsorted(query, np.arange(len(queries) + 1)).astype(np.int64)
+        ptr = np.searchsorted(query, np.arange(len(queries) + 1, dtype=query.dtype)).astype(np.int64)
         return Run(queries, docs, ptr, doc.astype(np.int32), score, named.name, named.ties)
 
     def __len__(self) -> int:
@@ -85,7 +88,11 @@ class Run:
         return np.repeat(np.arange(len(self.queries), dtype=np.int32), np.diff(self.ptr))
 
     def to_dict(self) -> dict[str, dict[str, float]]:
-        """{query: {document: score}}, documents in rank order."""
+        """{query: {document: score}}, documents in rank order.
+
+        Raises BadValue for a run that was read without the identifiers of all its documents.
+        """
+        self._all_known()
         docs, scores, cuts = self.docs.strings.take(self.doc).tolist(), self.score.tolist(), self.ptr.tolist()
         return {
             name: dict(zip(docs[a:b], scores[a:b], strict=True))
@@ -93,7 +100,9 @@ class Run:
         }
 
     def top(self, k: int) -> Run:
-        """The first k of every ranking."""
+        """The first k of every ranking; raises BadValue for k below 1."""
+        if k < 1:
+            raise BadValue(f"k is {k}; expected a whole number from 1")
         return self._keep(self.ranks() <= k)
 
     def ranks(self) -> Int64:
@@ -104,14 +113,22 @@ class Run:
         """The run without answers whose identifier is the query's own.
 
         The one home of self-matches (ArguAna, Quora: the query is a document). Fetch one more than
-        needed before calling it, so that k other documents remain.
+        needed before calling it, so that k other documents remain. Raises BadValue for a run that was
+        read without the identifiers of all its documents.
         """
+        self._all_known()
         own = self.docs.codes(self.queries.strings)
         return self._keep(self.doc != np.where(own < 0, -2, own)[self.query_of_row()])
 
     def tied(self) -> Int32:
         """How many answers of each query share their score with another answer to it."""
         return tied(self.ptr, compared(self.score, self.ties))
+
+    def _all_known(self) -> None:
+        if len(self.doc) and int(self.doc.min()) < 0:
+            raise BadValue(
+                f"{self.name}: only the judged documents were read with their identifiers; read the whole run"
+            )
 
     def _keep(self, rows: NDArray[np.bool_]) -> Run:
         if rows.all():
@@ -130,14 +147,29 @@ class Named:
 
 
 def _numbers(values: list[float]) -> Float64:
+    texts = [t.__name__ for t in set(map(type, values)) if issubclass(t, (str, bytes))]
+    if texts:  # numpy would read them, and "nan" and "1_0" with them
+        raise BadRanking(f"a score is {texts[0]}; expected a number")
     try:
-        return np.array(values, np.float64)
-    except (TypeError, ValueError) as error:
+        numbers = np.array(values, np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
         raise BadRanking(f"a score is not a number: {error}") from None
+    if numbers.ndim != 1:
+        raise BadRanking("a score is a list; expected a number")
+    return numbers
+
+
+def _refuse_other_than_dicts(asked: object, ranking: object) -> None:
+    if not isinstance(ranking, Mapping):
+        found = type(ranking).__name__
+        raise BadRanking(f"query '{asked}': found {found}; expected {{document: score}}")
 
 
 def _refuse_duplicates(queries: Ids, docs: Ids, query: NDArray[np.integer], doc: Int32) -> None:
-    pair = np.sort(query.astype(np.int64) * (len(docs) + 1) + doc)
+    pair = query.astype(np.int64)
+    pair *= len(docs) + 1
+    pair += doc
+    pair.sort()
     twice = np.flatnonzero(pair[1:] == pair[:-1])
     if len(twice):
         q, d = divmod(int(pair[twice[0]]), len(docs) + 1)

@@ -10,6 +10,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.errors import BadValue
+
 __all__ = ["Bytes", "Float64", "Int16", "Int32", "Int64", "Strings"]
 
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -32,8 +34,11 @@ class Strings:
 
     @staticmethod
     def of(values: Iterable[str]) -> Strings:
-        """Pack Python strings."""
-        encoded = [v.encode("utf-8") for v in values]
+        """Pack Python strings; raises BadValue for half of a surrogate pair, which UTF-8 cannot hold."""
+        try:
+            encoded = [v.encode("utf-8") for v in values]
+        except UnicodeEncodeError as error:
+            raise BadValue(f"{error.object!r} is not valid Unicode: {error.reason}") from None
         ptr = np.zeros(len(encoded) + 1, np.int64)
         np.cumsum([len(e) for e in encoded], out=ptr[1:])
         return Strings(np.frombuffer(b"".join(encoded), np.uint8), ptr)

@@ -21,8 +21,8 @@ from weir.io.archive import extract
 from weir.io.beir import read_queries
 from weir.io.corpus_store import Store, open_store
 from weir.io.download import Progress, download
+from weir.io.judgments import read_judgments
 from weir.io.layout import Layout, find_layout
-from weir.io.trec import read_qrels
 from weir.settings import settings
 
 __all__ = ["Dataset", "fetch", "load", "load_group"]
@@ -77,7 +77,7 @@ class Dataset:
     @cached_property
     def qrels(self) -> Qrels:
         """The judgments of this split, also of documents and queries that are not in the collection."""
-        return read_qrels(self.layout.need_qrels(self.split))
+        return read_judgments(self.layout.need_qrels(self.split))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -97,7 +97,9 @@ class Dataset:
     @cached_property
     def card(self) -> Card:
         """What `weir stats` shows (reads every document)."""
-        qrels = {split: read_qrels(part) for split, part in self.layout.qrels.items() if split != self.split}
+        qrels = {
+            split: read_judgments(part) for split, part in self.layout.qrels.items() if split != self.split
+        }
         qrels[self.split] = self.qrels
         return card_of(self.name, self.entry, self.store, self.all_queries, qrels, self.split)
 
@@ -117,13 +119,10 @@ def load(name: str | Path, split: str | None = None) -> Dataset:
     if isinstance(name, str) and text in catalogue.names():
         return _known(catalogue.get(text), split)
     path = Path(name)
-    if isinstance(name, str) and not path.exists() and path.parent == Path() and not path.suffix:
+    if isinstance(name, str) and not path.exists() and not set("/\\.") & set(text):
         raise UnknownName("dataset (or folder)", text, [*catalogue.names(), *catalogue.groups()])
     layout = find_layout(path)
-    chosen = split if split is not None else layout.default_split()
-    if layout.qrels:
-        layout.need_qrels(chosen)
-    return Dataset(layout.name or _stem(path), chosen, layout)
+    return _dataset(layout.name or _stem(path), layout, split or layout.default_split())
 
 
 def load_group(name: str | Path, split: str | None = None) -> list[Dataset]:
@@ -157,8 +156,10 @@ def _fetch(entry: Entry, progress: Progress | None) -> None:
     mirror = settings().mirror
     first = [f"{mirror.rstrip('/')}/{entry.archive}"] if mirror else []
     download([*first, *entry.urls], archive, f"md5:{entry.md5}", entry.bytes, progress)
-    extract(archive, top)
-    archive.unlink(missing_ok=True)
+    try:
+        extract(archive, top)
+    finally:
+        archive.unlink(missing_ok=True)
     if not entry.here:
         raise DownloadError(f"{entry.archive} holds no folder {entry.folder}")
 
@@ -166,7 +167,13 @@ def _fetch(entry: Entry, progress: Progress | None) -> None:
 def _known(entry: Entry, split: str | None) -> Dataset:
     if not entry.here:
         raise DownloadError(_how_to_obtain(entry))
-    return Dataset(entry.name, split or entry.split, find_layout(entry.path), entry)
+    return _dataset(entry.name, find_layout(entry.path), split or entry.split, entry)
+
+
+def _dataset(name: str, layout: Layout, split: str, entry: Entry | None = None) -> Dataset:
+    if layout.qrels:
+        layout.need_qrels(split)  # a split that is not there is an error at once; no judgments at all, when used
+    return Dataset(name, split, layout, entry)
 
 
 def _how_to_obtain(entry: Entry) -> str:

@@ -13,17 +13,18 @@ from pathlib import Path
 
 import numpy as np
 
+from weir.core.judged import Judged
 from weir.core.row import Row
 from weir.core.run import Run
 from weir.core.scores import Scores
 from weir.datasets.load import Dataset
-from weir.errors import FormatError, StoreError
+from weir.errors import BadRanking, BadValue, FormatError, StoreError
 from weir.experiment.environment import environment
 from weir.experiment.meter import metered
 from weir.io.atomic import sweep, write_json
-from weir.io.runs import read_any_run, write_any_run
 from weir.io.scores import read_scores, write_scores
-from weir.measures import Measure, evaluate, measures_of
+from weir.io.trec import judge_file, write_run
+from weir.measures import Measure, measures_of, scores_of
 from weir.stats.summary import rows
 from weir.systems import Retriever, Searcher
 
@@ -77,20 +78,23 @@ class Cell:
         if found is None or not set(wanted) <= {r.measure for r in found}:
             for leftover in ("index", "run.trec", "run.json", "scores.jsonl", "manifest.json"):
                 sweep(self.folder / leftover)
-            run = self._run(watch)
             known = [r.measure for r in found or [] if r.measure not in wanted]
-            found = self._score(run, measures_of([*wanted, *known]))
+            found = self._score(self._judged(watch), measures_of([*wanted, *known]))
         by_name = {r.measure: r for r in found}
         return [by_name[name] for name in wanted]
 
-    def _run(self, watch: Watch) -> Run:
-        """The run from disk, or made now."""
+    def _judged(self, watch: Watch) -> Judged:
+        """The run, from disk or made now, joined with the judgments."""
         record = _record(self.folder / "search.json")
         if record is not None:
             try:
-                return read_any_run(self.folder, self.dataset.qrels.queries, self.dataset.qrels.docs)
-            except (FormatError, FileNotFoundError):
+                return judge_file(self.folder / str(record["run"]), self.dataset.qrels)
+            except (FormatError, BadRanking, KeyError):
                 watch("run is damaged, searching again", 0, 1)
+        return Judged.of(self._searched(watch), self.dataset.qrels)
+
+    def _searched(self, watch: Watch) -> Run:
+        """The run, made now and written."""
         searcher = self._searcher(watch)
         depth = self.k + (1 if self.dataset.self_match == "drop" else 0)
         queries = self.dataset.queries
@@ -101,9 +105,14 @@ class Cell:
             run = run.without_self().top(self.k)
         watch("search", len(queries), len(queries))
         latency = _latencies(searcher, self.dataset, depth)
-        write_any_run(run, self.folder)
-        facts = {"seconds": cost.seconds, "queries_per_second": len(queries) / cost.seconds, "peak_mb": cost.peak_mb}
-        write_json(self.folder / "search.json", facts | {"single_query_ms": latency})
+        facts = {
+            "run": _write(run, self.folder),
+            "seconds": cost.seconds,
+            "queries_per_second": len(queries) / cost.seconds,
+            "peak_mb": cost.peak_mb,
+            "single_query_ms": latency,
+        }
+        write_json(self.folder / "search.json", facts)
         return run
 
     def _searcher(self, watch: Watch) -> Searcher:
@@ -121,8 +130,8 @@ class Cell:
         write_json(self.folder / "index.json", facts)
         return searcher
 
-    def _score(self, run: Run, measures: tuple[Measure, ...]) -> list[Row]:
-        scores = evaluate(run, self.dataset.qrels, measures)
+    def _score(self, judged: Judged, measures: tuple[Measure, ...]) -> list[Row]:
+        scores = scores_of(judged, measures)
         found = rows(scores, self.dataset.name, str(self.system))
         write_scores(scores, self.folder / "scores.jsonl")
         write_json(self.folder / "manifest.json", self._manifest(scores, found))
@@ -164,6 +173,16 @@ def _record(path: Path) -> dict[str, object] | None:
     except (OSError, ValueError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def _write(run: Run, folder: Path) -> str:
+    """Write the run and return the file's name: JSON where an identifier does not fit TREC's format."""
+    try:
+        write_run(run, folder / "run.trec")
+    except BadValue:
+        write_run(run, folder / "run.json")
+        return "run.json"
+    return "run.trec"
 
 
 def _latencies(searcher: Searcher, dataset: Dataset, k: int) -> dict[str, float]:

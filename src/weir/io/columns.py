@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from weir.core.hashing import load_words
 from weir.core.strings import Bytes, Int64
 
-__all__ = ["Table", "differs_from_previous", "split_columns"]
+__all__ = ["Table", "differs_from_previous", "split_cells", "split_columns"]
 
 _KIND = np.zeros(256, np.uint8)  # 1: between columns, 2: ends a line
 _KIND[[9, 11, 12, 13, 32]] = 1
@@ -35,7 +35,7 @@ class Table:
 def split_columns(buf: Bytes, stop: int, fewest: int, most: int) -> Table:
     """Split the lines of buf[:stop] into columns; blank lines and lines that start with `#` are no rows.
 
-    buf[stop - 1] is a line end. Columns are separated by blanks and tabs in any number; lines may end in CRLF.
+    buf[stop - 1] is a line end. Columns stand between blanks or tabs, however many; lines may end in CRLF.
     """
     space = np.flatnonzero(buf[:stop] <= 32)
     kind = _KIND[buf[space]]
@@ -57,10 +57,10 @@ def _regular(buf: Bytes, space: Int64, kind: NDArray[np.uint8], most: int) -> Ta
     np.add(space[:-1], 1, out=start[1:])
     if not (start < space).all():
         return None
-    start = start.reshape(-1, most)
-    if (buf[start[:, 0]] == _HASH).any():
+    rows = start.reshape(-1, most)
+    if (buf[rows[:, 0]] == _HASH).any():
         return None
-    return Table(start, space.reshape(-1, most))
+    return Table(rows, space.reshape(-1, most))
 
 
 def _irregular(buf: Bytes, space: Int64, kind: NDArray[np.uint8], fewest: int, most: int) -> Table:
@@ -87,6 +87,42 @@ def _irregular(buf: Bytes, space: Int64, kind: NDArray[np.uint8], fewest: int, m
     absent = np.arange(most) >= count[:, None]
     start[absent] = end[absent]
     return Table(start, end, bad)
+
+
+def split_cells(buf: Bytes, stop: int, columns: int) -> Table:
+    """Split the lines of buf[:stop] at tabs; white space around cells is no part of them.
+
+    buf[stop - 1] is a line end. Every line must have the given number of cells, of which some may be empty;
+    blank lines and lines without a tab that start with `#` are no rows.
+    """
+    cut = np.flatnonzero((buf[:stop] == 9) | (buf[:stop] == 10))
+    ends_line = buf[cut] == 10
+    start = np.empty(len(cut), np.int64)
+    start[:1] = 0
+    np.add(cut[:-1], 1, out=start[1:])
+    start, end = _trimmed(buf, start, cut.copy())
+    last = np.flatnonzero(ends_line)
+    count = np.diff(last, prepend=-1)
+    head = last - count + 1
+    # A line without a tab is no row when it is blank or a comment.
+    filled = (count > 1) | ((start[head] < end[head]) & (buf[start[head]] != _HASH))
+    head, count = head[filled], count[filled]
+    wrong = np.flatnonzero(count != columns)
+    bad = -1
+    if len(wrong):
+        bad = int(start[head[wrong[0]]])
+        head = head[: wrong[0]]
+    at = head[:, None] + np.arange(columns)
+    return Table(start[at], end[at], bad)
+
+
+def _trimmed(buf: Bytes, start: Int64, end: Int64) -> tuple[Int64, Int64]:
+    """Cells without the white space around them."""
+    while (left := (start < end) & (_KIND[buf[start]] > 0)).any():
+        start = start + left
+    while (right := (start < end) & (_KIND[buf[end - 1]] > 0)).any():
+        end = end - right
+    return start, end
 
 
 def differs_from_previous(buf: Bytes, start: Int64, length: Int64) -> NDArray[np.bool_]:

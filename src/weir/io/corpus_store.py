@@ -182,8 +182,8 @@ def _write_index(folder: Path, where: tuple[Extent, Extent], part: Part) -> None
             if ids[int(order[run])] == ids[int(order[at])]:
                 raise duplicate(part, ids[int(order[at])].encode())
             run += 1
-    np.save(folder / "ids.hash.npy", hashes)
-    np.save(folder / "ids.code.npy", order)
+    np.save(folder / "ids.hash.npy", hashes, allow_pickle=False)
+    np.save(folder / "ids.code.npy", order, allow_pickle=False)
 
 
 # Opening

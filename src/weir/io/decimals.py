@@ -15,7 +15,7 @@ __all__ = ["NUMBER", "parse_decimals", "parse_slowly"]
 # What counts as a score: no "nan", "inf", hexadecimal or digit-group underscores, which float() would take.
 NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
-_POWERS = 10.0 ** np.arange(23)
+_POWERS = np.array([float(10**k) for k in range(23)], np.float64)  # exact
 _WIDEST = 24  # longer texts, and those with an exponent, go one by one
 _BLOCK = 1 << 15
 _MINUS, _PLUS, _DOT, _ZERO = 45, 43, 46, 48

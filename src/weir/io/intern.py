@@ -11,9 +11,7 @@ from weir.core.strings import Bytes, Int64, Strings
 __all__ = ["concatenated", "distinct", "distinct_strings"]
 
 
-def distinct(
-    data: Bytes, start: Int64, length: Int64, hashes: NDArray[np.uint64]
-) -> tuple[Int64, Int64]:
+def distinct(data: Bytes, start: Int64, length: Int64, hashes: NDArray[np.uint64]) -> tuple[Int64, Int64]:
     """Number texts by first appearance.
 
     data[start[i] : start[i] + length[i]] is text i, hashes[i] its hash. Returns codes int64[n] and, for each

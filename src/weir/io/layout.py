@@ -49,7 +49,9 @@ class Part:
         except (zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError) as error:
             raise FormatError(self, f"a damaged zip ({error})", "a readable one; fetch it again") from None
         if str(self).endswith(".gz"):
-            return cast(BinaryIO, gzip.open(stream, "rb"))
+            unpacked = gzip.GzipFile(fileobj=stream)
+            unpacked.myfileobj = cast(Any, stream)  # closed together
+            return cast(BinaryIO, unpacked)
         return stream
 
     def _open_member(self) -> BinaryIO:

@@ -16,7 +16,7 @@ from weir.errors import FormatError, MissingExtra
 
 __all__ = ["LineBuffer", "open_bytes", "read_bytes"]
 
-_PAD = 16  # a word may be read at any position of the text
+_PAD = 32  # a few words may be read from any position of the text
 _SLICE = 1 << 18
 _BOM = b"\xef\xbb\xbf"
 
@@ -149,6 +149,15 @@ class LineBuffer:
     def begin_of_line(self, position: int) -> int:
         """Where the line of a position in the buffer begins."""
         return self._raw.rfind(b"\n", 0, position) + 1
+
+    def end_of_line(self, position: int) -> int:
+        """Where the line of a position in the buffer ends."""
+        return self._raw.find(b"\n", position)
+
+    def line_text(self, position: int) -> str:
+        """The line of a position in the buffer, for a message, without white space around it."""
+        begin = self.begin_of_line(position)
+        return self.text(begin, self.end_of_line(position) - begin).strip()
 
     def text(self, start: int, length: int) -> str:
         """Some bytes of the buffer as text, for a message."""

@@ -153,7 +153,7 @@ def scan_plain(buffer: LineBuffer, stop: int) -> Rows:
 
 
 def settle_slow(buffer: LineBuffer, slow: Int64, score: Float64) -> int:
-    """Parse the scores a quick parser left; slow: int64[n, 3] row, start, length. Returns a wrong row or -1."""
+    """Parse the scores a quick parser left; slow: int64[n, 3] row, start, length. Returns a bad row or -1."""
     for row, start, length in slow.tolist():
         score[row] = parse_slowly(buffer.buf[start : start + length].tobytes())
         if np.isnan(score[row]):

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from weir.core.strings import Bytes, Float64, Int64, Strings
 from weir.io.lines import LineBuffer
 from weir.io.rows import Lookup, Ranked, Rows, settle_slow
-from weir.kernels.trec import BAD_SCORE, DONE, build_slots, order_rows, scan_rows
+from weir.kernels.trec import scan_rows
+from weir.kernels.trec_order import build_slots, order_rows
 
 __all__ = ["rank_compiled", "scan_compiled"]
 
@@ -21,17 +22,15 @@ def scan_compiled(buffer: LineBuffer, stop: int) -> Rows:
     # Pages of these that no row reaches are never touched, so room for the worst case costs nothing.
     start, length, segment, slow = (np.empty(size, np.int64) for size in (room, room, 3 * room, 3 * room))
     hashes, score = np.empty(room, np.uint64), np.empty(room, np.float64)
-    n, segments, slows, status, bad = scan_rows(
+    n, segments, slows, bad = scan_rows(
         buffer.buf, buffer.words, stop, start, length, hashes, score, segment, slow
     )
     first, query_start, query_length = segment[: 3 * segments].reshape(-1, 3).T.copy()
     wrong = settle_slow(buffer, slow[: 3 * slows].reshape(-1, 3), score)
     if wrong >= 0:
-        bad, bad_score = buffer.begin_of_line(int(start[wrong])), True
-    else:
-        bad, bad_score = (bad if status != DONE else -1), status == BAD_SCORE
+        bad = buffer.begin_of_line(int(start[wrong]))
     return Rows(
-        start[:n], length[:n], hashes[:n], score[:n], first, query_start, query_length, bad, bad_score
+        start[:n], length[:n], hashes[:n], score[:n], first, query_start, query_length, int(bad), wrong >= 0
     )
 
 

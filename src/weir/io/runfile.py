@@ -103,8 +103,8 @@ class Names:
 def read_parts(file: RunFile, step: Callable[[Part], T]) -> tuple[list[T], Names]:
     """Read a file and apply `step` to each part: the rankings of some of its queries.
 
-    Memory: one block of text and what `step` keeps, unless the file's queries are interleaved; then the file is
-    read whole. Raises FormatError for a line that is no row, BadRanking for a duplicate, both with the line.
+    Memory: one block of text and what `step` keeps, unless the file's queries are interleaved; then the file
+    is read whole. Raises FormatError for a line that is no row and BadRanking for a duplicate, with the line.
     """
     for whole in (False, True):
         names = Names(file)

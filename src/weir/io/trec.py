@@ -16,27 +16,45 @@ from weir.core.order import Ties
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64
+from weir.errors import BadRanking, BadValue, FormatError
+from weir.io.jsonfile import is_json, read_nested
+from weir.io.qrelsfile import read_trec_qrels
 from weir.io.rows import EngineName
 from weir.io.runfile import Part, RunFile, read_parts
+from weir.io.topics import read_topics
+from weir.io.trecwrite import write_qrels, write_run
 
-__all__ = ["judge_run", "read_run", "read_run_against"]
+__all__ = [
+    "judge_file",
+    "read_qrels",
+    "read_qrels_counted",
+    "read_run",
+    "read_run_against",
+    "read_topics",
+    "write_qrels",
+    "write_run",
+]
 
 
 def read_run(path: Path | str, ties: Ties = "trec", engine: EngineName = "auto") -> Run:
-    """Read a TREC run file; queries and documents are numbered as they appear.
+    """Read a run file, TREC or JSON; queries and documents are numbered as they appear.
 
-    Lines are `query Q0 document rank score [tag]`, separated by blanks or tabs; the rank column is ignored,
-    as trec_eval does, and lines starting with `#` are comments. `.gz` is unpacked. ties: see core/order.py;
-    engine: "numpy", "numba" or "auto", the faster of those installed; the result is the same.
+    TREC lines are `query Q0 document rank score [tag]`, separated by blanks or tabs; the rank column is
+    ignored, as trec_eval does, and lines that start with `#` are comments, as in trec_eval 10. JSON is
+    {query: {document: score}}. `.gz` is unpacked. ties: see core/order.py; engine: "numpy", "numba" or
+    "auto", the faster of those installed; the result is the same.
     Raises FormatError for a line that is no such row, BadRanking for a document twice in one ranking.
     """
-    file = RunFile(Path(path), None, None, ties, engine)
+    path = Path(path)
+    if is_json(path):
+        return _from_json(path, ties)
+    file = RunFile(path, None, None, ties, engine)
     parts, names = read_parts(file, lambda part: part)
     new, docs = names.all_docs()
     query, ptr, doc, score = _assembled(parts)
     queries = Ids.of(names.numbered)
     ptr, doc, score = _by_query(len(queries), query, ptr, new.astype(np.int32)[doc], score)
-    return Run(queries, docs, ptr, doc, score, Path(path).name, ties)
+    return Run(queries, docs, ptr, doc, score, run_name(path), ties)
 
 
 def read_run_against(
@@ -52,16 +70,16 @@ def read_run_against(
     parts, names = read_parts(file, lambda part: part)
     query, ptr, doc, score = _assembled(parts)
     ptr, doc, score = _by_query(len(queries), query, ptr, doc, score)
-    return Run(queries, docs, ptr, doc, score, Path(path).name, ties), len(names.ignored)
+    return Run(queries, docs, ptr, doc, score, run_name(Path(path)), ties), len(names.ignored)
 
 
-def judge_run(
-    path: Path | str, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto"
-) -> Judged:
-    """Join a TREC run file with judgments without ever holding the run: a few megabytes whatever its size.
+def judge_file(path: Path | str, qrels: Qrels, ties: Ties = "trec", engine: EngineName = "auto") -> Judged:
+    """Join a run file with judgments; a TREC file is never held, so a few megabytes do whatever its size.
 
     The result equals Judged.of(read_run(path), qrels). Arguments and errors as read_run.
     """
+    if is_json(Path(path)):
+        return Judged.of(_from_json(Path(path), ties), qrels)
 
     def join(part: Part) -> tuple[Int64, Judged]:
         judgments = qrels.only(part.query)
@@ -88,6 +106,43 @@ def judge_run(
     )
 
 
+def read_qrels(path: Path | str) -> Qrels:
+    """Read judgments: TREC (`query 0 document grade`), BEIR's TSV, a four-column TSV, or JSON.
+
+    Columns are cut at tabs where the first line has two or three, so that identifiers may hold blanks, and at
+    blanks otherwise; a header line of a TSV is skipped. Grades are whole numbers (1.0 is 1) within ±16384. A
+    pair judged twice with one grade counts once. Raises FormatError, with the line, for another number of
+    columns, for text or a fraction as a grade, and for a pair with two grades.
+    """
+    return read_qrels_counted(path)[0]
+
+
+def read_qrels_counted(path: Path | str) -> tuple[Qrels, int]:
+    """As read_qrels, and how many lines only repeated an earlier judgment."""
+    path = Path(path)
+    if not is_json(path):
+        return read_trec_qrels(path)
+    try:
+        return Qrels.of(read_nested(path)), 0
+    except BadValue as error:
+        raise FormatError(path, str(error), '{"query": {"document": whole number}}') from None
+
+
+def run_name(path: Path) -> str:
+    """What a run read from a file is called: the file's name without its endings."""
+    name = path.name
+    for ending in (".gz", ".zst", ".trec", ".txt", ".run", ".json", ".res"):
+        name = name.removesuffix(ending)
+    return name or path.name
+
+
+def _from_json(path: Path, ties: Ties) -> Run:
+    try:
+        return Run.of(read_nested(path), run_name(path), ties)
+    except BadRanking as error:
+        raise BadRanking(f"{path}: {error}") from None
+
+
 def _assembled(parts: list[Part]) -> tuple[Int64, Int64, Int32, Float64]:
     """One column of query codes, one of lengths, one of documents and one of scores, in file order."""
     query = np.concatenate([np.empty(0, np.int64), *(p.query for p in parts)])
@@ -108,5 +163,7 @@ def _by_query(
         return ptr, doc, score
     order = np.argsort(query)
     begin = (np.cumsum(lengths) - lengths)[order]
-    rows = np.repeat(begin - (np.cumsum(lengths[order]) - lengths[order]), lengths[order]) + np.arange(len(doc))
+    rows = np.repeat(begin - (np.cumsum(lengths[order]) - lengths[order]), lengths[order]) + np.arange(
+        len(doc)
+    )
     return ptr, doc[rows], score[rows]

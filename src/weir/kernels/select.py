@@ -1,6 +1,6 @@
 """Selecting and sorting packed (score, document) keys.
 
-A key is uint64: the bits of a positive float32 score above, the complement of the internal number below;
+A key is int64: the bits of a positive float32 score above, the complement of the internal number below;
 larger keys rank first: score descending, then internal number ascending.
 """
 
@@ -15,13 +15,14 @@ from weir.kernels.jit import jit
 
 __all__ = ["keep_largest", "sort_descending"]
 
-Keys: TypeAlias = NDArray[np.uint64]
+Keys: TypeAlias = NDArray[np.int64]
+
+_SMALL = 48
 
 
 @jit
-def keep_largest(keys: Keys, n: int, k: int) -> np.uint64:
-    """Move the k largest of keys[:n] (n >= k >= 1, all distinct) to the front; returns the smallest of them."""
-    low, high, rank = np.int64(0), np.int64(n - 1), np.int64(k - 1)
+def _partial_sort(keys: Keys, low: int, high: int, rank: int) -> None:
+    """Order keys[low:high + 1] so far that keys[rank] is what a descending sort would put there."""
     while low < high:
         a, b, c = keys[low], keys[(low + high) >> 1], keys[high]
         pivot = max(min(a, b), min(max(a, b), c))
@@ -40,14 +41,54 @@ def keep_largest(keys: Keys, n: int, k: int) -> np.uint64:
         elif rank >= i:
             low = i
         else:
-            break
-    return keys[rank]
+            return
 
 
 @jit
-def sort_descending(keys: Keys, spare: Keys, n: int, counts: NDArray[np.int64]) -> None:
-    """Sort keys[:n] in place; spare as long as keys, counts int64[8 * 256] are scratch."""
-    if n <= 48:
+def keep_largest(keys: Keys, spare: Keys, n: int, k: int, counts: Keys) -> int:
+    """Move the k largest of keys[:n] (n >= k >= 1, all distinct) to the front; returns the smallest of them.
+
+    spare as long as keys and counts int64[2048] are scratch.
+    """
+    if n <= 128:
+        _partial_sort(keys, 0, n - 1, k - 1)
+        return keys[k - 1]
+    # One pass into 256 equal ranges of scores leaves only the range that holds rank k to be ordered.
+    most, least = keys[0] >> 32, keys[0] >> 32
+    for i in range(n):
+        s = keys[i] >> 32
+        most = max(most, s)
+        least = min(least, s)
+    shift = 0
+    while (most - least) >> shift > 255:
+        shift += 1
+    counts[:256] = 0
+    for i in range(n):
+        counts[np.uint64(((keys[i] >> 32) - least) >> shift)] += 1
+    cut, above = 255, 0
+    while above + counts[cut] < k:
+        above += counts[cut]
+        cut -= 1
+    m, edge = 0, 0
+    for i in range(n):
+        v = keys[i]
+        r = ((v >> 32) - least) >> shift
+        if r > cut:
+            keys[m] = v
+            m += 1
+        elif r == cut:
+            spare[edge] = v
+            edge += 1
+    _partial_sort(spare, 0, edge - 1, k - above - 1)
+    for i in range(k - above):
+        keys[above + i] = spare[i]
+    return spare[k - above - 1]
+
+
+@jit
+def sort_descending(keys: Keys, spare: Keys, n: int, counts: Keys) -> None:
+    """Sort keys[:n], all >= 0, in place; spare as long as keys and counts int64[2048] are scratch."""
+    if n <= _SMALL:
         for i in range(1, n):
             v, j = keys[i], i - 1
             while j >= 0 and keys[j] < v:
@@ -55,29 +96,33 @@ def sort_descending(keys: Keys, spare: Keys, n: int, counts: NDArray[np.int64]) 
                 j -= 1
             keys[j + 1] = v
         return
-    counts[:] = 0
+    # Bytes, least significant first; the scores' own range rarely needs all four of theirs.
+    least, most, low, high = keys[0] >> 32, keys[0] >> 32, keys[0] & 0xFFFFFFFF, keys[0] & 0xFFFFFFFF
     for i in range(n):
         v = keys[i]
-        for b in range(8):
-            counts[np.uint64(b * 256) + (np.uint64(255) - ((v >> np.uint64(8 * b)) & np.uint64(255)))] += 1
+        s, d = v >> 32, v & 0xFFFFFFFF
+        most, least = max(most, s), min(least, s)
+        high, low = max(high, d), min(low, d)
+    counts[:] = 0
     source, target, swapped = keys, spare, False
-    for b in range(8):
-        shift = np.uint64(8 * b)
-        row = np.uint64(b * 256)
-        if counts[row + (np.uint64(255) - ((source[0] >> shift) & np.uint64(255)))] == n:
+    for step in range(8):
+        base, span, down = (low, high - low, 0) if step < 4 else (least, most - least, 32)
+        shift = 8 * (step & 3)
+        if span >> shift == 0:
             continue
-        total = np.int64(0)
-        for d in range(256):
-            c = counts[row + np.uint64(d)]
-            counts[row + np.uint64(d)] = total
+        row = counts[256 * step : 256 * step + 256]
+        for i in range(n):
+            row[np.uint64(255 - (((((source[i] >> down) & 0xFFFFFFFF) - base) >> shift) & 255))] += 1
+        total = 0
+        for b in range(256):
+            c = row[b]
+            row[b] = total
             total += c
         for i in range(n):
             v = source[i]
-            at = row + (np.uint64(255) - ((v >> shift) & np.uint64(255)))
-            target[np.uint64(counts[at])] = v
-            counts[at] += 1
-        source, target = target, source
-        swapped = not swapped
+            b = 255 - (((((v >> down) & 0xFFFFFFFF) - base) >> shift) & 255)
+            target[np.uint64(row[np.uint64(b)])] = v
+            row[np.uint64(b)] += 1
+        source, target, swapped = target, source, not swapped
     if swapped:
-        for i in range(n):
-            keys[i] = spare[i]
+        keys[:n] = spare[:n]

@@ -104,8 +104,8 @@ def scan(
     data uint8[], ptr int64[]: the texts, read-only views; data8 uint64[]: the eight bytes from each place on.
     classes uint8[0x110000], table int32[]: the automaton; states are offsets into the table, 0 the dead end.
     kinds uint8[256]: what a byte can be (SIMPLE ...). fold uint8[256]: each byte of a word passes through it.
-    shape int64[5]: start state, first accepting state, limit in UTF-16 units, least length of a word of simple
-    bytes, 1 if letters are folded; the simple bytes are letters and digits then, else 0x21..0x7E as shape[5] says.
+    shape int64[6]: start state, first accepting state, limit in UTF-16 units, least length of a word of simple
+    bytes, 1 if letters are folded, 1 if the simple bytes are ASCII letters and digits (else 0x21 to 0x7E).
     insert: give new words the next number; without, their number is -1.
     slots int64[2 * capacity], arena uint8[] (arena8 as data8), word_ptr int64[]: the table of words; state[0] its
     size, state[1] the bytes of arena the word needs that did not fit.
@@ -242,28 +242,32 @@ def scan(
 
 
 @jit
-def regrow(slots: Int64, larger: Int64) -> None:
-    """Enter every pair of a table of words into a larger, empty one."""
-    mask = larger.shape[0] // 2 - 1
+def regrow(slots: Int64, larger: Int64, count: int) -> None:
+    """Enter the `count` pairs of a table of words into a larger, empty one.
+
+    In the order of their numbers: the words that came first are the frequent ones, and get the places they ask for.
+    """
+    where = np.empty(count, np.int64)
     for i in range(slots.shape[0] // 2):
         if slots[2 * i + 1] != EMPTY:
-            place = _place(slots[2 * i], mask)
-            while larger[2 * place + 1] != EMPTY:
-                place = (place + 1) & mask
-            larger[2 * place] = slots[2 * i]
-            larger[2 * place + 1] = slots[2 * i + 1]
+            where[slots[2 * i + 1] & LOW] = 2 * i
+    mask = larger.shape[0] // 2 - 1
+    for i in where:
+        place = _place(slots[i], mask)
+        while larger[2 * place + 1] != EMPTY:
+            place = (place + 1) & mask
+        larger[2 * place] = slots[i]
+        larger[2 * place + 1] = slots[i + 1]
 
 
 @jit
 def renumber(ptr: Int64, numbers: Int32, to: Int32) -> None:
     """Replace each number by to[number] and close the gaps of the DROPPED ones; both arrays in place."""
-    m = 0
-    j = ptr[0]
+    m = j = ptr[0]
     for i in range(ptr.shape[0] - 1):
         while j < ptr[i + 1]:
             t = to[numbers[j]]
-            if t != DROPPED:
-                numbers[m] = t
-                m += 1
+            numbers[m] = t  # a dropped one is overwritten by the next: no branch, a third of English words drops
+            m += t != DROPPED
             j += 1
         ptr[i + 1] = m

@@ -1,36 +1,26 @@
-"""Compiled inner loops for rankings in TREC files: split lines, parse scores, find documents, put rows in order.
+"""Compiled inner loops for rankings in TREC files: from the lines of a block to rows.
 
-Every kernel works on one block: a writable uint8 buffer whose lines end in "\\n", and `words`, a view of the
-same bytes as the little-endian eight-byte word that starts at each position (see `weir.io.lines.Buffer`).
+A kernel works on one block: a writable uint8 buffer whose lines end in "\\n", and `words`, a view of the
+same bytes as the little-endian eight-byte word that starts at each position (see `weir.io.lines.LineBuffer`).
 The slow references are `weir.io.columns` (numpy alone) and the tests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-import numba
+from typing import Any, TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.kernels.jit import jit
 
-__all__ = ["BAD_COLUMNS", "BAD_SCORE", "DONE", "build_slots", "hash_bytes", "order_rows", "scan_rows"]
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def inlined(function: F) -> F:
-    return numba.njit(function, inline="always", nogil=True, error_model="numpy")
-
+__all__ = ["hash_bytes", "scan_rows"]
 
 U8 = NDArray[np.uint8]
 U64 = NDArray[np.uint64]
-I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
-
-DONE, BAD_COLUMNS, BAD_SCORE = 0, 1, 2
+Int: TypeAlias = Any  # numba takes a signed with an unsigned integer to be a float: int64 is spelled out
 
 # The same constants as weir.core.hashing; a test holds the two equal.
 _SEED = np.uint64(0x9E3779B97F4A7C15)
@@ -39,87 +29,59 @@ _MIX_TAIL = np.uint64(0xFF51AFD7ED558CCD)
 
 _ONES = np.uint64(0x0101010101010101)
 _HIGH = np.uint64(0x8080808080808080)
+_DOTS = np.uint64(0x2E2E2E2E2E2E2E2E)
+_ZEROS = np.uint64(0x3030303030303030)
+_OVER_9 = np.uint64(0x4646464646464646)
+_MINUS = np.uint64(45)
 _BELOW_33 = np.uint64(0x2121212121212121)
 # Moves a lone bit 8k to the top three bits as the number k: field k stands at bit 61 - 8k.
 _BYTE_NUMBER = np.uint64(sum(k << (61 - 8 * k) for k in range(8)))
-_MASKS = np.array([(1 << (8 * n)) - 1 for n in range(8)], np.uint64)
-_POWERS = np.array([10.0**k for k in range(23)], np.float64)
-_0, _3, _7, _29, _32, _61 = (np.uint64(n) for n in (0, 3, 7, 29, 32, 61))
-
-TAB, LF, CR, BLANK, HASH = 9, 10, 13, 32, 35
-
-
-@inlined
-def _is_space(byte: int) -> bool:
-    return byte == BLANK or (byte >= TAB and byte <= CR)
+_MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)
+_LAST = np.array([((1 << 64) - 1) >> 8 * (8 - n) << 8 * (8 - n) for n in range(9)], np.uint64)
+_TENS = 10 ** np.arange(9, dtype=np.int64)
+_POWERS = np.array([float(10**k) for k in range(23)], np.float64)  # exact
+_0, _7, _8, _32, _61 = (np.uint64(n) for n in (0, 7, 8, 32, 61))
 
 
 @jit
-def hash_bytes(words: U64, start: int, length: int) -> int:
+def _space_at(word: np.uint64) -> Int:
+    """Which of eight bytes is the first below 33, a candidate for white space; 8: none."""
+    low = ((word - _BELOW_33) & ~word & _HIGH) >> _7
+    if low == _0:
+        return 8
+    return np.int64(((low & (_0 - low)) * _BYTE_NUMBER) >> _61)
+
+
+@jit
+def _mixed(state: np.uint64, word: np.uint64) -> np.uint64:
+    state = (state ^ word) * _MIX
+    return state ^ (state >> _32)
+
+
+@jit
+def hash_bytes(words: U64, start: int, length: int) -> np.uint64:
     """Hash bytes as `weir.core.hashing.hash_strings` does."""
-    state = _SEED
-    at, stop = start, start + length
+    state, at, stop = _SEED, start, start + length
     while at + 8 <= stop:
-        state = (state ^ words[at]) * _MIX
-        state ^= state >> _32
+        state = _mixed(state, words[at])
         at += 8
     if at < stop:
-        state = (state ^ (words[at] & _MASKS[stop - at])) * _MIX
-        state ^= state >> _32
+        state = _mixed(state, words[at] & _MASKS[stop - at])
     state = (state ^ np.uint64(length)) * _MIX_TAIL
     return state ^ (state >> _32)
 
 
-@inlined
-def _token_end(buf: U8, words: U64, at: int) -> int:
-    """The first white space at or after `at`; the block ends in "\\n", so there is one."""
-    while True:
-        word = words[at]
-        low = ((word - _BELOW_33) & ~word & _HIGH) >> _7
-        if low == _0:
-            at += 8
-            continue
-        at += np.int64(((low & (_0 - low)) * _BYTE_NUMBER) >> _61)
-        if _is_space(buf[at]):
-            return at
-        at += 1  # a control character inside an identifier
+@jit
+def _quotient(mantissa: np.uint64, divisor: float) -> float:
+    """mantissa / divisor, a power of ten up to 1e22, correctly rounded; NaN where doubles cannot tell.
 
-
-@inlined
-def _skip_blanks(buf: U8, at: int) -> int:
-    while buf[at] != LF and _is_space(buf[at]):
-        at += 1
-    return at
-
-
-@inlined
-def _line_end(buf: U8, at: int) -> int:
-    while buf[at] != LF:
-        at += 1
-    return at
-
-
-@inlined
-def _same(buf: U8, a: int, b: int, length: int) -> bool:
-    for k in range(length):
-        if buf[a + k] != buf[b + k]:
-            return False
-    return True
-
-
-@inlined
-def _quotient(mantissa: np.uint64, scale: int) -> float:
-    """mantissa / 10**scale correctly rounded, or NaN where double arithmetic cannot tell; scale 0..22.
-
-    The division is repeated on its own remainder (Dekker's exact products), which leaves the quotient as a sum
-    of two doubles: good to about 100 bits, enough unless the true value lies next to a midpoint.
+    The division is repeated on its own remainder (Dekker's exact products), which leaves the quotient as a
+    sum of two doubles: good to about 100 bits, enough unless the true value lies next to a midpoint.
     """
-    high = np.float64(mantissa)
     if mantissa <= np.uint64(1 << 53):
-        return high / _POWERS[scale]
+        return float(mantissa) / divisor
     top = mantissa >> np.uint64(11) << np.uint64(11)
-    high, low = np.float64(top), np.float64(mantissa - top)
-    divisor = _POWERS[scale]
+    high, low = float(top), float(mantissa - top)
     first = high / divisor
     split = 134217729.0 * first
     a1 = split - (split - first)
@@ -134,48 +96,104 @@ def _quotient(mantissa: np.uint64, scale: int) -> float:
     return above if above == below else np.nan
 
 
-@inlined
-def _score(buf: U8, at: int, stop: int) -> tuple[float, bool]:
-    """A decimal number: its value (NaN: well formed, but left to a slower parser), and whether it is one."""
-    negative = buf[at] == 45
-    if negative or buf[at] == 43:
-        at += 1
-    mantissa, digits, figures, scale, dot = _0, 0, 0, 0, False
-    while at < stop:
-        digit = buf[at] - 48
+@jit
+def _decimal(word: np.uint64, second: np.uint64, third: np.uint64, length: int) -> float:
+    """The value of a plain decimal of up to 24 bytes; NaN: not one, or not one of up to 19 figures."""
+    mantissa, places, figures, dots, sign, digits = _0, 0, 0, 0, 1, 0
+    for k in range(length):
+        if k == 8:
+            word = second
+        elif k == 16:
+            word = third
+        byte: Int = np.int64(word & np.uint64(255))
+        word >>= _8
+        digit = byte - 48
         if digit >= 0 and digit <= 9:
             mantissa = mantissa * np.uint64(10) + np.uint64(digit)
+            figures += mantissa != _0
+            places += dots
             digits += 1
-            figures += mantissa > _0
-            scale += dot
-        elif buf[at] == 46 and not dot:
-            dot = True
+        elif byte == 46 and dots == 0:
+            dots = 1
+        elif k == 0 and abs(byte - 44) == 1:
+            sign = 44 - byte
         else:
-            break
+            return np.nan
+    if digits == 0 or figures > 19 or places > 22:
+        return np.nan
+    return sign * _quotient(mantissa, _POWERS[places])
+
+
+@jit
+def _eight_digits(word: np.uint64, count: int) -> Int:
+    """The number in the last `count` (0..8) bytes of a word, or -1 where they are not all digits."""
+    word = (word & _LAST[count]) | (_ZEROS & ~_LAST[count])
+    if ((word + _OVER_9) | (word - _ZEROS)) & _HIGH != _0:
+        return -1
+    word -= _ZEROS
+    # Neighbouring digits are joined to pairs, pairs to fours, fours to eight, all in one word.
+    word = (word * np.uint64(10) + (word >> _8)) & np.uint64(0x00FF00FF00FF00FF)
+    word = (word * np.uint64(100) + (word >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
+    return np.int64((word * np.uint64(10000) + (word >> _32)) & np.uint64(0xFFFFFFFF))
+
+
+@jit
+def _dot_at(word: np.uint64) -> Int:
+    """Which of eight bytes is the first full stop; 8: none."""
+    flat = word ^ _DOTS
+    dot = ((flat - _ONES) & ~flat & _HIGH) >> _7
+    if dot == _0:
+        return 8
+    return np.int64(((dot & (_0 - dot)) * _BYTE_NUMBER) >> _61)
+
+
+@jit
+def _two_parts(first: np.uint64, whole: np.uint64, dot: int, part: np.uint64, places: int) -> float:
+    """The value of `[-]1234567.12345678`, up to 7 and 8 digits; NaN for anything else.
+
+    first, dot: its first word and where the full stop is; whole, part: the words that end where its two parts
+    do; places: digits after the full stop.
+    """
+    minus = first & np.uint64(255) == _MINUS
+    digits = dot - minus
+    if dot == 8 or places < 0 or places > 8 or digits + places == 0:
+        return np.nan
+    high, low = _eight_digits(whole, digits), _eight_digits(part, places)
+    if high < 0 or low < 0:
+        return np.nan
+    value = np.float64(high * _TENS[places] + low) / _POWERS[places]
+    return float(-value if minus else value)
+
+
+@jit
+def _begins(first: np.uint64, second: np.uint64, head_1: np.uint64, head_2: np.uint64, size: int) -> bool:
+    """Whether two words start with the `size` bytes of two others; never for more than sixteen."""
+    if size <= 8:
+        return bool((first ^ head_1) & _MASKS[size] == _0)
+    return bool(size <= 16 and first == head_1 and (second ^ head_2) & _MASKS[size - 8] == _0)
+
+
+@jit
+def _columns(buf: U8, at: int, edge: I64) -> int:
+    """Find start and end of each column of the line at `at`; the rest into edge[14]: where the line ends.
+
+    Returns how many columns there are, 7 for more than six, 0 for a blank line or a comment.
+    """
+    columns, first = 0, True
+    while buf[at] != 10:
+        space = buf[at] == 32 or (buf[at] >= 9 and buf[at] <= 13)
+        if not space and first:
+            if columns < 7:
+                edge[2 * columns] = at
+                columns += 1
+        elif space and not first:
+            edge[2 * columns - 1] = at
+        first = space
         at += 1
-    if digits == 0:
-        return np.nan, False
-    if at < stop:
-        if buf[at] | 32 != 101:
-            return np.nan, False
-        at += 1
-        lower = buf[at] == 45
-        if lower or buf[at] == 43:
-            at += 1
-        if at == stop:
-            return np.nan, False
-        exponent = 0
-        while at < stop:
-            digit = buf[at] - 48
-            if digit < 0 or digit > 9:
-                return np.nan, False
-            exponent = min(exponent * 10 + digit, 9999)
-            at += 1
-        scale += exponent if lower else -exponent
-    if figures > 19 or scale < 0 or scale > 22:
-        return np.nan, True
-    value = _quotient(mantissa, scale)
-    return (-value if negative else value), True
+    if not first:
+        edge[2 * columns - 1] = at
+    edge[14] = at
+    return 0 if columns and buf[edge[0]] == 35 else columns
 
 
 @jit
@@ -189,195 +207,75 @@ def scan_rows(
     score: F64,
     segment: I64,
     slow: I64,
-) -> tuple[int, int, int, int, int]:
+) -> tuple[int, int, int, int]:
     """Split the lines of buf[:stop] (the last byte is "\\n") into rows of document and score.
 
-    Fills, per row: start, length and hash of the document identifier, score. Per segment, a stretch of rows of
-    one query: segment[3i] its first row, then start and length of the query identifier. slow: triples of row,
-    start and length of scores for a slower parser. Each array has room for one entry per line (triples: three).
-    Returns (rows, segments, slow scores, status, position of the bad line's first column).
+    Fills, per row: start, length and hash of the document identifier, score. Per segment, a stretch of rows
+    of one query: segment[3i] its first row, then start and length of the query identifier. slow: triples of
+    row, start and length of scores that are left to a slower parser. Each array has room for one entry (or
+    triple) per line. Returns (rows, segments, slow scores, position of the first bad line or -1).
+
+    A line mostly begins (query, Q0) and ends (tag) with the bytes of the line before: these are compared as
+    words, and only what stands between is split.
     """
     at, rows, segments, slows = 0, 0, 0, 0
-    query, query_length = 0, -1
+    edge = np.zeros(15, np.int64)
+    query, query_length, head, tail = 0, -1, 0, 0
+    head_1, head_2, tail_1, tail_2 = _0, _0, _0, _0
     while at < stop:
-        first = _skip_blanks(buf, at)
-        if buf[first] == LF:
-            at = first + 1
-            continue
-        if buf[first] == HASH:
-            at = _line_end(buf, first) + 1
-            continue
-        end = _token_end(buf, words, first)
-        if end - first != query_length or not _same(buf, first, query, query_length):
-            query, query_length = first, end - first
-            segment[3 * segments] = rows
-            segment[3 * segments + 1] = query
-            segment[3 * segments + 2] = query_length
-            segments += 1
-        end = _token_end(buf, words, _skip_blanks(buf, end))
-        doc = _skip_blanks(buf, end)
-        doc_end = _token_end(buf, words, doc)
-        end = _token_end(buf, words, _skip_blanks(buf, doc_end))
-        number = _skip_blanks(buf, end)
-        end = _token_end(buf, words, number)
-        at = _skip_blanks(buf, end)
-        if buf[at] != LF:
-            at = _skip_blanks(buf, _token_end(buf, words, at))
-        if end == number or buf[at] != LF:
-            return rows, segments, slows, BAD_COLUMNS, first
-        value, good = _score(buf, number, end)
-        if not good:
-            return rows, segments, slows, BAD_SCORE, first
-        if value != value:
-            slow[3 * slows] = rows
-            slow[3 * slows + 1] = number
-            slow[3 * slows + 2] = end - number
+        begin = at
+        same = head > 0 and tail > 0 and _begins(words[at], words[at + 8], head_1, head_2, head)
+        if same:
+            at += head
+            for column in range(4, 10, 2):
+                edge[column] = at
+                while True:
+                    step = _space_at(words[at])
+                    at += step
+                    if step < 8:
+                        if buf[at] == 32 or (buf[at] >= 9 and buf[at] <= 13):
+                            break
+                        at += 1  # a control character inside an identifier
+                edge[column + 1] = at
+                if at == edge[column] or (buf[at] == 10 and column < 8):
+                    same = False
+                    break
+                at += 1
+            same = same and _begins(words[edge[9]], words[edge[9] + 8], tail_1, tail_2, tail)
+            at = edge[9] + tail
+        if not same:
+            columns = _columns(buf, begin, edge)
+            at = edge[14] + 1
+            if columns == 0:
+                continue
+            if columns < 5 or columns > 6:
+                return rows, segments, slows, edge[0]
+            size, k = edge[1] - edge[0], 0
+            while size == query_length and k < size and buf[query + k] == buf[edge[0] + k]:
+                k += 1
+            if k < size:
+                segment[3 * segments], segment[3 * segments + 1] = rows, edge[0]
+                segment[3 * segments + 2] = size
+                segments += 1
+            query, query_length = edge[0], size
+            head, tail = edge[4] - begin, at - edge[9]
+            head_1, head_2, tail_1, tail_2 = (
+                words[begin],
+                words[begin + 8],
+                words[edge[9]],
+                words[edge[9] + 8],
+            )
+        start[rows], length[rows] = edge[4], edge[5] - edge[4]
+        hashes[rows] = hash_bytes(words, edge[4], edge[5] - edge[4])
+        number, size = edge[8], edge[9] - edge[8]
+        dot = _dot_at(words[number])
+        places = size - dot - 1
+        value = _two_parts(words[number], words[number + dot - 8], dot, words[number + size - 8], places)
+        if np.isnan(value) and size <= 24:
+            value = _decimal(words[number], words[number + 8], words[number + 16], size)
+        if np.isnan(value):
+            slow[3 * slows], slow[3 * slows + 1], slow[3 * slows + 2] = rows, number, size
             slows += 1
-        start[rows] = doc
-        length[rows] = doc_end - doc
-        hashes[rows] = hash_bytes(words, doc, doc_end - doc)
         score[rows] = value
         rows += 1
-        at += 1
-    return rows, segments, slows, DONE, 0
-
-
-@jit
-def build_slots(hashes: U64, slots: I32) -> None:
-    """Fill an open-addressing table (slots: all -1, a power of two at least twice as long) with positions."""
-    mask = len(slots) - 1
-    for i in range(len(hashes)):
-        at = np.int64(hashes[i] >> _29) & mask
-        while slots[at] >= 0:
-            at = (at + 1) & mask
-        slots[at] = i
-
-
-@inlined
-def _find(
-    buf: U8, start: int, length: int, hashed: int, slots: I32, keys: U64, data: U8, ptr: I64
-) -> int:
-    """The position of an identifier in the table whose strings are data[ptr[i]:ptr[i + 1]], or -1."""
-    mask = len(slots) - 1
-    at = np.int64(hashed >> _29) & mask
-    while slots[at] >= 0:
-        i = slots[at]
-        if keys[i] == hashed and ptr[i + 1] - ptr[i] == length:
-            k = 0
-            while k < length and buf[start + k] == data[ptr[i] + k]:
-                k += 1
-            if k == length:
-                return i
-        at = (at + 1) & mask
-    return -1
-
-
-@inlined
-def _larger(buf: U8, a: int, a_length: int, b: int, b_length: int) -> bool:
-    """Whether the bytes at a are the larger, compared one by one (strcmp)."""
-    k = 0
-    while k < a_length and k < b_length and buf[a + k] == buf[b + k]:
-        k += 1
-    if k < a_length and k < b_length:
-        return buf[a + k] > buf[b + k]
-    return a_length > b_length
-
-
-@inlined
-def _precedes(buf: U8, start: I64, length: I64, score: F64, a: int, b: int) -> bool:
-    """Whether row a comes before row b: higher score, then the larger identifier."""
-    x, y = score[a], score[b]
-    return x > y or (x == y and _larger(buf, start[a], length[a], start[b], length[b]))
-
-
-@jit
-def _sort(buf: U8, start: I64, length: I64, score: F64, order: I64, spare: I64) -> None:
-    """Put `order` (rows) into rank order: insertion while rows are nearly in place, else a merge sort."""
-    n, moves = len(order), 0
-    for i in range(1, n):
-        row, j = order[i], i
-        while j > 0 and _precedes(buf, start, length, score, row, order[j - 1]):
-            order[j] = order[j - 1]
-            j -= 1
-        order[j] = row
-        moves += i - j
-        if moves > 4 * n + 16:
-            break
-    else:
-        return
-    width = 1
-    while width < n:
-        for low in range(0, n, 2 * width):
-            middle, high = min(low + width, n), min(low + 2 * width, n)
-            a, b = low, middle
-            for k in range(low, high):
-                if a < middle and (b >= high or not _precedes(buf, start, length, score, order[b], order[a])):
-                    spare[k] = order[a]
-                    a += 1
-                else:
-                    spare[k] = order[b]
-                    b += 1
-        order[:] = spare[:n]
-        width *= 2
-
-
-@inlined
-def _duplicate(buf: U8, start: I64, length: I64, hashes: U64, a: int, b: int, seen: I32) -> int:
-    """The first row of a..b-1 whose document an earlier one of them has, or -1; seen: a power of two >= 2(b-a)."""
-    seen[:] = -1
-    mask = len(seen) - 1
-    for row in range(a, b):
-        at = np.int64(hashes[row] >> _29) & mask
-        while seen[at] >= 0:
-            other = a + seen[at]
-            same = hashes[other] == hashes[row] and length[other] == length[row]
-            if same and _same(buf, start[other], start[row], length[row]):
-                return row
-            at = (at + 1) & mask
-        seen[at] = row - a
-    return -1
-
-
-@jit
-def order_rows(
-    buf: U8,
-    start: I64,
-    length: I64,
-    hashes: U64,
-    score: F64,
-    cuts: I64,
-    slots: I32,
-    keys: U64,
-    data: U8,
-    ptr: I64,
-    seen: I32,
-    order: I64,
-    spare: I64,
-    doc: I32,
-) -> int:
-    """Rank the rows of each query and look their documents up in a table of identifiers.
-
-    cuts: int64[queries + 1] first row of each; score: at the precision in which scores compare. slots, keys,
-    data, ptr: the table (see build_slots), empty slots: nothing is looked up. seen: scratch, a power of two at
-    least twice the longest ranking. Fills order (rows in rank order) and doc (position in the table or -1, in
-    rank order). Returns the first row whose document occurs twice in its ranking, or -1.
-    """
-    for q in range(len(cuts) - 1):
-        a, b = cuts[q], cuts[q + 1]
-        room = 2
-        while room < 2 * (b - a):
-            room *= 2
-        twice = _duplicate(buf, start, length, hashes, a, b, seen[:room])
-        if twice >= 0:
-            return twice
-        ranked = True
-        for row in range(a, b):
-            order[row] = row
-            if row > a and not _precedes(buf, start, length, score, row - 1, row):
-                ranked = False
-        if not ranked:
-            _sort(buf, start, length, score, order[a:b], spare)
-        for row in range(a, b):
-            at = order[row]
-            doc[row] = _find(buf, start[at], length[at], hashes[at], slots, keys, data, ptr) if len(slots) else -1
-    return -1
+    return rows, segments, slows, -1

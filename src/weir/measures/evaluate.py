@@ -22,15 +22,18 @@ __all__ = ["DEFAULT_MEASURES", "evaluate", "measures_of", "scores_of"]
 DEFAULT_MEASURES = ("nDCG@10", "R@100", "Judged@10")
 
 
-def measures_of(wanted: Iterable[Measure | str]) -> tuple[Measure, ...]:
-    """Measures from their names, without repetition; raises UnknownName or BadValue."""
-    found = [m if isinstance(m, Measure) else parse_measure(m) for m in wanted]
+def measures_of(wanted: Measure | str | Iterable[Measure | str]) -> tuple[Measure, ...]:
+    """Measures from their names, or one name, without repetition; raises UnknownName or BadValue."""
+    several = [wanted] if isinstance(wanted, (str, Measure)) else wanted
+    found = [m if isinstance(m, Measure) else parse_measure(str(m)) for m in several]
     if not found:
         raise BadValue("no measure was named; try nDCG@10")
     return tuple(dict.fromkeys(found))
 
 
-def evaluate(run: Run, qrels: Qrels, measures: Iterable[Measure | str] = DEFAULT_MEASURES) -> Scores:
+def evaluate(
+    run: Run, qrels: Qrels, measures: Measure | str | Iterable[Measure | str] = DEFAULT_MEASURES
+) -> Scores:
     """Score a run against judgments: one value for each measure and judged query.
 
     Raises BadValue where the judgments are empty, UnknownName for an unknown measure.

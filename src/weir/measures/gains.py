@@ -6,10 +6,13 @@ import numpy as np
 
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int16
+from weir.errors import BadValue
 from weir.measures.measure import Setting, measure
 from weir.measures.ratio import ratio
 
 __all__ = ["DCG", "nDCG"]
+
+_STEEPEST = 500  # a sum of gains 2**grade stays far inside the range of a double
 
 GAINS: dict[str, tuple[Setting, ...]] = {"gain": ("linear", "exp")}
 
@@ -45,4 +48,8 @@ def _dcg(j: Judged, k: int | None, gain: str) -> Float64:
 
 
 def _gain(grade: Int16, gain: str) -> Float64:
-    return np.exp2(grade.astype(np.float64)) - 1.0 if gain == "exp" else grade.astype(np.float64)
+    if gain == "linear":
+        return grade.astype(np.float64)
+    if grade.max(initial=0) > _STEEPEST:
+        raise BadValue(f"gain='exp' with a grade of {grade.max()}; expected grades up to {_STEEPEST}")
+    return np.exp2(grade.astype(np.float64)) - 1.0

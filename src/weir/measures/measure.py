@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from weir.core.judged import Judged
+from weir.core.qrels import LARGEST
 from weir.core.strings import Float64
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.registry import Registry
@@ -20,6 +21,8 @@ __all__ = ["MEASURES", "Definition", "Measure", "Setting", "measure", "parse_mea
 
 Setting: TypeAlias = int | float | str
 Cutoff: TypeAlias = Literal["required", "optional"]
+
+_LONGEST = 200  # characters of a measure's text: nothing within them can exhaust the parser
 
 
 @dataclass(frozen=True)
@@ -128,24 +131,30 @@ def parse_measure(text: str) -> Measure:
 
 
 def _parts(text: str) -> tuple[str, dict[str, Setting], int | None]:
-    malformed = BadValue(f"'{text}' is not a measure; expected such as nDCG@10 or nDCG(gain='exp')@10")
-    match = re.fullmatch(r"(\w+)(\(.*\))?(?:@(\S+))?", text)
-    if match is None:
-        raise malformed
-    name, inside, cut = match.groups()
-    cutoff = None
-    if cut is not None:
-        if not re.fullmatch(r"\d{1,9}", cut) or int(cut) < 1:
-            raise BadValue(f"{text}: the cut-off is '{cut}'; expected a whole number from 1")
-        cutoff = int(cut)
+    match = re.fullmatch(r"(\w+)(\(.*\))?(?:@(\S+))?", text) if len(text) <= _LONGEST else None
+    given = _settings(match[2]) if match else None
+    if match is None or given is None:
+        raise BadValue(
+            f"'{text[:_LONGEST]}' is not a measure; expected such as nDCG@10 or nDCG(gain='exp')@10"
+        )
+    cut = match[3]
+    if cut is None:
+        return match[1], given, None
+    if not re.fullmatch(r"[0-9]{1,9}", cut) or int(cut) < 1:
+        raise BadValue(f"{text}: the cut-off is '{cut}'; expected a whole number from 1")
+    return match[1], given, int(cut)
+
+
+def _settings(inside: str | None) -> dict[str, Setting] | None:
+    """The settings of a text such as "(gain='exp', rel=2)"; None where it is malformed."""
     try:
         call = ast.parse(f"f{inside or '()'}", mode="eval").body
-        if not isinstance(call, ast.Call) or call.args or any(k.arg is None for k in call.keywords):
-            raise malformed
-        given = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
-    except (SyntaxError, ValueError):
-        raise malformed from None
-    return name, given, cutoff
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
+            return None
+        given = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg is not None}
+    except (SyntaxError, ValueError, TypeError):
+        return None
+    return given if len(given) == len(call.keywords) else None
 
 
 def _checked(definition: Definition, key: str, value: object, default: Setting) -> Setting:
@@ -157,6 +166,8 @@ def _checked(definition: Definition, key: str, value: object, default: Setting) 
         value = float(value)
     if type(value) is not type(default) or not isinstance(value, (int, float, str)):
         raise BadValue(f"{where}: expected {type(default).__name__}")
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise BadValue(f"{where}: expected within ±{LARGEST}")
     return value
 
 

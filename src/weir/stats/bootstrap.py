@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,13 +31,12 @@ class Interval:
 def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
     """The mean of each measure with its percentile bootstrap interval.
 
-    Queries are resampled in the order of their identifiers from a fixed seed, so the same scores give
-    the same interval in whatever order a file lists them.
+    Queries are resampled in the order of their identifiers and from the same seed for each measure, so
+    the same values give the same interval in whatever order a file lists them and whatever else is measured.
     """
     order = np.argsort(scores.queries.tie_ranks)
-    generator = np.random.default_rng(SEED)
     means = scores.means()
-    bounds = [interval(row[order], generator, level) for row in scores.values]
+    bounds = [interval(row[order], np.random.default_rng(SEED), level) for row in scores.values]
     return [Interval(float(m), *b) for m, b in zip(means, bounds, strict=True)]
 
 
@@ -55,7 +55,8 @@ def interval(
     if len(values) == 0:
         return float("nan"), float("nan")
     if np.all(values == values[0]):
-        return float(values[0]), float(values[0])
+        mean = math.fsum(values.tolist()) / len(values)  # as Scores.means rounds it
+        return mean, mean
     means = resampled_means(values, generator, resamples)
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)

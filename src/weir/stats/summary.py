@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from weir.core.row import Row
@@ -26,19 +28,20 @@ def group_row(name: str, members: list[Row], values: list[Float64]) -> Row:
     """The row of a group of datasets: the unweighted mean of the members' means.
 
     members: one row for each member, of one system and measure; values: each member's per-query values
-    in the order of query identifiers. The interval resamples queries within each member.
-    Raises BadValue for no members.
+    in the order of query identifiers. The interval resamples queries within each member; the order of the
+    members changes nothing. Raises BadValue for no members or another number of values.
     """
-    if not members:
-        raise BadValue(f"the group '{name}' has no members")
+    if not members or len(members) != len(values):
+        raise BadValue(f"the group '{name}' has {len(members)} members and {len(values)} lists of values")
     generator = np.random.default_rng(SEED)
-    defined = [v[~np.isnan(v)] for v in values]
+    by_name = sorted(range(len(members)), key=lambda i: members[i].dataset)
+    defined = [values[i][~np.isnan(values[i])] for i in by_name]
     if any(len(v) == 0 for v in defined):
         low = high = float("nan")
     else:
         means = np.mean([resampled_means(v, generator, RESAMPLES) for v in defined], axis=0)
         low, high = (float(q) for q in np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
     first = members[0]
-    mean = float(np.mean([m.mean for m in members]))
+    mean = math.fsum(m.mean for m in members) / len(members)
     queries, answered = sum(m.queries for m in members), sum(m.answered for m in members)
     return Row(name, first.system, first.measure, mean, low, high, queries, answered)

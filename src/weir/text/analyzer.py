@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import sys
 import unicodedata
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from weir.text.stemming import LUCENE_PORTER, SNOWBALL, stem_all
 __all__ = ["Analyzer", "analyzers", "stopword_list"]
 
 APOSTROPHES = ("'", "\u2019", "\uff07")
+POSSESSIVE = re.compile(f"[{''.join(APOSTROPHES)}][sS]$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -50,16 +52,19 @@ class Analyzer:
 
         What a word becomes never depends on its neighbours, so each distinct word need come here only once.
         """
-        if self.possessive:
-            words = [w[:-2] if w[-1:] in ("s", "S") and w[-2:-1] in APOSTROPHES else w for w in words]
+        return self.normalise_lines("\n".join(words)) if words else []
+
+    def normalise_lines(self, words: str) -> list[str]:
+        """As `normalise`, of words that stand one a line: no word holds a line end, and one pass takes them all."""
+        if self.possessive and any(a in words for a in APOSTROPHES):
+            words = POSSESSIVE.sub("", words)
         if self.lower_words:
             words = _lower_code_points(words)
+        found = words.split("\n")
         if self.stopwords is not None:
             dropped = stopword_list(self.stopwords)
-            words = ["" if w in dropped else w for w in words]
-        if self.stemmer is not None:
-            words = stem_all(self.stemmer, words)
-        return words
+            found = ["" if w in dropped else w for w in found]
+        return found if self.stemmer is None else stem_all(self.stemmer, found)
 
     def describe(self) -> dict[str, str]:
         """Everything that can change a term, step by step, versions included."""
@@ -85,12 +90,9 @@ class Analyzer:
         return f"{self.stemmer}, PyStemmer {library.version() if library else 'not loaded'}"
 
 
-def _lower_code_points(words: list[str]) -> list[str]:
+def _lower_code_points(text: str) -> str:
     """Lowercase without context: str.lower sees a final sigma and takes U+0130 for two characters."""
-    joined = "\n".join(words)
-    if not joined.isascii():
-        joined = joined.replace("Σ", "σ").replace("İ", "i")
-    return joined.lower().split("\n") if words else []
+    return text.lower() if text.isascii() else text.replace("Σ", "σ").replace("İ", "i").lower()
 
 
 @cache

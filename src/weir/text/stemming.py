@@ -16,11 +16,12 @@ SNOWBALL = (
 ).split()
 
 # What may follow "...bl" and "...log" in a word that Porter's first step turns into "...bli" and "...logi".
+SECOND_STEP = ("bli", "ogi")
 FIRST_STEP_ENDINGS = frozenset("i is ies y ys ying yings iing iings yed yeds ied ieds".split())
 
 
 def stem_all(stemmer: str, words: list[str]) -> list[str]:
-    """The stem of each word, in order; a word of at most two letters is its own Lucene stem.
+    """The stem of each word, in order.
 
     Raises MissingExtra without the `run` extra, BadValue for a stemmer the installed PyStemmer does not have.
     """
@@ -43,21 +44,23 @@ def _snowball(language: str) -> Callable[[list[str]], list[str]]:
 def _lucene_porter(words: list[str]) -> list[str]:
     """Porter's own program rather than his paper: "bli" -> "ble" for "abli" -> "able", and "logi" -> "log".
 
-    Both belong to his second step, and Snowball's "porter" leaves such a word as the first step left it, so the
+    Lucene also leaves words of one or two UTF-16 units alone. Both rules belong to his second step, and Snowball's "porter" leaves such a word as the first step left it, so the
     rest of the work can be done afterwards.
     """
     stem = _snowball("porter")
-    stems = stem(words)
-    out = [s if len(w) > 2 else _short(w, s) for w, s in zip(words, stems, strict=True)]
-    for i, s in enumerate(out):
-        if s[-1:] == "i" and s[-3:-1] in ("bl", "og"):
-            out[i] = _second_step(words[i], s, stem)
-    return out
+    stems = list(stem(words))
+    for i, stemmed in enumerate(stems):
+        if len(stemmed) < 3:
+            if len(words[i]) < 3 and _units(words[i]) < 3:
+                stems[i] = words[i]
+        elif stemmed[-3:] in SECOND_STEP:
+            stems[i] = _second_step(words[i], stemmed, stem)
+    return stems
 
 
-def _short(word: str, stemmed: str) -> str:
-    """Lucene leaves words of one or two UTF-16 units alone."""
-    return stemmed if len(word) == 2 and max(word) > "\uffff" else word
+def _units(word: str) -> int:
+    """UTF-16 units, Java's measure of length."""
+    return len(word) + sum(letter > "\uffff" for letter in word)
 
 
 def _second_step(word: str, stemmed: str, stem: Callable[[list[str]], list[str]]) -> str:

@@ -11,15 +11,17 @@ from weir.core.strings import Int32, Int64, Strings
 from weir.errors import BadValue
 from weir.text.analyzer import Analyzer
 from weir.text.segment import tokenizer
-from weir.text.words import Scanner, WordTable
+from weir.text.scanner import Scanner
+from weir.text.words import WordTable
 
 __all__ = ["TermTable"]
 
 UNKNOWN = -1
 DROPPED = -2
-CHUNK = 1 << 21
+PIECE = 1 << 28  # bytes of text whose terms go into one array
+CHUNK = 1 << 21  # bytes of text between two looks at the new words: what was written is still in the cache
 # U+0130 lowercases to two characters and U+03A3 by its neighbours: such texts are lowercased before they are cut.
-NEEDS_LOWER = re.compile("[\u0130\u03a3]".encode()[1:-1][:2] + b"|" + "\u03a3".encode())
+NEEDS_LOWER = re.compile("\u0130|\u03a3".encode())
 
 
 class TermTable:
@@ -61,21 +63,29 @@ class TermTable:
         return self._terms.words()
 
     def _analyse(self, texts: Strings, grow: bool) -> tuple[Int64, Int32]:
+        with self._lock:
+            pieces = [self._piece(piece, grow) for piece in _pieces(texts, PIECE)]
+        if len(pieces) == 1:
+            return pieces[0]
+        starts = np.cumsum([0, *(len(numbers) for _, numbers in pieces)])
+        ends = [ptr[1:] + start for (ptr, _), start in zip(pieces, starts[:-1], strict=True)]
+        return np.concatenate([np.zeros(1, np.int64), *ends]), np.concatenate([numbers for _, numbers in pieces])
+
+    def _piece(self, texts: Strings, grow: bool) -> tuple[Int64, Int32]:
         from weir.kernels import tokenize
 
-        ptrs, numbers = [], []
-        with self._lock:
-            for chunk in _chunks(texts):
-                ptr, term = self._words.scan(self._lowered(chunk), self._scanner)
-                self._learn(grow)
-                tokenize.renumber(ptr, term, self._term_of)
-                ptrs.append(ptr)
-                numbers.append(term[: int(ptr[-1])].copy())
-        if len(ptrs) == 1:
-            return ptrs[0], numbers[0]
-        starts = np.cumsum([0, *map(len, numbers)])
-        ends = [ptr[1:] + start for ptr, start in zip(ptrs, starts[:-1], strict=True)]
-        return np.concatenate([np.zeros(1, np.int64), *ends]), np.concatenate([np.empty(0, np.int32), *numbers])
+        texts = self._lowered(texts)
+        out = np.empty(int(texts.ptr[-1] - texts.ptr[0]), np.int32)  # far more than needed; untouched pages are free
+        ptr = np.zeros(len(texts) + 1, np.int64)
+        at = 0
+        for chunk in _pieces(texts, CHUNK):
+            part = ptr[at : at + len(chunk) + 1]
+            self._words.scan_into(chunk, self._scanner, True, part, out)
+            self._learn(grow)
+            tokenize.renumber(part, out, self._term_of)
+            at += len(chunk)
+        out.resize(int(ptr[-1]), refcheck=False)
+        return ptr, out
 
     def _learn(self, grow: bool) -> None:
         """Find the terms of words that have none yet; when the vocabulary grows, of the unknown ones too."""
@@ -84,23 +94,22 @@ class TermTable:
             known = int(np.argmin(self._term_of != UNKNOWN))
         if known == len(self._words):
             return
-        found = self.analyzer.normalise(self._words.wordlist(known))
+        found = self.analyzer.normalise_lines(self._words.lines(known))
         self._term_of = np.concatenate([self._term_of[:known], self._numbers(found, grow)])
 
     def _numbers(self, found: list[str], grow: bool) -> Int32:
         """Term numbers; "" is DROPPED."""
         if self._terms is None:
             self._terms = self._vocabulary()
-        kept = [term for term in found if term]
-        _, numbers = self._terms.scan(Strings.of(["\n".join(kept)]), self._lines, grow)
-        if len(kept) == len(found):
+        _, numbers = self._terms.scan(Strings.of(["\n".join(found)]), self._lines, grow)
+        if len(numbers) == len(found):
             return numbers
         out = np.full(len(found), DROPPED, np.int32)
         out[np.fromiter(map(bool, found), np.bool_, len(found))] = numbers
         return out
 
     def _vocabulary(self) -> WordTable:
-        table = WordTable()
+        table = WordTable(0 if self._given is None else len(self._given))
         if self._given is not None:
             table.scan(self._given, self._lines)
             if len(table) != len(self._given):
@@ -117,12 +126,15 @@ class TermTable:
         return Strings.of([t.lower() for t in texts.tolist()])
 
 
-def _chunks(texts: Strings) -> list[Strings]:
-    """Consecutive texts of about two megabytes together: what is written stays in the cache."""
-    out, at, n = [], 0, len(texts)
+def _pieces(texts: Strings, size: int) -> list[Strings]:
+    """Consecutive texts of at most about `size` bytes together; one piece at least."""
+    ptr, n = texts.ptr, len(texts)
+    if ptr[-1] - ptr[0] <= size:
+        return [texts]
+    out, at = [], 0
     while at < n:
-        end = int(np.searchsorted(texts.ptr, texts.ptr[at] + CHUNK, side="right")) - 1
+        end = int(np.searchsorted(ptr, ptr[at] + size, side="right")) - 1
         end = min(max(end, at + 1), n)
         out.append(texts.slice(at, end))
         at = end
-    return out or [texts]
+    return out

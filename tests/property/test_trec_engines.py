@@ -1,0 +1,234 @@
+"""Both engines read any run file alike, and as a slow reader in plain Python does."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import re
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from weir.core.hashing import hash_strings
+from weir.core.ids import Ids
+from weir.core.run import Run
+from weir.core.strings import Strings
+from weir.errors import BadRanking, FormatError, WeirError
+from weir.io import rows as engines
+from weir.io.decimals import parse_decimals
+from weir.io.trec import read_run, read_run_against
+
+EASY = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+_SPACE = re.compile(rb"[ \t\r\v\f]+")
+_SCORE = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+def slow_reader(data: bytes, ties: str) -> dict[bytes, list[tuple[bytes, float]]] | str:
+    """The format, said once more: {query: [(document, score)]} in result order, or the kind of the first error."""
+    found: dict[bytes, dict[bytes, float]] = {}
+    for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
+        cells = [c for c in _SPACE.split(line) if c]
+        if not cells or cells[0].startswith(b"#"):
+            continue
+        if len(cells) not in (5, 6):
+            return "FormatError"
+        score = float(cells[4]) if _SCORE.fullmatch(cells[4]) else math.nan
+        if not math.isfinite(score):
+            return "FormatError"
+        ranking = found.setdefault(cells[0], {})
+        if cells[2] in ranking:
+            return "BadRanking"
+        ranking[cells[2]] = score
+    with np.errstate(over="ignore"):
+        key = np.float32 if ties == "trec9" else np.float64
+        return {
+            q: sorted(sorted(r.items(), reverse=True), key=lambda pair: key(pair[1]), reverse=True)
+            for q, r in found.items()
+        }
+
+
+def as_bytes(run: Run) -> dict[bytes, list[tuple[bytes, float]]]:
+    def texts(s: Strings) -> list[bytes]:
+        return [s.data[a:b].tobytes() for a, b in zip(s.ptr[:-1], s.ptr[1:], strict=True)]
+
+    docs = texts(run.docs.strings)
+    return {
+        q: [(docs[d], s) for d, s in zip(run.doc[a:b].tolist(), run.score[a:b].tolist(), strict=True)]
+        for q, a, b in zip(texts(run.queries.strings), run.ptr[:-1], run.ptr[1:], strict=True)
+    }
+
+
+_ids = st.one_of(
+    st.sampled_from([b"1", b"2", b"10", b"q1", b"docdocdocdocdoc1", b"docdocdocdocdoc2", b"\xc3\xa9", b"a\x01b"]),
+    st.binary(min_size=1, max_size=20).map(lambda b: re.sub(rb"[\t-\r ]", b"_", b)),
+)
+_scores = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False).map(lambda x: repr(x).encode()),
+    st.floats(-50, 50).map(lambda x: f"{x:.4f}".encode()),
+    st.floats(-50, 50, width=32).map(lambda x: repr(x).encode()),
+    st.sampled_from([b"1", b"1.0", b"-0.0", b"0", b"2.", b".5", b"+3", b"1e0", b"1.00000001", b"16777217"]),
+)
+_gaps = st.sampled_from([b" ", b" ", b" ", b"\t", b"  ", b" \t"])
+_ends = st.sampled_from([b"\n", b"\n", b"\r\n", b" \n", b"\n\n", b"\n  \n", b"\n# a remark\n"])
+_tags = st.sampled_from([b"tag", b"tag", b"another-much-longer-tag", b""])
+
+
+@st.composite
+def _files(draw: st.DrawFn) -> bytes:
+    queries = draw(st.lists(_ids, min_size=1, max_size=4))
+    lines = []
+    for _ in range(draw(st.integers(0, 25))):
+        gap = draw(_gaps)
+        cells = [draw(st.sampled_from(queries)), b"Q0", draw(_ids), b"1", draw(_scores), draw(_tags)]
+        lines.append(gap.join(c for c in cells if c) + draw(_ends))
+    if draw(st.booleans()):
+        lines.sort()
+    start = draw(st.sampled_from([b"", b"", b"\xef\xbb\xbf", b"\n"]))
+    data = start + b"".join(lines)
+    return data.rstrip(b"\n") if draw(st.booleans()) else data
+
+
+def outcome(path: Path, ties: str, engine: str) -> object:
+    try:
+        return as_bytes(read_run(path, ties, engine))
+    except (FormatError, BadRanking) as error:
+        return str(error)
+
+
+def small_blocks(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    original = engines.choose_engine
+
+    def smaller(name: str, text: int) -> engines.Engine:
+        engine = original(name, text)
+        return engines.Engine(engine.name, size, engine.scan, engine.rank)
+
+    monkeypatch.setattr("weir.io.runfile.choose_engine", smaller)
+
+
+@EASY
+@given(data=_files(), ties=st.sampled_from(["trec", "trec9"]), block=st.sampled_from([64, 300, 1 << 20]))
+def test_engines_agree_with_a_slow_reader(
+    data: bytes, ties: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if data.lstrip(b"\xef\xbb\xbf \n\r\t").startswith(b"{"):
+        return  # that would be JSON
+    path = tmp_path / "run.trec"
+    path.write_bytes(data)
+    with monkeypatch.context() as patch:
+        small_blocks(patch, block)
+        plain, compiled = (outcome(path, ties, engine) for engine in ("numpy", "numba"))
+    assert plain == compiled
+    expected = slow_reader(data, ties)
+    if isinstance(expected, str):
+        assert isinstance(plain, str)
+        assert ("twice" in plain) == (expected == "BadRanking")
+    else:
+        assert plain == expected
+
+
+@EASY
+@given(data=_files(), ties=st.sampled_from(["trec", "trec9"]), engine=st.sampled_from(["numpy", "numba"]))
+def test_known_tables_only_rename(data: bytes, ties: str, engine: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.trec"
+    path.write_bytes(data)
+    if not isinstance(expected := slow_reader(data, ties), dict) or data.lstrip().startswith(b"{"):
+        return
+    every_query = sorted(expected)
+    every_doc = sorted({d for ranking in expected.values() for d, _ in ranking})
+    queries, docs = every_query[::-2] + [b"unasked"], every_doc[::2] + [b"unseen"]
+    packed = [Ids(Strings.of([])), Ids(Strings.of([]))]
+    for i, names in enumerate((queries, docs)):
+        ptr = np.cumsum([0, *map(len, names)]).astype(np.int64)
+        packed[i] = Ids(Strings(np.frombuffer(b"".join(names), np.uint8), ptr))
+    run, ignored = read_run_against(path, packed[0], packed[1], ties, engine)
+    assert ignored == len(set(every_query) - set(queries))
+    number = {d: i for i, d in enumerate(docs)}
+    for q, a, b in zip(queries, run.ptr[:-1], run.ptr[1:], strict=True):
+        ranking = expected.get(q, [])
+        assert run.doc[a:b].tolist() == [number.get(d, -1) for d, _ in ranking]
+        assert run.score[a:b].tolist() == [s for _, s in ranking]
+
+
+@EASY
+@given(data=_files(), seed=st.integers(0, 99))
+def test_shuffled_lines_and_packing_change_nothing(data: bytes, seed: int, tmp_path: Path) -> None:
+    path = tmp_path / "run.trec"
+    path.write_bytes(data)
+    if not isinstance(slow_reader(data, "trec"), dict) or data.lstrip().startswith(b"{"):
+        return
+    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    np.random.default_rng(seed).shuffle(lines)
+    packed = tmp_path / "shuffled.trec.gz"
+    packed.write_bytes(gzip.compress(b"\n".join(lines)))
+    for engine in ("numpy", "numba"):
+        assert as_bytes(read_run(packed, engine=engine)) == as_bytes(read_run(path, engine=engine))
+
+
+_mistakes = st.sampled_from(
+    [b"q Q0 d 1", b"q", b"q Q0 d 1 2 t extra", b"q Q0 d 1 nan t", b"q Q0 d 1 inf", b"q Q0 d 1 1_0 t",
+     b"q Q0 d 1 0x1 t", b"q Q0 d 1 1e999 t", b"q Q0 d 1 high t", b"q Q0 d 1 1.2.3 t", b"q Q0 d 1 - t",
+     b"q Q0 d 1 1e t", b"q Q0 d 1 \xd9\xa1 t"]
+)  # fmt: skip
+
+
+@EASY
+@given(before=_files(), mistake=_mistakes, after=_files())
+def test_both_engines_name_the_same_bad_line(before: bytes, mistake: bytes, after: bytes, tmp_path: Path) -> None:
+    if not isinstance(slow_reader(before, "trec"), dict) or before.lstrip().startswith(b"{"):
+        return
+    path = tmp_path / "run.trec"
+    path.write_bytes(before + b"\n" + mistake + b"\n" + after)
+    errors = []
+    for engine in ("numpy", "numba"):
+        with pytest.raises(WeirError) as caught:
+            read_run(path, engine=engine)
+        errors.append(str(caught.value))
+    assert errors[0] == errors[1]
+    assert f"run.trec, line {before.count(10) + 2}: " in errors[0]
+
+
+@EASY
+@given(st.lists(st.binary(max_size=40), max_size=30))
+def test_compiled_hash_equals_the_numpy_one(texts: list[bytes]) -> None:
+    from weir.kernels.trec import hash_bytes
+
+    raw = bytearray(b"".join(texts) + bytes(32))
+    words = np.ndarray((len(raw) - 7,), "<u8", raw, strides=(1,))
+    length = np.array([len(t) for t in texts], np.int64)
+    start = np.cumsum(length) - length
+    data = np.frombuffer(raw, np.uint8)[: int(length.sum())]
+    compiled = [int(hash_bytes(words, a, n)) for a, n in zip(start.tolist(), length.tolist(), strict=True)]
+    assert hash_strings(data, start, length).tolist() == compiled
+    assert len(set(compiled)) == len(set(texts))
+
+
+_numbers = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.integers(-(10**22), 10**22).map(str),
+    st.integers(2**53, 2**63).map(lambda n: str(2 * n + 1)),  # ties between two doubles
+    st.decimals(-1000, 1000, places=12).map(str),
+    st.from_regex(r"[+-]?[0-9]{0,12}\.?[0-9]{0,20}", fullmatch=True),
+    st.text("0123456789.eE+-_xnaif", min_size=1, max_size=12),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(_numbers.filter(bool), min_size=1, max_size=20))
+def test_decimals_round_as_python_does(texts: list[str]) -> None:
+    encoded = [t.encode() for t in texts]
+    buf = np.frombuffer(b" ".join(encoded) + b"\n", np.uint8)
+    length = np.array([len(t) for t in encoded], np.int64)
+    start = np.cumsum(length + 1) - length - 1
+    value, bad = parse_decimals(buf, start, length)
+    for i, text in enumerate(encoded):
+        good = _SCORE.fullmatch(text) is not None and math.isfinite(float(text))
+        assert (i in bad) == (not good), text
+        if good:
+            assert struct.pack("d", value[i]) == struct.pack("d", float(text)), text

@@ -1,0 +1,30 @@
+"""Small collections in BEIR layout, written into a folder of a test."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+DOCUMENTS = {
+    "d1": ("The weir", "A weir is a low dam across a river that measures its flow."),
+    "d2": ("", "The river floods the meadow every spring."),
+    "d3": ("Bread", "Knead the dough and let it rise near the oven."),
+    "d4": ("Dam", "The dam holds the river back."),
+    "d5": ("", ""),
+    "d6": ("Copy", "The river floods the meadow every spring."),
+}
+QUERIES = {"q1": "river dam", "q2": "rising dough", "q3": "xylophone", "d4": "The dam holds the river back."}
+QRELS = {"q1": {"d1": 2, "d4": 1, "d3": 0}, "q2": {"d3": 1}, "q3": {"d5": 1}, "d4": {"d1": 1}}
+
+
+def write_collection(folder: Path, documents: dict[str, tuple[str, str]] = DOCUMENTS) -> Path:
+    """A folder in BEIR layout."""
+    (folder / "qrels").mkdir(parents=True)
+    lines = [json.dumps({"_id": i, "title": title, "text": text}) for i, (title, text) in documents.items()]
+    (folder / "corpus.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    asked = [json.dumps({"_id": i, "text": text}) for i, text in QUERIES.items()]
+    (folder / "queries.jsonl").write_text("\n".join(asked) + "\n", encoding="utf-8")
+    rows = [f"{q}\t{d}\t{g}" for q, grades in QRELS.items() for d, g in grades.items()]
+    head = "query-id\tcorpus-id\tscore"
+    (folder / "qrels" / "test.tsv").write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    return folder

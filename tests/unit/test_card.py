@@ -1,0 +1,107 @@
+"""The dataset card: counted, not quoted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from weir.datasets import card
+from weir.datasets.card import Card
+from weir.datasets.load import load
+
+DOCUMENTS = [
+    ("a", "Title", "three words here"),
+    ("b", "Title", "three words here"),  # a copy of a
+    ("c", "Other", "three words here"),  # the same text, another title
+    ("d", "", "five words with a\u2003wide blank"),
+    ("e", "", " \t"),  # empty
+    ("f", "only a title", ""),
+    ("g", "Titlethree", "words here"),  # the same characters as a, cut elsewhere
+    ("h", "Title", "three words here"),  # another copy of a
+]
+QUERIES = [("q1", "two words"), ("q2", "four words in here"), ("q3", "not judged at all")]
+TEST = [
+    ("q1", "a", 2),
+    ("q1", "b", 0),
+    ("q1", "gone", 1),
+    ("q2", "c", -1),
+    ("q2", "d", 1),
+    ("away", "a", 1),
+    ("away", "gone", 0),
+]
+
+
+@pytest.fixture
+def counted(tmp_path: Path) -> Card:
+    def write(name: str, rows: list[dict]) -> None:
+        (tmp_path / name).write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")
+
+    write("corpus.jsonl", [{"_id": i, "title": t, "text": x} for i, t, x in DOCUMENTS])
+    write("queries.jsonl", [{"_id": i, "text": x} for i, x in QUERIES])
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "qrels/test.tsv").write_text(
+        "".join(f"{q}\t{d}\t{g}\n" for q, d, g in TEST), encoding="utf-8"
+    )
+    (tmp_path / "qrels/dev.tsv").write_text("q3\ta\t1\n", encoding="utf-8")
+    return load(tmp_path).card
+
+
+def test_judgments(counted: Card):
+    assert counted.queries == {"dev": 1, "test": 3}
+    assert counted.pairs == {-1: 1, 0: 2, 1: 3, 2: 1}
+    assert (counted.positive, counted.zero, counted.negative) == (4, 2, 1)
+    assert counted.judged_per_query == 7 / 3
+    assert counted.relevant_per_query == 4 / 3
+    assert counted.relevance == "3-level"
+    assert counted.absent_documents == 2
+    assert counted.absent_queries == 2
+
+
+def test_texts(counted: Card):
+    assert counted.documents == 8
+    assert counted.words_per_query == 3.0  # q1 and q2: q3 is not judged, `away` is not there
+    words = [4, 4, 4, 6, 0, 3, 3, 4]
+    assert counted.words_per_document == sum(words) / 8
+    assert counted.empty == 1
+    assert counted.without_text == 2
+    assert counted.without_title == 2
+
+
+def test_copies(counted: Card):
+    assert counted.copies_of_text == 3  # a, b, c, h
+    assert counted.copies == 2  # a, b, h
+    assert counted.having_copies == 3
+
+
+def test_copies_are_told_by_the_texts_not_by_their_hashes(
+    counted: Card, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(card, "hash_strings", lambda data, start, length: length.astype("u8") * 0)
+    again = load(tmp_path).card
+    assert again == counted
+
+
+def test_batches_do_not_matter(counted: Card, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for size in (1, 3):
+        monkeypatch.setattr(card, "_BATCH", size)
+        assert load(tmp_path).card == counted
+
+
+def test_no_judgment_is_no_division_by_zero(tmp_path: Path):
+    (tmp_path / "corpus.jsonl").write_text("", encoding="utf-8")
+    (tmp_path / "queries.jsonl").write_text("", encoding="utf-8")
+    (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n", encoding="utf-8")
+    empty = load(tmp_path).card
+    assert (empty.documents, empty.words_per_document, empty.judged_per_query, empty.relevance) == (
+        0,
+        0.0,
+        0.0,
+        "none",
+    )
+
+
+def test_the_catalogues_facts_are_on_the_card():
+    shown = load("brook-facts").card
+    assert (shown.title, shown.task, shown.licence) == ("Brook facts", "Fact Checking", "Apache 2.0")

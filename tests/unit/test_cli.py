@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import click
+import pytest
+from tests.unit.collections import write_collection
+
+from weir.cli import main
+from weir.cli.main import COMMANDS, weir
+
+QRELS = "q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 2\n"
+RUN = "q1 Q0 d1 1 2.5 x\nq1 Q0 d9 2 1.5 x\nq3 Q0 d1 1 1.0 x\n"
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "q").write_text(QRELS)
+    (tmp_path / "r").write_text(RUN)
+    return str(tmp_path / "q"), str(tmp_path / "r")
+
+
+def refused(capsys, *arguments: str) -> str:
+    """The one line of an error that ends with exit code 2 and prints nothing else."""
+    assert main(list(arguments)) == 2
+    out, err = capsys.readouterr()
+    lines = [line for line in err.split("\n") if line]
+    assert out == ""
+    assert lines[-1].startswith("weir: ")
+    assert "Traceback" not in err
+    return lines[-1]
+
+
+def test_help_lists_every_command_with_its_own_first_sentence(capsys):
+    assert main(["--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    context = click.Context(weir)
+    for name, sentence in COMMANDS.items():
+        assert sentence in shown
+        command = weir.get_command(context, name)
+        assert command is not None
+        assert (command.help or "").startswith(sentence)
+        assert main([name, "--help"]) == 0
+
+
+def test_every_module_of_a_command_is_listed():
+    import weir.cli
+
+    folder = Path(weir.cli.__file__).parent
+    modules = {p.stem for p in folder.glob("*.py")} - {"__init__", "main", "progress", "warm"}
+    assert modules == {"evaluate" if name == "eval" else name for name in COMMANDS}
+
+
+def test_eval_prints_a_table_and_says_who_did_not_answer(files, capsys):
+    assert main(["eval", *files, "-m", "nDCG@10", "-m", "R@100"]) == 0
+    out, err = capsys.readouterr()
+    assert "0.5000 [0.0000, 1.0000]" in out
+    assert "1/2" in out
+    assert "1 of 2 judged queries are not answered and score 0" in err
+    assert "1 queries of the run have no judgments" in err
+
+
+def test_eval_json_has_the_promised_keys_at_full_precision(files, capsys):
+    assert main(["eval", *files, "-m", "P@3", "--json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    keys = ["dataset", "system", "measure", "mean", "low", "high", "queries", "answered"]
+    assert [list(r) for r in rows] == [keys]
+    assert rows[0]["mean"] == (1 / 3) / 2
+    assert (rows[0]["queries"], rows[0]["answered"]) == (2, 1)
+
+
+def test_eval_per_query(files, capsys):
+    assert main(["eval", *files, "-m", "RR", "--per-query", "--json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert rows == [{"query": "q1", "measure": "RR", "value": 1.0}, {"query": "q2", "measure": "RR", "value": 0.0}]
+    assert main(["eval", *files, "-m", "RR", "--per-query"]) == 0
+    assert capsys.readouterr().out == "RR\tq1\t1.0\nRR\tq2\t0.0\n"
+
+
+def test_run_and_results(tmp_path, capsys):
+    collection, results = str(write_collection(tmp_path / "brooklet")), str(tmp_path / "results")
+    arguments = ["run", "-d", collection, "-s", "bm25", "-m", "nDCG@10", "-o", results]
+    assert main(arguments) == 0
+    table, progress = capsys.readouterr()
+    assert "brooklet" in table
+    assert "3/4" in table
+    assert "brooklet  bm25  index" in progress
+    assert main([*arguments, "--json", "--quiet"]) == 0
+    row = capsys.readouterr().out
+    for form, expected in (("--json", row), ("--csv", "dataset,system,measure"), ("--latex", "\\begin{tabular}")):
+        assert main(["results", results, form]) == 0
+        assert expected in capsys.readouterr().out
+
+
+def test_run_takes_an_experiment_file_and_options_replace_its_entries(tmp_path, capsys):
+    collection = write_collection(tmp_path / "brooklet")
+    (tmp_path / "grid.toml").write_text(f'datasets = ["{collection}"]\nsystems = ["bm25"]\nmeasures = ["AP"]\nk = 3\n')
+    arguments = ["run", str(tmp_path / "grid.toml"), "-o", str(tmp_path / "results"), "--json"]
+    assert main(arguments) == 0
+    assert json.loads(capsys.readouterr().out)["measure"] == "AP"
+    assert main([*arguments, "-m", "RR", "-s", "rm3"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert (row["measure"], row["system"]) == ("RR", "rm3")
+
+
+def test_measures_systems_datasets(capsys):
+    for arguments, expected in (
+        (["measures"], "nDCG[@k]   settings: gain='linear'"),
+        (["measures", "--json"], '"measure": "AP"'),
+        (["systems"], 'bm25("lucene-multifield"): Anserini'),
+        (["systems", "bm25(k1=1.2)"], '"k1": 1.2'),
+        (["datasets"], "brook-medical"),
+        (["datasets", "--json"], '"name": "scifact"'),
+    ):
+        assert main(arguments) == 0
+        assert expected in capsys.readouterr().out
+
+
+def test_stats(tmp_path, capsys):
+    collection = str(write_collection(tmp_path / "brooklet"))
+    assert main(["stats", collection]) == 0
+    out = capsys.readouterr().out
+    assert "1 by text, 0 by title and text" in out
+    assert main(["stats", collection, "--json"]) == 0
+    card = json.loads(capsys.readouterr().out)
+    assert (card["documents"], card["empty"], card["zero"], card["positive"]) == (6, 1, 1, 5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "-d", "scifatc", "-s", "bm25"], "did you mean scifact"),
+        (["run", "-d", "brook-medical", "-s", "bm52"], "did you mean bm25"),
+        (["run", "-d", "brook-medical", "-s", "bm25", "-m", "nDGC@10"], "did you mean nDCG"),
+        (["run", "-d", "brook-medical", "-s", "bm25", "-m", "nDCG@0"], "expected a whole number from 1"),
+        (["run", "-d", "brook-medical", "-s", "bm25", "-k", "0"], "k is 0; expected a whole number from 1"),
+        (["run", "-s", "bm25"], "at least one dataset"),
+        (["run", "-d", "nq", "-s", "bm25"], "weir fetch nq"),
+        (["run", "-d", "robust04", "-s", "bm25"], "robust04 cannot be downloaded"),
+        (["fetch", "bioasq"], "bioasq cannot be downloaded"),
+        (["fetch", "scifatc"], "did you mean scifact"),
+        (["stats", "no/such/folder"], "no/such/folder"),
+        (["results", "no/such/folder"], "no finished cell"),
+        (["eval", "no-qrels", "no-run"], "no-qrels"),
+        (["evl"], "No such command 'evl'"),
+        (["eval"], "Missing argument 'QRELS'"),
+        (["systems", "bm25(k1=)"], "is not a system"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_a_mistake_is_one_line(tmp_path, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert message in refused(capsys, *arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("qrels", "run", "message"),
+    [
+        ("q1 0 d1 relevant\n", RUN, "q, line 1: found"),
+        ("q1 0 d1 0.5\n", RUN, "q, line 1: found"),
+        ("q1 0 d1 1\nq1 0 d1 0\n", RUN, "line 2"),
+        ("", RUN, "q"),
+        (QRELS, RUN + "q1 Q0 d1 3 0.5 x\n", "twice"),
+        (QRELS, RUN + "q1 Q0 d4 3 nan x\n", "r, line 4: found"),
+        (QRELS, RUN + "q1 Q0 d4 3 inf x\n", "r, line 4: found"),
+        (QRELS, RUN + "q1 Q0 d4 3 high x\n", "r, line 4: found"),
+        (QRELS, RUN + "q1 d4\n", "r, line 4: found"),
+        (QRELS, '{"q1": {"d1": NaN}}', "r"),
+        (QRELS, '{"q1": {"d1": 1.0, "d1": 2.0}}', "d1"),
+        (QRELS, '{"q1": [1]}', "r"),
+    ],
+)
+def test_bad_files_are_one_line(tmp_path, capsys, qrels, run, message):
+    (tmp_path / "q").write_text(qrels)
+    (tmp_path / "r").write_text(run)
+    assert message in refused(capsys, "eval", str(tmp_path / "q"), str(tmp_path / "r"))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"_id": "x", "text": "cut', "corpus.jsonl, line 7"),
+        ('{"text": "no id"}', "corpus.jsonl, line 7"),
+        ('{"_id": "d1", "text": "again"}', "d1"),
+        ("[]", "corpus.jsonl, line 7"),
+    ],
+)
+def test_a_bad_corpus_is_one_line_and_leaves_nothing(tmp_path, capsys, line, message):
+    collection = write_collection(tmp_path / "brooklet")
+    with (collection / "corpus.jsonl").open("a", encoding="utf-8") as file:
+        file.write(line + "\n")
+    before = sorted(tmp_path.rglob("*"))
+    arguments = ["run", "-d", str(collection), "-s", "bm25", "-o", str(tmp_path / "results"), "-q"]
+    assert message in refused(capsys, *arguments)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_zip_that_points_outside_is_refused(tmp_path, capsys):
+    with zipfile.ZipFile(tmp_path / "evil.zip", "w") as archive:
+        archive.writestr("../evil.txt", "x")
+        archive.writestr("evil/corpus.jsonl", "{}")
+    arguments = ["run", "-d", str(tmp_path / "evil.zip"), "-s", "bm25", "-o", str(tmp_path / "results"), "-q"]
+    assert "evil.zip" in refused(capsys, *arguments)
+    assert not (tmp_path.parent / "evil.txt").exists()
+
+
+def test_a_damaged_store_is_built_again(tmp_path, capsys):
+    collection = write_collection(tmp_path / "brooklet")
+    arguments = ["stats", str(collection), "--json"]
+    assert main(arguments) == 0
+    card = capsys.readouterr().out
+    for part in sorted(p for p in collection.glob("*.weir/*") if p.is_file()):
+        part.write_bytes(b"damaged")
+        assert main(arguments) == 0
+        assert capsys.readouterr().out == card
+
+
+def test_interrupting_says_that_the_same_command_continues(tmp_path, capsys, monkeypatch):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    collection = str(write_collection(tmp_path / "brooklet"))
+    monkeypatch.setattr("weir.experiment.Experiment.execute", interrupted)
+    assert main(["run", "-d", collection, "-s", "bm25"]) == 130
+    assert "the same command continues" in capsys.readouterr().err
+
+
+def test_the_installed_command_exits_with_2(tmp_path):
+    done = subprocess.run([sys.executable, "-m", "weir", "run", "-k", "0"], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().split("\n")) == 1
+
+
+def test_output_that_nobody_reads_is_no_error():
+    done = subprocess.run(
+        f"'{sys.executable}' -m weir datasets --json | head -n 1; exit ${{PIPESTATUS[0]}}",
+        shell=True, executable="/bin/bash", capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")

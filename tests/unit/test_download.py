@@ -1,0 +1,393 @@
+"""Downloads against a local server that misbehaves on purpose; nothing leaves this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import http.server
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from weir.errors import BadValue, DownloadError, FormatError, StoreError
+from weir.io.archive import extract
+from weir.io.download import Patience, download
+
+DATA = os.urandom(3_000_000)
+MD5 = "md5:" + hashlib.md5(DATA).hexdigest()
+QUICK = Patience(timeout=2.0, slowest=1000.0, window=0.3, attempts=3, pause=0.01)
+
+
+@dataclass
+class Manners:
+    """How the server behaves, and what it was asked."""
+
+    data: bytes = DATA
+    ranges: bool = True
+    etag: str = '"one"'
+    cut: list[int] = field(default_factory=list)  # bytes to send on each connection before cutting it
+    fail: list[int] = field(default_factory=list)  # statuses to answer with first
+    drip: int = 0  # bytes a tenth of a second
+    paths: tuple[str, ...] = ("/file.bin",)
+    asked: list[tuple[str, str | None]] = field(default_factory=list)
+
+
+@dataclass
+class Server:
+    manners: Manners
+    url: str
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    manners = Manners()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *_):
+            pass
+
+        def do_GET(self):
+            self.close_connection = True
+            manners.asked.append((self.path, self.headers.get("Range")))
+            if self.path not in manners.paths:
+                return self.send_error(404)
+            if manners.fail:
+                return self.send_error(manners.fail.pop(0))
+            start = self._start()
+            body = manners.data[start:]
+            if start and not body:
+                self.send_response(416)
+                self.send_header("Content-Range", f"bytes */{len(manners.data)}")
+                self.send_header("Content-Length", "0")
+                return self.end_headers()
+            self.send_response(206 if start else 200)
+            if start:
+                self.send_header(
+                    "Content-Range", f"bytes {start}-{len(manners.data) - 1}/{len(manners.data)}"
+                )
+            self.send_header("ETag", manners.etag)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            try:
+                self._send(body)
+            except OSError:
+                pass  # the client hung up
+
+        def _start(self) -> int:
+            asked = self.headers.get("Range")
+            if not manners.ranges or asked is None:
+                return 0
+            if self.headers.get("If-Range", manners.etag) != manners.etag:
+                return 0
+            return int(asked.removeprefix("bytes=").rstrip("-"))
+
+        def _send(self, body: bytes) -> None:
+            if manners.cut:
+                self.wfile.write(body[: manners.cut.pop(0)])
+            elif manners.drip:
+                for at in range(0, len(body), manners.drip):
+                    self.wfile.write(body[at : at + manners.drip])
+                    time.sleep(0.1)
+            else:
+                self.wfile.write(body)
+
+    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=httpd.serve_forever, args=(0.02,))
+    thread.start()
+    yield Server(manners, f"http://127.0.0.1:{httpd.server_port}/file.bin")
+    httpd.shutdown()
+    httpd.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def to(tmp_path: Path) -> Path:
+    return tmp_path / "deep" / "file.bin"
+
+
+def left(to: Path) -> list[str]:
+    return sorted(p.name for p in to.parent.iterdir() if not p.name.endswith(".lock"))
+
+
+def test_a_whole_file_arrives_and_progress_is_told(server: Server, to: Path):
+    seen: list[tuple[int, int | None]] = []
+    download([server.url], to, MD5, progress=lambda done, total: seen.append((done, total)))
+    assert to.read_bytes() == DATA
+    assert seen[-1] == (len(DATA), len(DATA))
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert left(to) == ["file.bin"]
+
+
+def test_what_is_there_already_is_not_fetched_again(server: Server, to: Path):
+    download([server.url], to, MD5)
+    download([server.url], to, MD5)
+    assert len(server.manners.asked) == 1
+    to.write_bytes(b"damaged since")
+    download([server.url], to, MD5)
+    assert to.read_bytes() == DATA
+
+
+def test_sha256_is_understood_and_other_sums_are_refused(server: Server, to: Path):
+    download([server.url], to, "sha256:" + hashlib.sha256(DATA).hexdigest())
+    with pytest.raises(BadValue, match="crc32"):
+        download([server.url], to, "crc32:00")
+
+
+def test_a_cut_connection_is_resumed_where_it_ended(server: Server, to: Path):
+    server.manners.cut = [1_000_000, 500_000]
+    download([server.url], to, MD5, patience=QUICK)
+    assert to.read_bytes() == DATA
+    assert [asked for _, asked in server.manners.asked] == [None, "bytes=1000000-", "bytes=1500000-"]
+    assert left(to) == ["file.bin"]
+
+
+def test_the_next_call_goes_on_from_what_an_earlier_one_left(server: Server, to: Path):
+    server.manners.cut = [400_000, 0, 0]
+    with pytest.raises(DownloadError, match=r"cut after 400,000 of 3,000,000 bytes \(3 attempts\)"):
+        download([server.url], to, MD5, patience=QUICK)
+    assert not to.exists()
+    download([server.url], to, MD5, patience=QUICK)
+    assert to.read_bytes() == DATA
+    assert server.manners.asked[-1] == ("/file.bin", "bytes=400000-")
+
+
+def test_a_file_that_changed_on_the_server_is_fetched_anew(server: Server, to: Path):
+    server.manners.cut = [400_000, 0, 0]
+    with pytest.raises(DownloadError):
+        download([server.url], to, patience=QUICK)
+    server.manners.data, server.manners.etag = b"new" * 300_000, '"two"'
+    download([server.url], to, patience=QUICK)
+    assert to.read_bytes() == b"new" * 300_000
+
+
+def test_a_server_without_ranges_starts_over(server: Server, to: Path):
+    server.manners.ranges = False
+    server.manners.cut = [1_000_000]
+    download([server.url], to, MD5, patience=QUICK)
+    assert to.read_bytes() == DATA
+
+
+def test_a_part_that_was_complete_needs_no_more_bytes(server: Server, to: Path):
+    to.parent.mkdir()
+    to.with_name("file.bin.part").write_bytes(DATA)
+    download([server.url], to, MD5, patience=QUICK)
+    assert to.read_bytes() == DATA
+
+
+def test_a_wrong_part_is_thrown_away_and_fetched_again(server: Server, to: Path):
+    to.parent.mkdir()
+    to.with_name("file.bin.part").write_bytes(b"x" * 1000)
+    download([server.url], to, MD5, patience=QUICK)
+    assert to.read_bytes() == DATA
+    assert [asked for _, asked in server.manners.asked] == ["bytes=1000-", None]
+
+
+def test_a_wrong_hash_is_told_and_nothing_stays(server: Server, to: Path):
+    server.manners.data = b"something else"
+    with pytest.raises(
+        DownloadError, match=r"has md5:[0-9a-f]{32}, published is md5:[0-9a-f]{32}; the file was removed"
+    ):
+        download([server.url], to, MD5, patience=QUICK)
+    assert left(to) == []
+
+
+def test_the_next_mirror_is_tried_after_a_404(server: Server, to: Path):
+    missing = server.url.replace("file.bin", "gone.bin")
+    download([missing, server.url], to, MD5, patience=QUICK)
+    assert to.read_bytes() == DATA
+    assert [path for path, _ in server.manners.asked] == ["/gone.bin", "/file.bin"]
+
+
+def test_every_address_that_failed_is_named_in_one_line(server: Server, to: Path):
+    missing = server.url.replace("file.bin", "gone.bin")
+    with pytest.raises(DownloadError) as caught:
+        download([missing, "ftp://example.invalid/x"], to, MD5, patience=QUICK)
+    assert str(caught.value) == (
+        f"could not fetch file.bin; {missing}: 404 Not Found; ftp://example.invalid/x: not an http address"
+    )
+
+
+def test_a_mirror_may_go_on_with_the_half_of_another(server: Server, to: Path):
+    server.manners.paths = ("/file.bin", "/mirror.bin")
+    server.manners.cut = [1_200_000, 0, 0, 0]
+    mirror = server.url.replace("file.bin", "mirror.bin")
+    download([server.url, mirror], to, MD5, patience=QUICK)
+    assert to.read_bytes() == DATA
+    assert server.manners.asked[-1] == ("/mirror.bin", "bytes=1200000-")
+
+
+@pytest.mark.parametrize("status", [500, 503, 429])
+def test_an_overloaded_server_is_asked_again(server: Server, to: Path, status: int):
+    server.manners.fail = [status, status]
+    download([server.url], to, MD5, patience=QUICK)
+    assert to.read_bytes() == DATA
+
+
+def test_a_server_that_stays_broken_is_given_up(server: Server, to: Path):
+    server.manners.fail = [503] * 9
+    with pytest.raises(DownloadError, match=r"503 Service Unavailable \(3 attempts\)"):
+        download([server.url], to, MD5, patience=QUICK)
+    assert len(server.manners.asked) == 3
+
+
+def test_a_stalling_server_is_left_for_the_next(server: Server, to: Path):
+    server.manners.drip = 10
+    with pytest.raises(DownloadError, match=r"stalled at \d+ bytes/s"):
+        download([server.url], to, MD5, patience=QUICK)
+
+
+def test_a_silent_server_is_left_in_time(to: Path):
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/file.bin"
+        impatient = Patience(timeout=0.2, attempts=2, pause=0.01)
+        with pytest.raises(DownloadError, match=r"no answer in time \(2 attempts\)"):
+            download([url], to, MD5, patience=impatient)
+
+
+def test_nobody_listening_is_a_line_too(to: Path):
+    with pytest.raises(DownloadError, match=r"refused \(3 attempts\)"):
+        download(["http://127.0.0.1:9/file.bin"], to, MD5, patience=QUICK)
+
+
+def test_a_killed_download_is_continued(server: Server, to: Path):
+    server.manners.drip = 100_000
+    code = (
+        "import sys; from pathlib import Path; from weir.io.download import download;"
+        "download([sys.argv[1]], Path(sys.argv[2]), sys.argv[3])"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, server.url, str(to), MD5])
+    part = to.with_name("file.bin.part")
+    until(lambda: part.exists() and part.stat().st_size > 200_000)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not to.exists()
+    server.manners.drip = 0
+    download([server.url], to, MD5, patience=QUICK)
+    assert to.read_bytes() == DATA
+    assert server.manners.asked[-1][1] is not None
+
+
+def test_callers_at_the_same_time_share_one_download(server: Server, to: Path):
+    threads = [threading.Thread(target=download, args=([server.url], to, MD5)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert to.read_bytes() == DATA
+    assert len(server.manners.asked) == 1
+
+
+def test_a_full_disk_is_one_line(server: Server, to: Path, monkeypatch: pytest.MonkeyPatch):
+    import errno
+
+    def full(self, *args, **kwargs):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    to.parent.mkdir()
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(StoreError, match="no space left on the disk"):
+        download([server.url], to, MD5, patience=QUICK)
+
+
+def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)
+
+
+# Archives
+
+
+def zipped(path: Path, members: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return path
+
+
+def test_the_archives_own_folder_becomes_the_destination(tmp_path: Path):
+    archive = zipped(tmp_path / "a.zip", {"set/corpus.jsonl": b"1", "set/qrels/test.tsv": b"2"})
+    extract(archive, tmp_path / "out" / "here")
+    assert (tmp_path / "out/here/corpus.jsonl").read_bytes() == b"1"
+    assert (tmp_path / "out/here/qrels/test.tsv").read_bytes() == b"2"
+
+
+def test_files_at_the_top_stay_at_the_top_and_an_old_folder_is_replaced(tmp_path: Path):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "old").write_text("x", encoding="utf-8")
+    extract(zipped(tmp_path / "a.zip", {"corpus.jsonl": b"1", "qrels/test.tsv": b"2"}), tmp_path / "here")
+    assert sorted(p.name for p in (tmp_path / "here").iterdir()) == ["corpus.jsonl", "qrels"]
+
+
+@pytest.mark.parametrize("name", ["../evil", "a/../../evil", "/evil", "C:/evil", "..\\evil", "\\evil"])
+def test_a_member_that_leads_outside_is_refused(tmp_path: Path, name: str):
+    archive = zipped(tmp_path / "a.zip", {"set/good": b"1", name: b"2"})
+    with pytest.raises(FormatError, match="nothing was unpacked") as caught:
+        extract(archive, tmp_path / "in" / "here")
+    assert name in str(caught.value)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.zip"]
+
+
+def test_a_link_is_refused(tmp_path: Path):
+    link = zipfile.ZipInfo("set/link")
+    link.external_attr = 0o120777 << 16
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr(link, "/etc/passwd")
+    with pytest.raises(FormatError, match="a link or a special file"):
+        extract(tmp_path / "a.zip", tmp_path / "here")
+
+
+def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        with archive.open("zeros", "w") as member:
+            for _ in range(150):
+                member.write(bytes(1 << 20))
+    with pytest.raises(FormatError, match=r"bytes that unpack to 157,286,400; expected at most 200 times"):
+        extract(tmp_path / "a.zip", tmp_path / "here")
+
+
+def test_two_members_of_one_name_are_refused(tmp_path: Path):
+    archive = zipped(tmp_path / "a.zip", {"set/a": b"1", "set/A": b"2"})
+    with pytest.raises(FormatError, match="two members of one name"):
+        extract(archive, tmp_path / "here")
+
+
+@pytest.mark.parametrize("keep", [0, 10, 500, 1500])
+def test_a_truncated_zip_leaves_nothing(tmp_path: Path, keep: int):
+    archive = zipped(tmp_path / "a.zip", {"set/a": os.urandom(1000), "set/b": os.urandom(1000)})
+    archive.write_bytes(archive.read_bytes()[:keep])
+    with pytest.raises(FormatError, match="a damaged zip"):
+        extract(archive, tmp_path / "here")
+    assert [p.name for p in tmp_path.iterdir()] == ["a.zip"]
+
+
+def test_a_member_with_flipped_bits_leaves_nothing(tmp_path: Path):
+    archive = zipped(tmp_path / "a.zip", {"set/a": os.urandom(5000)})
+    data = bytearray(archive.read_bytes())
+    data[2000] ^= 0xFF
+    archive.write_bytes(data)
+    with pytest.raises(FormatError, match="a damaged zip"):
+        extract(archive, tmp_path / "here")
+    assert [p.name for p in tmp_path.iterdir()] == ["a.zip"]
+
+
+def test_too_little_room_is_told_before_unpacking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    import shutil
+
+    archive = zipped(tmp_path / "a.zip", {"set/a": b"x" * 1000})
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 0))
+    with pytest.raises(StoreError, match="needs 1,000 bytes, 0 are free"):
+        extract(archive, tmp_path / "here")

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from weir import errors
+from weir.errors import FormatError, MissingExtra, UnknownName, WeirError, require
+from weir.registry import Registry
+from weir.settings import settings
+
+
+def classes() -> list[type]:
+    return [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, Exception)]
+
+
+@pytest.mark.parametrize("error", classes(), ids=lambda c: c.__name__)
+def test_every_error_is_in_the_drawn_tree_and_has_one_root(error):
+    assert issubclass(error, WeirError)
+    assert error.__name__ in (errors.__doc__ or "")
+
+
+def test_format_error_names_file_line_found_and_expected():
+    assert str(FormatError("a.tsv", "5 columns", "4", line=312)) == "a.tsv, line 312: found 5 columns; expected 4"
+
+
+def test_unknown_name_suggests_whatever_the_case():
+    assert "did you mean nDCG" in str(UnknownName("measure", "NGCD", ["nDCG", "AP"]))
+    assert "known: AP, nDCG" in str(UnknownName("measure", "zzz", ["nDCG", "AP"]))
+    assert "none is known" in str(UnknownName("measure", "zzz", []))
+
+
+def test_missing_extra_says_what_to_install():
+    with pytest.raises(MissingExtra, match=r"pip install 'weir-ir\[run\]'"):
+        require("weir_no_such_module", extra="run")
+
+
+def test_registry_refuses_a_second_of_a_name_and_suggests():
+    known: Registry[int] = Registry("number")
+    assert known.register("one")(1) == 1
+    with pytest.raises(errors.BadValue, match="registered already"):
+        known.add("one", 2)
+    with pytest.raises(UnknownName, match="did you mean one"):
+        known.get("on")
+    assert known.names() == ["one"]
+    assert "one" in known
+    assert list(known) == ["one"]
+
+
+def test_settings_come_from_the_environment(monkeypatch, tmp_path):
+    monkeypatch.setenv("WEIR_HOME", str(tmp_path))
+    monkeypatch.setenv("WEIR_THREADS", "3")
+    monkeypatch.setenv("WEIR_MIRROR", "http://127.0.0.1:9/")
+    settings.cache_clear()
+    assert (settings().home, settings().threads, settings().mirror) == (tmp_path, 3, "http://127.0.0.1:9/")
+    monkeypatch.setenv("WEIR_THREADS", "many")
+    settings.cache_clear()
+    with pytest.raises(errors.BadValue, match="WEIR_THREADS is 'many'"):
+        settings()

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.unit.collections import write_collection
+
+from weir.errors import BadValue, FormatError, StoreError, UnknownName
+from weir.experiment import Experiment, read_results
+
+TIMED = {"cost", "environment"}
+
+
+def contents(folder: Path) -> dict[str, object]:
+    """Every file of a results folder, without what times and machines change."""
+    found: dict[str, object] = {}
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        name = str(path.relative_to(folder))
+        if path.name == "manifest.json":
+            found[name] = {k: v for k, v in json.loads(path.read_text()).items() if k not in TIMED}
+        elif path.name == "search.json" or (path.name == "index.json" and path.parent.name != "index"):
+            found[name] = sorted(json.loads(path.read_text()))
+        else:
+            found[name] = path.read_bytes()
+    return found
+
+
+@pytest.fixture
+def collection(tmp_path):
+    return str(write_collection(tmp_path / "brooklet"))
+
+
+def test_a_grid_gives_a_row_for_each_cell_and_measure(tmp_path, collection):
+    grid = Experiment((collection,), ("bm25", "bm25(b=0.75)"), ("nDCG@10", "R@100"), k=10)
+    rows = grid.execute(tmp_path / "results")
+    assert [(r.dataset, r.system, r.measure) for r in rows] == [
+        ("brooklet", s, m) for s in ("bm25", "bm25(b=0.75)") for m in ("nDCG@10", "R@100")
+    ]
+    assert all(r.queries == 4 and r.answered == 3 for r in rows)  # nothing in the collection says xylophone
+    assert all(0 <= r.low <= r.mean <= r.high <= 1 for r in rows)
+    assert read_results(tmp_path / "results") == rows
+
+
+def test_finished_cells_are_read_and_not_repeated(tmp_path, collection):
+    grid = Experiment((collection,), ("bm25",), ("nDCG@10",))
+    first = grid.execute(tmp_path / "results")
+    stamps = {p: p.stat().st_mtime_ns for p in (tmp_path / "results").rglob("*") if p.is_file()}
+    stages: list[str] = []
+    assert grid.execute(tmp_path / "results", lambda stage, done, total: stages.append(stage)) == first
+    assert stages == []
+    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "results").rglob("*") if p.is_file()} == stamps
+
+
+def test_a_new_measure_is_computed_from_the_stored_run(tmp_path, collection):
+    Experiment((collection,), ("bm25",), ("nDCG@10",)).execute(tmp_path / "results")
+    run = next((tmp_path / "results").rglob("run.trec"))
+    before = run.stat().st_mtime_ns
+    stages: list[str] = []
+    grid = Experiment((collection,), ("bm25",), ("AP", "nDCG@10"))
+    rows = grid.execute(tmp_path / "results", lambda stage, done, total: stages.append(stage))
+    assert [r.measure for r in rows] == ["AP", "nDCG@10"]
+    assert stages == []
+    assert run.stat().st_mtime_ns == before
+    assert {r.measure for r in read_results(tmp_path / "results")} == {"AP", "nDCG@10"}
+
+
+def test_another_collection_of_the_same_name_is_another_cell(tmp_path):
+    grid = ("bm25",), ("nDCG@10",)
+    one = str(write_collection(tmp_path / "a" / "same"))
+    two = str(write_collection(tmp_path / "b" / "same", {"d1": ("", "a river"), "d4": ("", "a dam")}))
+    Experiment((one,), *grid).execute(tmp_path / "results")
+    Experiment((two,), *grid).execute(tmp_path / "results")
+    assert len(list((tmp_path / "results").rglob("manifest.json"))) == 2
+    rows = read_results(tmp_path / "results")
+    assert len({r.system for r in rows}) == 2
+    assert all(r.system.startswith("bm25 #") for r in rows)
+    with pytest.raises(BadValue, match="two different datasets are named 'same'"):
+        Experiment((one, two), *grid).execute(tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize(
+    ("grid", "error"),
+    [
+        (Experiment(("scifcat",), ("bm25",)), UnknownName),
+        (Experiment(("{}",), ("bm26",)), UnknownName),
+        (Experiment(("{}",), ("bm25",), ("nDGC@10",)), UnknownName),
+        (Experiment(("{}",), ("bm25",), k=0), BadValue),
+        (Experiment((), ("bm25",)), BadValue),
+        (Experiment(("{}",), ()), BadValue),
+    ],
+)
+def test_names_are_checked_before_anything_starts(tmp_path, collection, grid, error):
+    asked = Experiment(tuple(d.format(collection) for d in grid.datasets), grid.systems, grid.measures, grid.k)
+    with pytest.raises(error):
+        asked.execute(tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+
+
+def test_an_experiment_file(tmp_path, collection):
+    path = tmp_path / "grid.toml"
+    path.write_text(f'datasets = ["{collection}"]\nsystems = "bm25"\nmeasures = ["AP"]\nk = 5\n')
+    assert Experiment.read(path) == Experiment((collection,), ("bm25",), ("AP",), 5)
+    path.write_text("datasets = [1]\n")
+    with pytest.raises(FormatError, match="a list of texts"):
+        Experiment.read(path)
+    path.write_text("dataset = ['x']\n")
+    with pytest.raises(UnknownName, match="did you mean datasets"):
+        Experiment.read(path)
+    path.write_text("datasets = [\n")
+    with pytest.raises(FormatError, match="TOML"):
+        Experiment.read(path)
+    with pytest.raises(FormatError, match="no such file"):
+        Experiment.read(tmp_path / "none.toml")
+
+
+def test_damage_is_repaired(tmp_path, collection):
+    grid = Experiment((collection,), ("bm25",), ("nDCG@10",))
+    rows = grid.execute(tmp_path / "results")
+    whole = contents(tmp_path / "results")
+    cell = next((tmp_path / "results").rglob("manifest.json")).parent
+    run, index = ("run.trec",), ("search.json", "index/index.json")
+    for damaged in (("manifest.json",), ("scores.jsonl",), run, ("search.json",), ("search.json", "index.json"), index):
+        (cell / "manifest.json").unlink(missing_ok=True)
+        for name in damaged:
+            (cell / name).write_text("{ damaged")
+        assert grid.execute(tmp_path / "results") == rows, damaged
+        assert contents(tmp_path / "results") == whole, damaged
+
+
+def test_a_folder_that_cannot_be_written_is_one_error(tmp_path, collection):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot write"):
+        Experiment((collection,), ("bm25",)).execute(tmp_path / "file" / "results")
+
+
+def test_a_full_disk_leaves_nothing_half_written(tmp_path, collection, monkeypatch):
+    saved = np.save
+    calls = []
+
+    def full(path, *arguments, **named):
+        calls.append(path)
+        if len(calls) == 5:
+            raise OSError(28, "No space left on device")
+        return saved(path, *arguments, **named)
+
+    grid = Experiment((collection,), ("bm25",), ("nDCG@10",))
+    expected = grid.execute(tmp_path / "other")
+    monkeypatch.setattr(np, "save", full)
+    with pytest.raises(StoreError, match="no space left on the disk"):
+        grid.execute(tmp_path / "results")
+    assert [p for p in (tmp_path / "results").rglob("*") if p.is_file()] == []
+    monkeypatch.undo()
+    assert grid.execute(tmp_path / "results") == expected
+
+
+def test_an_unordered_grid_of_processes_on_one_folder(tmp_path, collection):
+    """Two processes on one folder do not corrupt it."""
+    command = arguments(collection, tmp_path / "both")
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
+    outputs = [p.communicate()[0] for p in both]
+    assert [p.returncode for p in both] == [0, 0]
+    assert outputs[0] == outputs[1]
+    subprocess.run(arguments(collection, tmp_path / "alone"), check=True, capture_output=True)
+    assert contents(tmp_path / "both") == contents(tmp_path / "alone")
+
+
+def arguments(collection: str, results: Path) -> list[str]:
+    systems = [part for system in ("bm25", "bm25(b=0.7)", "rm3") for part in ("-s", system)]
+    return [sys.executable, "-m", "weir", "run", "-d", collection, *systems, "-m", "nDCG@10", "--json", "-o", str(results)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_killed_at_random_points_it_continues_and_ends_the_same(tmp_path, collection, seed):
+    """Killed five times at random (twenty in all), the folder ends equal to an undisturbed one but for times."""
+    undisturbed = tmp_path / "undisturbed"
+    start = time.monotonic()
+    whole = subprocess.run(arguments(collection, undisturbed), check=True, capture_output=True)
+    length = time.monotonic() - start
+    disturbed, generator = tmp_path / "disturbed", np.random.default_rng(seed)
+    stamps: dict[Path, int] = {}
+    for _ in range(5):
+        process = subprocess.Popen(arguments(collection, disturbed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        timer = threading.Timer(generator.uniform(0.3, 1.0) * length, lambda p=process: os.kill(p.pid, signal.SIGKILL))
+        timer.start()
+        process.wait()
+        timer.cancel()
+        for path, stamp in stamps.items():
+            assert path.stat().st_mtime_ns == stamp, f"{path} was finished and has been written again"
+        done = [m.parent for m in disturbed.rglob("manifest.json")]
+        stamps = {p: p.stat().st_mtime_ns for cell in done for p in cell.rglob("*") if p.is_file()}
+    finished = subprocess.run(arguments(collection, disturbed), check=True, capture_output=True)
+    assert finished.stdout == whole.stdout
+    assert contents(disturbed) == contents(undisturbed)

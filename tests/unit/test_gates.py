@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import ast
+import importlib.util
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+spec = importlib.util.spec_from_file_location("gates", ROOT / "scripts" / "gates.py")
+assert spec is not None
+assert spec.loader is not None
+gates = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(gates)
+
+
+def test_the_tree_keeps_every_gate():
+    assert gates.breaches() == []
+
+
+def test_an_upward_and_a_sideways_import_are_breaches():
+    tree = ast.parse("from weir.cli import main\ndef f():\n    from weir.datasets.load import load\n")
+    found = list(gates.layer_breaches(gates.SOURCE / "measures" / "x.py", tree))
+    assert [f.split(": ", 1)[1] for f in found] == ["measures must not import cli", "measures must not import datasets"]
+    assert not list(gates.layer_breaches(gates.SOURCE / "cli" / "x.py", tree))
+
+
+def test_a_long_file_and_a_long_function_are_breaches():
+    text = "def f():\n" + "    x = 1\n" * 401
+    found = list(gates.size_breaches(gates.SOURCE / "core" / "x.py", text, ast.parse(text)))
+    assert len(found) == 2
+
+
+def test_a_cycle_is_a_breach():
+    modules = {"weir.a": ast.parse("from weir import b\nimport weir.b"), "weir.b": ast.parse("from weir.a import x")}
+    assert list(gates.cycles(modules)) == ["import cycle: weir.a -> weir.b -> weir.a"]

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"numba", "llvmlite", "pyarrow", "orjson", "Stemmer", "scipy", "pandas", "polars", "torch", "requests"}
+
+
+def modules_after(code: str) -> set[str]:
+    """Top-level modules in sys.modules after running code in a fresh interpreter."""
+    program = f"{code}\nimport sys, json; print(json.dumps(sorted({{m.partition('.')[0] for m in sys.modules}})))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.strip().split("\n")[-1]))
+
+
+def test_import_weir_is_almost_free():
+    assert not modules_after("import weir") & (HEAVY | {"numpy", "click"})
+
+
+def test_scoring_needs_numpy_alone(tmp_path):
+    (tmp_path / "q").write_text("q1 0 d1 1\n")
+    (tmp_path / "r").write_text("q1 Q0 d1 1 2.5 x\n")
+    code = f"""
+import weir
+scores = weir.evaluate({str(tmp_path / "r")!r}, {str(tmp_path / "q")!r}, ["nDCG@10"])
+assert scores.means().tolist() == [1.0]
+"""
+    loaded = modules_after(code)
+    assert not loaded & HEAVY
+    assert "numpy" in loaded
+
+
+def test_help_imports_nothing_heavy():
+    loaded = modules_after("from weir.cli import main\nassert main(['--help']) == 0")
+    assert not loaded & (HEAVY | {"numpy"})
+    assert "click" in loaded
+
+
+@pytest.mark.parametrize("command", ["datasets", "eval", "fetch", "measures", "results", "run", "stats", "systems"])
+def test_help_of_a_command_imports_nothing_heavy(command):
+    assert not modules_after(f"from weir.cli import main\nassert main(['{command}', '--help']) == 0") & (HEAVY | {"numpy"})
+
+
+def test_public_names_resolve():
+    import weir
+
+    assert set(weir._HOMES) == set(weir.__all__)
+    for name in weir.__all__:
+        assert getattr(weir, name) is not None
+    with pytest.raises(AttributeError):
+        weir.nothing  # noqa: B018

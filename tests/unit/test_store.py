@@ -1,0 +1,421 @@
+"""The corpus store: whole, quick to open, and never the user's problem."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from weir.core.ids import HashIndex
+from weir.core.strings import Strings
+from weir.errors import FormatError, StoreError, WeirError
+from weir.io import spool
+from weir.io.arrow import Column, write_strings
+from weir.io.atomic import atomic_dir, atomic_file, locked, sweep, writable, write_json, write_text
+from weir.io.corpus_store import fingerprint_of, open_corpus, open_store, store_paths
+from weir.io.layout import Part
+
+ROWS = [
+    {"_id": "d1", "title": "One", "text": "first text", "metadata": {}},
+    {"_id": "d2", "title": "", "text": "two ß 二", "metadata": {"url": "http://x", "n": [1]}},
+    {"_id": "d3", "title": "Three", "text": None, "metadata": {}},
+]
+
+
+def written(path: Path, rows: list[dict] = ROWS) -> Part:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes("".join(json.dumps(row) + "\n" for row in rows).encode())
+    return Part(path)
+
+
+@pytest.fixture
+def part(tmp_path: Path) -> Part:
+    return written(tmp_path / "set" / "corpus.jsonl")
+
+
+def beside(part: Part) -> Path:
+    return part.path.with_name(part.path.name + ".weir")
+
+
+def test_what_was_written_is_read(part: Part):
+    for _ in range(2):
+        store = open_store(part)
+        assert store.path == beside(part)
+        corpus = store.corpus
+        assert corpus.ids.tolist() == ["d1", "d2", "d3"]
+        assert corpus.title is not None
+        assert corpus.title.tolist() == ["One", "", "Three"]
+        assert corpus.text.tolist() == ["first text", "two ß 二", ""]
+        assert store.metadata is not None
+        assert store.metadata.tolist() == ["", '{"url": "http://x", "n": [1]}', ""]
+        assert store.null_texts == 1
+        assert corpus.ids.codes(["d3", "x", "d1"]).tolist() == [2, -1, 0]
+        assert corpus.fingerprint == fingerprint_of(store.path)
+
+
+def test_columns_are_read_only_views_of_the_file(part: Part):
+    corpus = open_corpus(part)
+    assert corpus.ids.index is not None
+    for values in (corpus.text.data, corpus.text.ptr, corpus.ids.index.hashes, corpus.ids.index.positions):
+        assert not values.flags.writeable
+        assert not values.flags.owndata
+    assert corpus.text.ptr.dtype == np.int64
+
+
+def test_columns_nobody_has_are_not_kept(tmp_path: Path):
+    store = open_store(
+        written(tmp_path / "corpus.jsonl", [{"_id": "a", "text": "x"}, {"_id": "b", "text": "y"}])
+    )
+    assert store.corpus.title is None
+    assert store.metadata is None
+    table = pa.ipc.open_file(pa.memory_map(str(store.path / "corpus.arrow"))).read_all()
+    assert table.schema.names == ["_id", "text"]
+
+
+def test_an_arrow_library_reads_the_file(part: Part):
+    store = open_store(part)
+    reader = pa.ipc.open_file(pa.memory_map(str(store.path / "corpus.arrow")))
+    assert reader.num_record_batches == 1
+    batch = reader.get_batch(0)
+    batch.validate(full=True)
+    assert batch.schema == pa.schema(
+        [pa.field(name, pa.large_string(), nullable=False) for name in ("_id", "title", "text", "metadata")]
+    )
+    assert batch.column("text").to_pylist() == ["first text", "two ß 二", ""]
+
+
+@given(st.lists(st.lists(st.text(), min_size=3, max_size=3), max_size=8), st.integers(1, 4))
+@settings(max_examples=60, deadline=None)
+def test_any_texts_survive_arrow(rows: list[list[str]], width: int):
+    class Held:
+        def __init__(self, data: bytes) -> None:
+            self.data, self.size = data, len(data)
+
+        def pour(self, into):
+            into.write(self.data)
+
+    columns = [
+        Strings.of([row[i % 3].encode("utf-8", "replace").decode() for row in rows]) for i in range(width)
+    ]
+    names = [f"column {i}" * (i + 1) for i in range(width)]
+    parts = [
+        Column(name, Held(c.ptr.tobytes()), Held(c.data.tobytes()))
+        for name, c in zip(names, columns, strict=True)
+    ]
+    sink = pa.BufferOutputStream()
+    extents = write_strings(sink, parts, len(rows))
+    data = sink.getvalue().to_pybytes()
+    batch = pa.ipc.open_file(data).get_batch(0)
+    batch.validate(full=True)
+    assert batch.num_rows == len(rows)
+    assert pa.ipc.open_stream(data[8:]).read_all().num_rows == len(rows)
+    for name, column in zip(names, columns, strict=True):
+        assert batch.column(name).to_pylist() == column.tolist()
+        offsets, values = extents[name]
+        assert offsets.start % 64 == values.start % 64 == 0
+        assert data[offsets.start : offsets.start + offsets.size] == column.ptr.tobytes()
+        assert data[values.start : values.start + values.size] == column.data.tobytes()
+
+
+def test_large_columns_leave_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    rows = [{"_id": f"d{i}", "title": f"t{i}", "text": "word " * (i % 50)} for i in range(3000)]
+    small = open_corpus(written(tmp_path / "a" / "corpus.jsonl", rows))
+    monkeypatch.setattr(spool, "_IN_MEMORY", 1000)
+    large = open_corpus(written(tmp_path / "b" / "corpus.jsonl", rows))
+    assert large.text.tolist() == small.text.tolist() == [row["text"] for row in rows]
+    assert large.fingerprint == small.fingerprint
+    store = tmp_path / "b" / "corpus.jsonl.weir"
+    assert sorted(p.name for p in store.iterdir()) == [
+        "corpus.arrow",
+        "ids.code.npy",
+        "ids.hash.npy",
+        "store.json",
+    ]
+
+
+def test_the_index_is_that_of_the_ids(tmp_path: Path):
+    corpus = open_corpus(
+        written(tmp_path / "corpus.jsonl", [{"_id": f"id{i * 7}", "text": "x"} for i in range(999)])
+    )
+    expected = HashIndex.of(corpus.ids.strings)
+    assert corpus.ids.index is not None
+    assert np.array_equal(corpus.ids.index.hashes, expected.hashes)
+    assert np.array_equal(corpus.ids.index.positions, expected.positions)
+
+
+def test_the_fingerprint_is_that_of_ids_and_texts(tmp_path: Path):
+    def of(rows: list[dict]) -> str:
+        return open_corpus(
+            written(tmp_path / str(len(list(tmp_path.iterdir()))) / "corpus.jsonl", rows)
+        ).fingerprint
+
+    first = of(ROWS)
+    assert of([dict(reversed(row.items())) for row in ROWS]) == first
+    assert of([{**row, "metadata": {}} for row in ROWS]) == first
+    assert of(ROWS[::-1]) != first
+    assert of(ROWS[:2]) != first
+    assert of([{**row, "title": ""} for row in ROWS]) != first
+    moved = [{"_id": "ab", "text": "c"}], [{"_id": "a", "text": "bc"}]
+    assert of(moved[0]) != of(moved[1])
+    assert of([{"_id": "a", "title": "b", "text": ""}]) != of([{"_id": "a", "title": "", "text": "b"}])
+
+
+def test_a_changed_source_is_read_again(part: Part):
+    old = open_corpus(part).fingerprint
+    written(part.path, ROWS[:1])
+    assert open_corpus(part).ids.tolist() == ["d1"]
+    same_size = [{**ROWS[0], "text": "other text"}]
+    time.sleep(0.01)
+    written(part.path, same_size)
+    assert open_corpus(part).text.tolist() == ["other text"]
+    assert open_corpus(part).fingerprint != old
+
+
+def test_an_unchanged_source_is_not_read_again(part: Part):
+    open_corpus(part)
+    before = (beside(part) / "store.json").stat().st_mtime_ns
+    open_corpus(part)
+    assert (beside(part) / "store.json").stat().st_mtime_ns == before
+
+
+def test_a_store_outlives_its_source(part: Part):
+    open_corpus(part)
+    part.path.unlink()
+    assert open_corpus(part).ids.tolist() == ["d1", "d2", "d3"]
+    (beside(part) / "ids.hash.npy").write_bytes(b"")
+    with pytest.raises(StoreError, match="damaged or of another version, and .* is not there to rebuild it"):
+        open_corpus(part)
+    with pytest.raises(StoreError, match="damaged"):
+        fingerprint_of(beside(part))
+
+
+def test_no_file_and_no_store(tmp_path: Path):
+    with pytest.raises(FormatError, match="no such file"):
+        open_corpus(Part(tmp_path / "corpus.jsonl"))
+
+
+FILES = ["corpus.arrow", "ids.hash.npy", "ids.code.npy", "store.json"]
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("damage", ["empty", "half", "gone", "noise", "folder", "longer"])
+def test_a_damaged_store_is_built_again(part: Part, name: str, damage: str):
+    fingerprint = open_corpus(part).fingerprint
+    file = beside(part) / name
+    data = file.read_bytes()
+    file.unlink()
+    if damage == "folder":
+        file.mkdir()
+    elif damage != "gone":
+        noise = np.random.default_rng(1).integers(0, 256, len(data), np.uint8).tobytes()
+        file.write_bytes(
+            {"empty": b"", "half": data[: len(data) // 2], "noise": noise, "longer": data + b"}x"}[damage]
+        )
+    corpus = open_corpus(part)
+    assert corpus.text.tolist()[1] == "two ß 二"
+    assert corpus.fingerprint == fingerprint
+    if (name, damage) not in {("ids.hash.npy", "longer"), ("ids.code.npy", "longer")}:  # harmless there
+        assert file.read_bytes() == data or name == "store.json"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda about: about.update(format=99),
+        lambda about: about.pop("columns"),
+        lambda about: about["columns"].pop("text"),
+        lambda about: about.update(columns=[]),
+        lambda about: about["columns"].update(text=[[0, 8], [10**9, 5]]),
+        lambda about: about["columns"].update(text=[[3, 32], [0, 5]]),
+        lambda about: about.update(documents=4),
+        lambda about: about.update(documents="x"),
+        lambda about: about.update(bytes=7),
+        lambda about: about.pop("source"),
+    ],
+)
+def test_a_store_of_another_kind_is_built_again(part: Part, change):
+    open_corpus(part)
+    path = beside(part) / "store.json"
+    about = json.loads(path.read_text(encoding="utf-8"))
+    change(about)
+    path.write_text(json.dumps(about), encoding="utf-8")
+    assert open_corpus(part).text.tolist() == ["first text", "two ß 二", ""]
+    assert json.loads(path.read_text(encoding="utf-8"))["format"] == 1
+
+
+def test_a_file_where_the_store_should_be(part: Part):
+    beside(part).write_text("in the way", encoding="utf-8")
+    assert len(open_corpus(part)) == 3
+
+
+def test_a_read_only_folder_is_left_alone(part: Part, home: Path):
+    part.path.parent.chmod(0o555)
+    try:
+        store = open_store(part)
+    finally:
+        part.path.parent.chmod(0o755)
+    assert store.path == store_paths(part)[1]
+    assert store.path.is_relative_to(home)
+    assert [p.name for p in part.path.parent.iterdir()] == ["corpus.jsonl"]
+    assert open_store(part).path == store.path
+
+
+def test_nowhere_to_write_is_one_line(part: Part, home: Path):
+    part.path.parent.chmod(0o555)
+    home.rmdir()
+    home.write_text("a file", encoding="utf-8")
+    try:
+        with pytest.raises(StoreError, match=r"cannot write .*: ") as caught:
+            open_store(part)
+    finally:
+        part.path.parent.chmod(0o755)
+        home.unlink()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("after", [0, 1, 5])
+@pytest.mark.parametrize("where", [(np, "save"), (spool.Spool, "pour"), (spool.Spool, "write")])
+def test_a_full_disk_leaves_nothing_behind(part: Part, monkeypatch: pytest.MonkeyPatch, where, after: int):
+    calls = 0
+    write = getattr(*where)
+
+    def full(*args, **kwargs):
+        nonlocal calls
+        calls += 1
+        if calls > after % (2 if where[0] is np else 6):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(*args, **kwargs)
+
+    monkeypatch.setattr(*where, full)
+    with pytest.raises(WeirError, match=r"cannot write .*corpus.jsonl.weir: no space left on the disk"):
+        open_store(part)
+    assert [p.name for p in part.path.parent.iterdir()] == ["corpus.jsonl"]
+
+
+def test_a_bad_line_leaves_nothing_behind(tmp_path: Path):
+    (tmp_path / "corpus.jsonl").write_bytes(b'{"_id": "a", "text": "x"}\noops\n')
+    with pytest.raises(FormatError, match="line 2"):
+        open_store(Part(tmp_path / "corpus.jsonl"))
+    assert [p.name for p in tmp_path.iterdir()] == ["corpus.jsonl"]
+
+
+def test_an_empty_file_is_an_empty_corpus(tmp_path: Path):
+    corpus = open_corpus(written(tmp_path / "corpus.jsonl", []))
+    assert len(corpus) == 0
+    assert corpus.text.tolist() == []
+    assert corpus.ids.codes(["x"]).tolist() == [-1]
+
+
+BUILD = """
+import sys, time
+from pathlib import Path
+from weir.io.corpus_store import open_corpus
+from weir.io.layout import Part
+while time.time() < float(sys.argv[2]): pass
+print(open_corpus(Part(Path(sys.argv[1]))).fingerprint)
+"""
+
+
+def test_processes_that_build_at_the_same_time_all_succeed(tmp_path: Path, home: Path):
+    rows = [{"_id": f"d{i}", "title": "t", "text": f"word{i} " * 20} for i in range(20_000)]
+    part = written(tmp_path / "corpus.jsonl", rows)
+    start = str(time.time() + 1.5)
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", BUILD, str(part.path), start],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"WEIR_HOME": str(home)},
+        )
+        for _ in range(3)
+    ]
+    results = [process.communicate(timeout=60) for process in running]
+    assert [process.returncode for process in running] == [0, 0, 0], results
+    assert {out.strip() for out, _ in results} == {open_corpus(part).fingerprint}
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["corpus.jsonl", "corpus.jsonl.weir"]
+
+
+def test_opening_needs_neither_arrow_nor_numba(part: Part, home: Path):
+    open_corpus(part)
+    code = BUILD + "print(sorted({'pyarrow', 'numba', 'orjson', 'pandas'} & set(sys.modules)))"
+    out = subprocess.run(
+        [sys.executable, "-c", code, str(part.path), "0"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"WEIR_HOME": str(home)},
+    ).stdout
+    assert out.splitlines()[1] == "[]"
+
+
+# Atomic files and folders
+
+
+def test_a_file_appears_only_when_it_is_whole(tmp_path: Path):
+    write_text(tmp_path / "a" / "x.txt", "one\r\n\u0085two")
+    assert (tmp_path / "a" / "x.txt").read_bytes() == "one\r\n\u0085two".encode()
+    with pytest.raises(ZeroDivisionError), atomic_file(tmp_path / "a" / "x.txt") as temporary:
+        temporary.write_text("half", encoding="utf-8")
+        _ = 1 / 0
+    assert [p.name for p in (tmp_path / "a").iterdir()] == ["x.txt"]
+    assert (tmp_path / "a" / "x.txt").read_bytes().startswith(b"one")
+    write_json(tmp_path / "j", {"é": 1.5})
+    assert json.loads((tmp_path / "j").read_text(encoding="utf-8")) == {"é": 1.5}
+
+
+def test_a_folder_replaces_another_whole(tmp_path: Path):
+    for name in ("first", "second"):
+        with atomic_dir(tmp_path / "d") as folder:
+            (folder / name).write_text("x", encoding="utf-8")
+    assert [p.name for p in (tmp_path / "d").iterdir()] == ["second"]
+    assert [p.name for p in tmp_path.iterdir()] == ["d"]
+
+
+def test_what_a_killed_process_left_is_swept_after_an_hour(tmp_path: Path):
+    for name, age in ((".d.tmp-1-a", 7200), (".d.tmp-2-b", 10), (".other.tmp-1-a", 7200)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "spool").write_text("x", encoding="utf-8")
+        for path in (tmp_path / name / "spool", tmp_path / name):
+            os.utime(path, (time.time() - age,) * 2)
+    sweep(tmp_path / "d")
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".d.tmp-2-b", ".other.tmp-1-a"]
+
+
+def test_a_lock_lets_one_in_at_a_time(tmp_path: Path):
+    import threading
+
+    inside, seen = [], []
+
+    def enter():
+        with locked(tmp_path / "lock"):
+            inside.append(1)
+            seen.append(len(inside))
+            time.sleep(0.01)
+            inside.pop()
+
+    threads = [threading.Thread(target=enter) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [1, 1, 1, 1]
+
+
+def test_writable_asks_the_nearest_folder_there_is(tmp_path: Path):
+    assert writable(tmp_path / "not" / "there")
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    assert not writable(tmp_path / "file" / "below")
+    tmp_path.chmod(0o555)
+    assert not writable(tmp_path / "not" / "there")
+    tmp_path.chmod(0o755)
