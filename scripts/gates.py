@@ -114,7 +114,9 @@ def breaches() -> list[str]:
     """Every breach of every gate."""
     found: list[str] = []
     modules: dict[str, ast.AST] = {}
-    for path in sorted([*SOURCE.rglob("*.py"), *(ROOT / "tests").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]):
+    for path in sorted(
+        [*SOURCE.rglob("*.py"), *(ROOT / "tests").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]
+    ):
         text = path.read_text(encoding="utf-8")
         tree = ast.parse(text)
         found.extend(size_breaches(path, text, tree))

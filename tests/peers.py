@@ -39,9 +39,7 @@ def has_peer(measure: Measure | str) -> bool:
     return _name(parse_measure(measure) if isinstance(measure, str) else measure) is not None
 
 
-def by_trec_eval(
-    qrels: Judgments, run: Rankings, measures: Iterable[str]
-) -> dict[str, dict[str, float]]:
+def by_trec_eval(qrels: Judgments, run: Rankings, measures: Iterable[str]) -> dict[str, dict[str, float]]:
     """{measure: {query: value}} as pytrec_eval computes them, for the queries it returns."""
     asked: dict[tuple[int, bool, int | None], dict[str, str]] = {}
     for text in measures:
@@ -76,9 +74,7 @@ def float32_ties(run: Rankings) -> bool:
     return False
 
 
-def differences(
-    ours: Mapping[str, float], theirs: Mapping[str, float]
-) -> tuple[int, float]:
+def differences(ours: Mapping[str, float], theirs: Mapping[str, float]) -> tuple[int, float]:
     """How many queries were compared and the largest difference; a query they lack counts 0."""
     largest = max((abs(value - theirs.get(q, 0.0)) for q, value in ours.items()), default=0.0)
     return len(ours), largest

@@ -45,7 +45,9 @@ print(scores.measures, scores.values.tolist())
 def test_add_a_collection():
     facts = tomllib.loads(block("Add a collection", "toml"))
     grades = {int(grade): count for grade, count in facts.pop("grades").items()}
-    entry = Entry(name="example", grades=grades, **{k: tuple(v) if k == "urls" else v for k, v in facts.items()})
+    entry = Entry(
+        name="example", grades=grades, **{k: tuple(v) if k == "urls" else v for k, v in facts.items()}
+    )
     assert (entry.archive, entry.here, entry.self_match) == ("example.zip", False, "keep")
 
 

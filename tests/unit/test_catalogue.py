@@ -21,8 +21,8 @@ from weir.errors import BadValue, DownloadError, FormatError, UnknownName
 from weir.settings import settings
 
 BEIR = {
-    "trec-covid", "nfcorpus", "bioasq", "nq", "hotpotqa", "fiqa", "signal1m", "trec-news", "robust04", "arguana",
-    "webis-touche2020", "quora", "dbpedia-entity", "scidocs", "fever", "climate-fever", "scifact",
+    "trec-covid", "nfcorpus", "bioasq", "nq", "hotpotqa", "fiqa", "signal1m", "trec-news", "robust04",
+    "arguana", "webis-touche2020", "quora", "dbpedia-entity", "scidocs", "fever", "climate-fever", "scifact",
 }  # fmt: skip
 GATED = {"bioasq", "signal1m", "trec-news", "robust04"}
 FORUMS = {

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 import pytest
-from tests.unit.collections import write_collection
 
+from tests.unit.collections import write_collection
 from weir.cli import main
 from weir.cli.main import COMMANDS, weir
 
@@ -76,7 +76,10 @@ def test_eval_json_has_the_promised_keys_at_full_precision(files, capsys):
 def test_eval_per_query(files, capsys):
     assert main(["eval", *files, "-m", "RR", "--per-query", "--json"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert rows == [{"query": "q1", "measure": "RR", "value": 1.0}, {"query": "q2", "measure": "RR", "value": 0.0}]
+    assert rows == [
+        {"query": "q1", "measure": "RR", "value": 1.0},
+        {"query": "q2", "measure": "RR", "value": 0.0},
+    ]
     assert main(["eval", *files, "-m", "RR", "--per-query"]) == 0
     assert capsys.readouterr().out == "RR\tq1\t1.0\nRR\tq2\t0.0\n"
 
@@ -91,14 +94,20 @@ def test_run_and_results(tmp_path, capsys):
     assert "brooklet  bm25  index" in progress
     assert main([*arguments, "--json", "--quiet"]) == 0
     row = capsys.readouterr().out
-    for form, expected in (("--json", row), ("--csv", "dataset,system,measure"), ("--latex", "\\begin{tabular}")):
+    for form, expected in (
+        ("--json", row),
+        ("--csv", "dataset,system,measure"),
+        ("--latex", "\\begin{tabular}"),
+    ):
         assert main(["results", results, form]) == 0
         assert expected in capsys.readouterr().out
 
 
 def test_run_takes_an_experiment_file_and_options_replace_its_entries(tmp_path, capsys):
     collection = write_collection(tmp_path / "brooklet")
-    (tmp_path / "grid.toml").write_text(f'datasets = ["{collection}"]\nsystems = ["bm25"]\nmeasures = ["AP"]\nk = 3\n')
+    (tmp_path / "grid.toml").write_text(
+        f'datasets = ["{collection}"]\nsystems = ["bm25"]\nmeasures = ["AP"]\nk = 3\n'
+    )
     arguments = ["run", str(tmp_path / "grid.toml"), "-o", str(tmp_path / "results"), "--json"]
     assert main(arguments) == 0
     assert json.loads(capsys.readouterr().out)["measure"] == "AP"
@@ -231,7 +240,9 @@ def test_interrupting_says_that_the_same_command_continues(tmp_path, capsys, mon
 
 
 def test_the_installed_command_exits_with_2(tmp_path):
-    done = subprocess.run([sys.executable, "-m", "weir", "run", "-k", "0"], capture_output=True, text=True, cwd=tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "weir", "run", "-k", "0"], capture_output=True, text=True, cwd=tmp_path
+    )
     assert done.returncode == 2
     assert len(done.stderr.strip().split("\n")) == 1
 

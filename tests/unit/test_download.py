@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.server
 import os
@@ -46,62 +47,65 @@ class Server:
     url: str
 
 
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Answers as `manners`, a class attribute of the server's own subclass, says."""
+
+    protocol_version = "HTTP/1.1"
+    manners: Manners
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        manners = self.manners
+        self.close_connection = True
+        manners.asked.append((self.path, self.headers.get("Range")))
+        if self.path not in manners.paths:
+            self.send_error(404)
+        elif manners.fail:
+            self.send_error(manners.fail.pop(0))
+        else:
+            self.answer(self.first_byte(), len(manners.data))
+
+    def answer(self, start: int, size: int) -> None:
+        complete = 0 < size == start
+        self.send_response(416 if complete else 206 if start else 200)
+        if start:
+            self.send_header(
+                "Content-Range", f"bytes */{size}" if complete else f"bytes {start}-{size - 1}/{size}"
+            )
+        self.send_header("ETag", self.manners.etag)
+        self.send_header("Content-Length", str(size - start))
+        self.end_headers()
+        with contextlib.suppress(OSError):  # the client may hang up
+            self.send(self.manners.data[start:])
+
+    def first_byte(self) -> int:
+        asked = self.headers.get("Range")
+        unchanged = self.headers.get("If-Range", self.manners.etag) == self.manners.etag
+        return (
+            int(asked.removeprefix("bytes=").rstrip("-"))
+            if asked and self.manners.ranges and unchanged
+            else 0
+        )
+
+    def send(self, body: bytes) -> None:
+        manners = self.manners
+        if manners.cut:
+            self.wfile.write(body[: manners.cut.pop(0)])
+        elif manners.drip:
+            for at in range(0, len(body), manners.drip):
+                self.wfile.write(body[at : at + manners.drip])
+                time.sleep(0.1)
+        else:
+            self.wfile.write(body)
+
+
 @pytest.fixture
 def server() -> Iterator[Server]:
     manners = Manners()
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, *_):
-            pass
-
-        def do_GET(self):
-            self.close_connection = True
-            manners.asked.append((self.path, self.headers.get("Range")))
-            if self.path not in manners.paths:
-                return self.send_error(404)
-            if manners.fail:
-                return self.send_error(manners.fail.pop(0))
-            start = self._start()
-            body = manners.data[start:]
-            if start and not body:
-                self.send_response(416)
-                self.send_header("Content-Range", f"bytes */{len(manners.data)}")
-                self.send_header("Content-Length", "0")
-                return self.end_headers()
-            self.send_response(206 if start else 200)
-            if start:
-                self.send_header(
-                    "Content-Range", f"bytes {start}-{len(manners.data) - 1}/{len(manners.data)}"
-                )
-            self.send_header("ETag", manners.etag)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            try:
-                self._send(body)
-            except OSError:
-                pass  # the client hung up
-
-        def _start(self) -> int:
-            asked = self.headers.get("Range")
-            if not manners.ranges or asked is None:
-                return 0
-            if self.headers.get("If-Range", manners.etag) != manners.etag:
-                return 0
-            return int(asked.removeprefix("bytes=").rstrip("-"))
-
-        def _send(self, body: bytes) -> None:
-            if manners.cut:
-                self.wfile.write(body[: manners.cut.pop(0)])
-            elif manners.drip:
-                for at in range(0, len(body), manners.drip):
-                    self.wfile.write(body[at : at + manners.drip])
-                    time.sleep(0.1)
-            else:
-                self.wfile.write(body)
-
-    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    handler = type("Mannered", (Handler,), {"manners": manners})
+    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=httpd.serve_forever, args=(0.02,))
     thread.start()
     yield Server(manners, f"http://127.0.0.1:{httpd.server_port}/file.bin")
@@ -351,10 +355,7 @@ def test_a_link_is_refused(tmp_path: Path):
 
 
 def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path):
-    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        with archive.open("zeros", "w") as member:
-            for _ in range(150):
-                member.write(bytes(1 << 20))
+    zipped(tmp_path / "a.zip", {"zeros": bytes(150 << 20)})
     with pytest.raises(FormatError, match=r"bytes that unpack to 157,286,400; expected at most 200 times"):
         extract(tmp_path / "a.zip", tmp_path / "here")
 

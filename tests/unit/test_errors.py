@@ -21,7 +21,10 @@ def test_every_error_is_in_the_drawn_tree_and_has_one_root(error):
 
 
 def test_format_error_names_file_line_found_and_expected():
-    assert str(FormatError("a.tsv", "5 columns", "4", line=312)) == "a.tsv, line 312: found 5 columns; expected 4"
+    assert (
+        str(FormatError("a.tsv", "5 columns", "4", line=312))
+        == "a.tsv, line 312: found 5 columns; expected 4"
+    )
 
 
 def test_unknown_name_suggests_whatever_the_case():

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.unit.collections import write_collection
 
+from tests.unit.collections import write_collection
 from weir.errors import BadValue, FormatError, StoreError, UnknownName
 from weir.experiment import Experiment, read_results
 
@@ -99,7 +99,9 @@ def test_another_collection_of_the_same_name_is_another_cell(tmp_path):
     ],
 )
 def test_names_are_checked_before_anything_starts(tmp_path, collection, grid, error):
-    asked = Experiment(tuple(d.format(collection) for d in grid.datasets), grid.systems, grid.measures, grid.k)
+    asked = Experiment(
+        tuple(d.format(collection) for d in grid.datasets), grid.systems, grid.measures, grid.k
+    )
     with pytest.raises(error):
         asked.execute(tmp_path / "results")
     assert not (tmp_path / "results").exists()
@@ -128,7 +130,14 @@ def test_damage_is_repaired(tmp_path, collection):
     whole = contents(tmp_path / "results")
     cell = next((tmp_path / "results").rglob("manifest.json")).parent
     run, index = ("run.trec",), ("search.json", "index/index.json")
-    for damaged in (("manifest.json",), ("scores.jsonl",), run, ("search.json",), ("search.json", "index.json"), index):
+    for damaged in (
+        ("manifest.json",),
+        ("scores.jsonl",),
+        run,
+        ("search.json",),
+        ("search.json", "index.json"),
+        index,
+    ):
         (cell / "manifest.json").unlink(missing_ok=True)
         for name in damaged:
             (cell / name).write_text("{ damaged")
@@ -175,7 +184,20 @@ def test_an_unordered_grid_of_processes_on_one_folder(tmp_path, collection):
 
 def arguments(collection: str, results: Path) -> list[str]:
     systems = [part for system in ("bm25", "bm25(b=0.7)", "rm3") for part in ("-s", system)]
-    return [sys.executable, "-m", "weir", "run", "-d", collection, *systems, "-m", "nDCG@10", "--json", "-o", str(results)]
+    return [
+        sys.executable,
+        "-m",
+        "weir",
+        "run",
+        "-d",
+        collection,
+        *systems,
+        "-m",
+        "nDCG@10",
+        "--json",
+        "-o",
+        str(results),
+    ]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -188,8 +210,12 @@ def test_killed_at_random_points_it_continues_and_ends_the_same(tmp_path, collec
     disturbed, generator = tmp_path / "disturbed", np.random.default_rng(seed)
     stamps: dict[Path, int] = {}
     for _ in range(5):
-        process = subprocess.Popen(arguments(collection, disturbed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        timer = threading.Timer(generator.uniform(0.3, 1.0) * length, lambda p=process: os.kill(p.pid, signal.SIGKILL))
+        process = subprocess.Popen(
+            arguments(collection, disturbed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        timer = threading.Timer(
+            generator.uniform(0.3, 1.0) * length, lambda p=process: os.kill(p.pid, signal.SIGKILL)
+        )
         timer.start()
         process.wait()
         timer.cancel()

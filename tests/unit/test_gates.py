@@ -19,7 +19,10 @@ def test_the_tree_keeps_every_gate():
 def test_an_upward_and_a_sideways_import_are_breaches():
     tree = ast.parse("from weir.cli import main\ndef f():\n    from weir.datasets.load import load\n")
     found = list(gates.layer_breaches(gates.SOURCE / "measures" / "x.py", tree))
-    assert [f.split(": ", 1)[1] for f in found] == ["measures must not import cli", "measures must not import datasets"]
+    assert [f.split(": ", 1)[1] for f in found] == [
+        "measures must not import cli",
+        "measures must not import datasets",
+    ]
     assert not list(gates.layer_breaches(gates.SOURCE / "cli" / "x.py", tree))
 
 
@@ -30,5 +33,8 @@ def test_a_long_file_and_a_long_function_are_breaches():
 
 
 def test_a_cycle_is_a_breach():
-    modules = {"weir.a": ast.parse("from weir import b\nimport weir.b"), "weir.b": ast.parse("from weir.a import x")}
+    modules = {
+        "weir.a": ast.parse("from weir import b\nimport weir.b"),
+        "weir.b": ast.parse("from weir.a import x"),
+    }
     assert list(gates.cycles(modules)) == ["import cycle: weir.a -> weir.b -> weir.a"]

@@ -6,12 +6,25 @@ import sys
 
 import pytest
 
-HEAVY = {"numba", "llvmlite", "pyarrow", "orjson", "Stemmer", "scipy", "pandas", "polars", "torch", "requests"}
+HEAVY = {
+    "numba",
+    "llvmlite",
+    "pyarrow",
+    "orjson",
+    "Stemmer",
+    "scipy",
+    "pandas",
+    "polars",
+    "torch",
+    "requests",
+}
 
 
 def modules_after(code: str) -> set[str]:
     """Top-level modules in sys.modules after running code in a fresh interpreter."""
-    program = f"{code}\nimport sys, json; print(json.dumps(sorted({{m.partition('.')[0] for m in sys.modules}})))"
+    program = (
+        f"{code}\nimport sys, json; print(json.dumps(sorted({{m.partition('.')[0] for m in sys.modules}})))"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return set(json.loads(done.stdout.strip().split("\n")[-1]))
 
@@ -39,9 +52,13 @@ def test_help_imports_nothing_heavy():
     assert "click" in loaded
 
 
-@pytest.mark.parametrize("command", ["datasets", "eval", "fetch", "measures", "results", "run", "stats", "systems"])
+@pytest.mark.parametrize(
+    "command", ["datasets", "eval", "fetch", "measures", "results", "run", "stats", "systems"]
+)
 def test_help_of_a_command_imports_nothing_heavy(command):
-    assert not modules_after(f"from weir.cli import main\nassert main(['{command}', '--help']) == 0") & (HEAVY | {"numpy"})
+    assert not modules_after(f"from weir.cli import main\nassert main(['{command}', '--help']) == 0") & (
+        HEAVY | {"numpy"}
+    )
 
 
 def test_public_names_resolve():

@@ -63,8 +63,12 @@ def _means(found: list[Row], as_json: bool) -> None:
 def _warn(scores: Scores) -> None:
     missing = int((~scores.answered).sum())
     if missing:
-        click.echo(f"note: {missing} of {len(scores.answered)} judged queries are not answered and score 0", err=True)
+        click.echo(
+            f"note: {missing} of {len(scores.answered)} judged queries are not answered and score 0", err=True
+        )
     if scores.ignored:
         click.echo(f"note: {scores.ignored} queries of the run have no judgments and are ignored", err=True)
     if scores.tied:
-        click.echo(f"note: {scores.tied:.1%} of the documents returned share their score with another", err=True)
+        click.echo(
+            f"note: {scores.tied:.1%} of the documents returned share their score with another", err=True
+        )

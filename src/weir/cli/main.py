@@ -68,7 +68,8 @@ def main(arguments: list[str] | None = None) -> int:
     except (KeyboardInterrupt, click.exceptions.Abort):
         print("\nweir: interrupted; what is finished is kept, the same command continues", file=sys.stderr)
         return 130
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # click turns a closed pipe into SystemExit
+        # Whoever read the output has seen enough, as `head` does: no error, and nothing more to flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:

@@ -20,7 +20,12 @@ def command(as_json: bool) -> None:
         known = MEASURES.get(name)
         cut = "@k" if known.cutoff == "required" else "[@k]"
         if as_json:
-            about = {"measure": name, "cutoff": known.cutoff, "settings": known.defaults(), "summary": known.summary}
+            about = {
+                "measure": name,
+                "cutoff": known.cutoff,
+                "settings": known.defaults(),
+                "summary": known.summary,
+            }
             click.echo(json.dumps(about))
             continue
         settings = ", ".join(f"{key}={value!r}" for key, value in known.defaults().items())

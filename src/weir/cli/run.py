@@ -12,15 +12,19 @@ __all__ = ["command"]
 
 @click.command("run")
 @click.argument("experiment", required=False, type=click.Path(path_type=Path))
-@click.option("-d", "--dataset", "datasets", multiple=True, help="A catalogue name, a group, or a folder; repeatable.")
-@click.option("-s", "--system", "systems", multiple=True, help="A system such as 'bm25(k1=1.2, b=0.75)'; repeatable.")
+@click.option(
+    "-d", "--dataset", "datasets", multiple=True, help="A catalogue name, a group, or a folder; repeatable."
+)
+@click.option(
+    "-s", "--system", "systems", multiple=True, help="A system such as 'bm25(k1=1.2, b=0.75)'; repeatable."
+)
 @click.option("-m", "--measure", "measures", multiple=True, help="A measure such as nDCG@10; repeatable.")
 @click.option("-k", "depth", type=int, help="Documents returned for each query, at most.  [default: 1000]")
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
               help="The results folder; what is finished there is not repeated.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
-def command(  # noqa: PLR0913 - one parameter for each option, as click passes them
+def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
     experiment: Path | None,
     datasets: tuple[str, ...],
     systems: tuple[str, ...],
@@ -39,11 +43,14 @@ def command(  # noqa: PLR0913 - one parameter for each option, as click passes t
     from weir.experiment import Experiment, group_rows
     from weir.report.table import json_lines, text_table
 
-    given = {"datasets": datasets, "systems": systems, "measures": measures, "k": depth}
     plan = Experiment.read(experiment) if experiment is not None else Experiment((), ())
-    plan = replace(plan, **{key: value for key, value in given.items() if value})
-    if depth is not None:
-        plan = replace(plan, k=depth)
+    plan = replace(
+        plan,
+        datasets=datasets or plan.datasets,
+        systems=systems or plan.systems,
+        measures=measures or plan.measures,
+        k=plan.k if depth is None else depth,
+    )
     progress = Progress(quiet)
     try:
         found = plan.execute(output, progress)

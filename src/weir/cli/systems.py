@@ -31,4 +31,6 @@ def command(system: str | None) -> None:
         fields = " | ".join(recipe.fields)
         rule = "one field" if len(recipe.fields) == 1 else "summed"
         rule = rule if recipe.tie_breaker is None else f"best field, tie breaker {recipe.tie_breaker}"
-        click.echo(f"        {recipe.analyzer}, k1={recipe.k1}, b={recipe.b}, lengths {recipe.lengths}, {fields} ({rule})")
+        click.echo(
+            f"        {recipe.analyzer}, k1={recipe.k1}, b={recipe.b}, lengths {recipe.lengths}, {fields} ({rule})"
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from typing import Any
 
 __all__ = ["Row"]
 
@@ -23,6 +24,11 @@ class Row:
     high: float
     queries: int
     answered: int
+
+    @staticmethod
+    def of(fields: dict[str, Any]) -> Row:
+        """The row that `to_dict` wrote; raises KeyError or TypeError for another dict."""
+        return Row(**{n: math.nan if fields[n] is None else fields[n] for n in Row.__dataclass_fields__})
 
     def to_dict(self) -> dict[str, object]:
         """The row as a dict; an undefined number is None, as JSON has no NaN."""

@@ -172,7 +172,7 @@ def _known(entry: Entry, split: str | None) -> Dataset:
 
 def _dataset(name: str, layout: Layout, split: str, entry: Entry | None = None) -> Dataset:
     if layout.qrels:
-        layout.need_qrels(split)  # a split that is not there is an error at once; no judgments at all, when used
+        layout.need_qrels(split)  # a wrong split is an error at once, no judgments at all when used
     return Dataset(name, split, layout, entry)
 
 

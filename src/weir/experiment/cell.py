@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -145,7 +146,10 @@ class Cell:
             "unjudged_queries": scores.ignored,
             "tied_share": scores.tied,
             "rows": [r.to_dict() for r in found],
-            "cost": {"index": _record(self.folder / "index.json"), "search": _record(self.folder / "search.json")},
+            "cost": {
+                "index": _record(self.folder / "index.json"),
+                "search": _record(self.folder / "search.json"),
+            },
             "environment": environment(),
         }
 
@@ -156,8 +160,8 @@ def finished_rows(folder: Path) -> list[Row] | None:
     if manifest is None or not (folder / "scores.jsonl").exists():
         return None
     try:
-        return [Row(**{k: float("nan") if v is None else v for k, v in row.items()}) for row in manifest["rows"]]
-    except (KeyError, TypeError, AttributeError):
+        return [Row.of(row) for row in manifest["rows"]]
+    except (KeyError, TypeError):
         return None
 
 
@@ -166,7 +170,7 @@ def member_values(folder: Path) -> Scores:
     return read_scores(folder / "scores.jsonl")
 
 
-def _record(path: Path) -> dict[str, object] | None:
+def _record(path: Path) -> dict[str, Any] | None:
     """A JSON object written by a finished stage."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))

@@ -53,7 +53,12 @@ class Experiment:
             if key not in known:
                 raise UnknownName(f"key of an experiment file ({path})", key, known)
         lists = {key: _texts(path, key, given[key]) for key in known[:3] if key in given}
-        return Experiment(**{"datasets": (), "systems": ()} | lists, k=given.get("k", DEPTH))  # type: ignore[arg-type]
+        return Experiment(
+            lists.get("datasets", ()),
+            lists.get("systems", ()),
+            lists.get("measures", DEFAULT_MEASURES),
+            given.get("k", DEPTH),
+        )
 
     def execute(self, at: Path | str, watch: Watch = _silent) -> list[Row]:
         """Complete the grid in the folder `at` and return its rows.

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from weir.core.hashing import hash_strings
 from weir.core.strings import Bytes, Int64, Strings
 
-__all__ = ["concatenated", "distinct", "distinct_strings"]
+__all__ = ["as_bytes", "concatenated", "distinct", "distinct_strings", "packed"]
 
 
 def distinct(data: Bytes, start: Int64, length: Int64, hashes: NDArray[np.uint64]) -> tuple[Int64, Int64]:
@@ -50,6 +50,20 @@ def concatenated(parts: list[Strings]) -> Strings:
     if parts:
         np.cumsum(np.concatenate([p.lengths() for p in parts]), out=ptr[1:])
     return Strings(np.concatenate([np.empty(0, np.uint8), *data]), ptr)
+
+
+def packed(texts: list[bytes]) -> Strings:
+    """A column of strings from their bytes."""
+    ptr = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum([len(t) for t in texts], out=ptr[1:])
+    return Strings(np.frombuffer(b"".join(texts), np.uint8), ptr)
+
+
+def as_bytes(strings: Strings) -> list[bytes]:
+    """The bytes of each string; unlike text they keep what is no valid UTF-8."""
+    data, cuts = strings.data[strings.ptr[0] : strings.ptr[-1]].tobytes(), strings.ptr - strings.ptr[0]
+    ends = cuts.tolist()
+    return [data[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
 
 
 def _all_same(data: Bytes, start: Int64, length: Int64, other: Int64) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from weir.errors import BadRanking, FormatError
-from weir.io.lines import open_bytes, read_bytes
+from weir.io.lines import read_bytes
 
 __all__ = ["is_json", "read_nested"]
 
@@ -18,9 +18,7 @@ _EXPECTED = 'an object {"query": {"document": number}}'
 
 def is_json(path: Path) -> bool:
     """Whether the first character of a file opens a JSON object."""
-    with open_bytes(path) as file:
-        head = file.read(64) or b""
-    return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
+    return read_bytes(path, 64).lstrip().startswith(b"{")
 
 
 def read_nested(path: Path) -> Nested:

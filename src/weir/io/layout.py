@@ -154,9 +154,12 @@ def _inner_folder(members: list[str], inside: str) -> str:
     if inside:
         return inside + "/"
     wanted = {name + end for name in (*DOCUMENTS, *QUERIES, *QRELS) for end in ("", ".gz")}
-    found = [m for m in members if PurePosixPath(m).name in wanted]
-    found.sort(key=lambda m: (m.count("/"), m))
-    return found[0].rpartition("/")[0] + "/" if found and "/" in found[0] else ""
+    paths = [PurePosixPath(m) for m in members]
+    folders = [p.parent for p in paths if p.name in wanted] or [
+        p.parents[1] for p in paths if p.parent.name == "qrels"
+    ]
+    folders.sort(key=lambda folder: (len(folder.parts), str(folder)))
+    return f"{folders[0]}/" if folders and folders[0].parts else ""
 
 
 def _layout(root: Path, files: dict[str, Part], splits: dict[str, Part]) -> Layout:

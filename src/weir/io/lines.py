@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import importlib
 import io
+import zlib
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -49,18 +50,16 @@ def _open_zst(path: Path) -> BinaryIO:
     raise MissingExtra("zstandard", "run")
 
 
-def read_bytes(path: Path) -> bytes:
-    """The whole of a file, unpacked, without a byte order mark; raises FormatError when it cannot be read."""
+def read_bytes(path: Path, size: int = -1) -> bytes:
+    """A file, unpacked, without a byte order mark: the whole of it, or what its first `size` bytes hold.
+
+    Raises FormatError when it cannot be read.
+    """
     with open_bytes(path) as file:
-        data = _guarded_read(path, file)
-    return data.removeprefix(_BOM)
-
-
-def _guarded_read(path: Path, file: BinaryIO) -> bytes:
-    try:
-        return file.read()
-    except (EOFError, gzip.BadGzipFile, OSError) as error:
-        raise _damaged(path, error) from error
+        try:
+            return file.read(size).removeprefix(_BOM)
+        except (EOFError, OSError, zlib.error) as error:
+            raise _damaged(path, error) from error
 
 
 def _damaged(path: Path, error: Exception) -> FormatError:
@@ -121,7 +120,7 @@ class LineBuffer:
         view = memoryview(self._raw)[self._end : self._room - 1]
         try:
             return cast(io.RawIOBase, self._file).readinto(view) or 0
-        except (EOFError, OSError) as error:
+        except (EOFError, OSError, zlib.error) as error:
             raise _damaged(self.path, error) from error
 
     def grow(self) -> None:

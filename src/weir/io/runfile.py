@@ -18,7 +18,7 @@ from weir.core.ids import Ids
 from weir.core.order import Ties, compared
 from weir.core.strings import Float64, Int32, Int64, Strings
 from weir.errors import BadRanking, FormatError
-from weir.io.intern import concatenated, distinct, distinct_strings
+from weir.io.intern import as_bytes, concatenated, distinct, distinct_strings, packed
 from weir.io.lines import LineBuffer
 from weir.io.rows import Engine, EngineName, Lookup, Rows, choose_engine, take_strings
 
@@ -63,8 +63,8 @@ class Names:
     def __init__(self, file: RunFile) -> None:
         """Start with nothing numbered."""
         self.queries = file.queries
-        self.numbered: dict[str, int] = {}
-        self.ignored: set[str] = set()
+        self.numbered: dict[bytes, int] = {}
+        self.ignored: set[bytes] = set()
         self.seen: set[int] = set()
         self.docs: list[Strings] = []
         self.doc_count = 0
@@ -74,10 +74,10 @@ class Names:
         which, strings = distinct_strings(wanted)
         if self.queries is not None:
             codes = self.queries.codes(strings).astype(np.int64)
-            self.ignored.update(strings.take(np.flatnonzero(codes < 0)).tolist())
+            self.ignored.update(as_bytes(strings.take(np.flatnonzero(codes < 0))))
         else:
             number = self.numbered
-            codes = np.array([number.setdefault(q, len(number)) for q in strings.tolist()], np.int64)
+            codes = np.array([number.setdefault(q, len(number)) for q in as_bytes(strings)], np.int64)
         return codes[which]
 
     def mark(self, codes: Int64) -> bool:
@@ -93,6 +93,10 @@ class Names:
         self.docs.append(take_strings(buffer.buf, rows.start[first], rows.length[first]))
         self.doc_count += len(first)
         return (codes + (self.doc_count - len(first))).astype(np.int32)
+
+    def all_queries(self) -> Ids:
+        """The queries numbered so far."""
+        return Ids(packed(list(self.numbered)))
 
     def all_docs(self) -> tuple[Int64, Ids]:
         """The new code of each code given so far, and the distinct documents."""

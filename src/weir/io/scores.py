@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ def score_lines(scores: Scores) -> list[str]:
     """JSON objects with the keys query, measure and value, one for each query and measure."""
     queries = scores.queries.tolist()
     return [
-        json.dumps({"query": query, "measure": measure, "value": None if value != value else value})
+        json.dumps({"query": query, "measure": measure, "value": None if math.isnan(value) else value})
         for measure, row in zip(scores.measures, scores.values.tolist(), strict=True)
         for query, value in zip(queries, row, strict=True)
     ]

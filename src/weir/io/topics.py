@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from weir.io.lines import read_bytes
 __all__ = ["read_topics"]
 
 _TOP = re.compile(r"<top\b[^>]*>(.*?)(?:</top>|(?=<top\b)|\Z)", re.DOTALL | re.IGNORECASE)
-_FIELD = re.compile(r"<(\w+)[^>]*>([^<]*)")
+_NAMES = "num|title|desc|narr|con|fac|def|dom|smry|lang|nat"
+_FIELD = re.compile(rf"<({_NAMES})\b[^>]*>(.*?)(?=<(?:{_NAMES})\b|\Z)", re.DOTALL | re.IGNORECASE)
+_MARKUP = re.compile(r"</?[A-Za-z][^<>]*>")
 _LABEL = re.compile(r"\A\s*(?:Number|Topic|Description|Narrative)\s*:", re.IGNORECASE)
 FIELDS = ("title", "desc", "narr")
 
@@ -54,7 +57,7 @@ def _tagged(path: Path, text: str, wanted: list[str]) -> list[tuple[int, tuple[s
 
 
 def _clean(value: str) -> str:
-    return " ".join(_LABEL.sub("", value).split())
+    return " ".join(html.unescape(_MARKUP.sub(" ", _LABEL.sub("", value))).split())
 
 
 def _tabbed(path: Path, text: str) -> list[tuple[int, tuple[str, str]]]:

@@ -52,7 +52,7 @@ def read_run(path: Path | str, ties: Ties = "trec", engine: EngineName = "auto")
     parts, names = read_parts(file, lambda part: part)
     new, docs = names.all_docs()
     query, ptr, doc, score = _assembled(parts)
-    queries = Ids.of(names.numbered)
+    queries = names.all_queries()
     ptr, doc, score = _by_query(len(queries), query, ptr, new.astype(np.int32)[doc], score)
     return Run(queries, docs, ptr, doc, score, run_name(path), ties)
 

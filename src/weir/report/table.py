@@ -58,9 +58,10 @@ def latex_table(rows: Sequence[Row]) -> str:
     for (dataset, system), group in _grouped(rows).items():
         cells = []
         for m in measures:
-            r = group.get(m)
-            shown = _cell(r)
-            cells.append(rf"\textbf{{{shown}}}" if r is not None and r.mean == best[dataset, m] else shown)
+            found = group.get(m)
+            shown = _cell(found)
+            bold = found is not None and found.mean == best[dataset, m]
+            cells.append(rf"\textbf{{{shown}}}" if bold else shown)
         lines.append(" & ".join([_escaped(dataset), _escaped(system), *cells]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
@@ -71,7 +72,9 @@ def columns(lines: Sequence[Sequence[str]], right: int = 0) -> str:
     flush = len(widths) - right
 
     def placed(line: Sequence[str]) -> str:
-        cells = [c.ljust(w) if i < flush else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))]
+        cells = [
+            c.ljust(w) if i < flush else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))
+        ]
         return "  ".join(cells).rstrip()
 
     rule = "  ".join("-" * w for w in widths)

@@ -41,7 +41,9 @@ def best_field(parts: tuple[ImpactIndex, ...], asked: list[Asked], share: float,
     return Hits(np.array(ptr, np.int64), np.concatenate([none[0], *docs]), np.concatenate([none[1], *scores]))
 
 
-def _dense(parts: tuple[ImpactIndex, ...], asked: list[Asked], start: int, stop: int) -> tuple[Float64, Float64]:
+def _dense(
+    parts: tuple[ImpactIndex, ...], asked: list[Asked], start: int, stop: int
+) -> tuple[Float64, Float64]:
     """Sum and maximum over the fields of every document's score, float64[queries, documents]."""
     documents = len(parts[0].order)
     total, best = np.zeros((stop - start, documents)), np.zeros((stop - start, documents))

@@ -66,20 +66,29 @@ class BM25:
         """Everything that can move a number."""
         recipe = self.recipe
         words = analyzers.get(recipe.analyzer)
-        return {"system": str(self), "idf": "ln(1 + (N - df + 0.5) / (df + 0.5))", **asdict(recipe), "analysis": str(words)}
+        return {
+            "system": str(self),
+            "idf": "ln(1 + (N - df + 0.5) / (df + 0.5))",
+            **asdict(recipe),
+            "analysis": str(words),
+        }
 
     def index(self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None) -> BM25Searcher:
         """Index a corpus, in memory or into the folder `at`."""
         return self.indexed(corpus, at, progress, keep_terms=False)
 
-    def indexed(self, corpus: Corpus, at: Path | None, progress: Progress | None, keep_terms: bool) -> BM25Searcher:
+    def indexed(
+        self, corpus: Corpus, at: Path | None, progress: Progress | None, keep_terms: bool
+    ) -> BM25Searcher:
         """As `index`; keep_terms also keeps each document's terms, which query expansion needs."""
         recipe = self.recipe
         views = [f for f in recipe.fields if f != "title" or corpus.title is not None]
         groups = [views] if recipe.tie_breaker is None else [[view] for view in views]
         parts = tuple(build(corpus, recipe, group, keep_terms, progress) for group in groups)
         if at is not None:
-            save_index(parts, at, {"system": str(self), "corpus": corpus.fingerprint, "documents": len(corpus)})
+            save_index(
+                parts, at, {"system": str(self), "corpus": corpus.fingerprint, "documents": len(corpus)}
+            )
             return self.open(at, corpus)
         return BM25Searcher(self, corpus, parts)
 
@@ -140,5 +149,3 @@ def _check(recipe: Recipe) -> None:
         raise BadValue(f"bm25: b is {recipe.b!r}; expected a number from 0 to 1")
     if recipe.lengths not in ("byte", "exact"):
         raise BadValue(f"bm25: lengths is {recipe.lengths!r}; expected 'byte' or 'exact'")
-
-

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 from weir.core.strings import Float64, Int32, Int64, Strings
 from weir.errors import StoreError
 from weir.io.atomic import atomic_dir
-from weir.kernels.search import Bounds, Impacts, search
+from weir.kernels.bounds import Bounds
+from weir.kernels.search import Impacts, search
 from weir.settings import settings
 
 __all__ = ["Forward", "Hits", "ImpactIndex", "load_index", "save_index", "top"]
@@ -69,7 +71,12 @@ def top(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) 
         stop = min(start + block, count)
         span = slice(int(query[start]), int(query[stop]))
         found, doc, score = search(
-            index.impacts, query[start : stop + 1] - query[start], term[span], weight[span], k, settings().threads
+            index.impacts,
+            query[start : stop + 1] - query[start],
+            term[span],
+            weight[span],
+            k,
+            settings().threads,
         )
         filled = np.arange(doc.shape[1]) < found[:, None]
         counts.append(found)
@@ -103,7 +110,9 @@ def load_index(at: Path) -> tuple[tuple[ImpactIndex, ...], dict[str, object]]:
     try:
         facts = json.loads((at / "index.json").read_text(encoding="utf-8"))
         if facts["format"] != FORMAT:
-            raise StoreError(f"{at}: index format {facts['format']}, expected {FORMAT}; delete it to build it again")
+            raise StoreError(
+                f"{at}: index format {facts['format']}, expected {FORMAT}; delete it to build it again"
+            )
         return tuple(_opened(at, n, fields) for n, fields in enumerate(facts["fields"])), facts
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{at}: the index is damaged ({error}); delete it to build it again") from None
@@ -125,8 +134,8 @@ def _arrays(index: ImpactIndex) -> dict[str, NDArray[np.generic]]:
 
 
 def _opened(at: Path, number: int, vocabularies: int) -> ImpactIndex:
-    def mapped(name: str) -> NDArray[np.generic]:
-        array: NDArray[np.generic] = np.load(at / f"{number}-{name}.npy", mmap_mode="r", allow_pickle=False)
+    def mapped(name: str) -> Any:  # noqa: ANN401 - the dtype is what was saved
+        array = np.load(at / f"{number}-{name}.npy", mmap_mode="r", allow_pickle=False)
         return array if array.ndim else array[()]
 
     order = mapped("order")

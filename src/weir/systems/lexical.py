@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from weir.core.corpus import Corpus
 from weir.core.strings import Int32, Int64, Strings
 from weir.kernels import postings
-from weir.kernels.search import Bounds, Impacts
+from weir.kernels.bounds import Bounds
+from weir.kernels.search import Impacts
 from weir.systems.impact import Forward, ImpactIndex
 from weir.systems.recipe import Recipe
 from weir.systems.system import Progress
@@ -24,7 +25,11 @@ Float32 = NDArray[np.float32]
 
 
 def build(
-    corpus: Corpus, recipe: Recipe, views: list[str], keep_terms: bool = False, progress: Progress | None = None
+    corpus: Corpus,
+    recipe: Recipe,
+    views: list[str],
+    keep_terms: bool = False,
+    progress: Progress | None = None,
 ) -> ImpactIndex:
     """Index views of a corpus as fields with statistics of their own; scores of the fields add up."""
     order = np.argsort(corpus.ids.tie_ranks).astype(np.int32)

@@ -33,7 +33,8 @@ class Recipe:
 PRESETS: dict[str, Recipe] = {
     "lucene": Recipe("Anserini, flat index: title and text as one field"),
     "lucene-multifield": Recipe(
-        "Anserini, multifield index: title and text apart, added (the BEIR paper's BM25)", fields=("text", "title")
+        "Anserini, multifield index: title and text apart, added (the BEIR paper's BM25)",
+        fields=("text", "title"),
     ),
     "elastic": Recipe(
         "Elasticsearch multi_match best_fields with its english analyzer",

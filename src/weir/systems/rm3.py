@@ -112,18 +112,22 @@ class RM3Searcher:
         """
         ptr, term, count = query_terms(self.first.tables[0], queries.text)
         length = np.diff(self.first.tables[0][0].lookup(queries.text)[0])
-        share = count / np.repeat(length, np.diff(ptr)).astype(np.float32)
+        share = (count / np.repeat(length, np.diff(ptr))).astype(np.float32)
         step = max(1, BLOCK // self.system.docs)
         parts: list[Answers] = [(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.float32))]
         for start in range(0, len(queries), step):
             bounds = ptr[start : start + step + 1]
             span = slice(int(bounds[0]), int(bounds[-1]))
             query, doc, score = self._first_answers(bounds - bounds[0], term[span], count[span])
-            own = np.repeat(np.arange(start, start + len(bounds) - 1), np.diff(bounds))
-            model = self._model(query + start, doc, score)
-            parts.append(self._mixed((own, term[span], share[span]), model))
-        query, terms, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return _starts(query, len(queries)), terms, weight
+            asked = np.repeat(np.arange(start, start + len(bounds) - 1, dtype=np.int64), np.diff(bounds))
+            own: Answers = (asked, term[span], share[span])
+            parts.append(self._mixed(own, self._model(query + start, doc, score)))
+        query = np.concatenate([part[0] for part in parts])
+        terms, weights = (
+            np.concatenate([part[1] for part in parts]),
+            np.concatenate([part[2] for part in parts]),
+        )
+        return _starts(query, len(queries)), terms, weights
 
     def _first_answers(self, ptr: Int64, term: Int32, count: Float32) -> Answers:
         """The best `docs` documents of each query; equal ones by ascending id, as Lucene sorts them."""
@@ -151,7 +155,8 @@ class RM3Searcher:
         # One by one in float32, best answer first: what Lucene's arithmetic makes equal is a tie.
         np.add.at(total, group, share[where] * np.repeat(score, length))
         query, place = np.divmod(pair, max(len(words), 1))
-        best = np.lexsort((place, -total, query))
+        # Floats from 0 order as their bits do; the sort is stable, so equal ones stay in alphabetical order.
+        best = np.argsort((query << 32) - total.view(np.int32), kind="stable")
         best = best[_first(query, self.system.terms)]
         query, place, total = query[best], place[best], total[best]
         weight = total / np.bincount(query, total)[query]
@@ -177,7 +182,7 @@ class RM3Searcher:
         places = np.full(len(seen), -1, np.int64)
         places[words] = np.arange(len(words))
         place = places[term]
-        kept = place >= 0
+        kept = np.flatnonzero(place >= 0)
         place, count, row = place[kept], count[kept], np.repeat(np.arange(len(docs)), length)[kept]
         # Sorting one number is several times quicker than sorting by three columns.
         most, size = int(count.max(initial=0)), max(len(words), 1)
@@ -231,4 +236,5 @@ def _addable(vocabulary: Strings, terms: Int32) -> Int32:
     letters[np.arange(LONGEST) < words.lengths()[:, None]] = words.data
     plain = (PLAIN[letters] | (letters == 0)).all(axis=1)
     order = np.argsort(letters[plain].view(f"S{LONGEST}").ravel())
-    return terms[plain][order]
+    addable: Int32 = terms[plain][order]
+    return addable

@@ -1,0 +1,93 @@
+"""Weir's measures against figures of trec_eval, pytrec_eval, ir-measures, ranx, gdeval and BEIR.
+
+`computed` comes from scripts/make_golden.py; `restated` are facts those programs print, with their digits.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import sys
+from pathlib import Path
+
+import pytest
+
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.measures import evaluate
+
+HERE = Path(__file__).parent / "measures"
+FILES = sorted(HERE.glob("*.json"))
+CASES = [(f.stem, case) for f in FILES for case in json.loads(f.read_text(encoding="utf-8"))]
+NAMED = [pytest.param(case, id=f"{stem}-{case['name']}") for stem, case in CASES]
+
+
+def scored(case, measures, ties="trec", without_self=False):
+    run = Run.of(case["run"], ties=ties)
+    return evaluate(run.without_self() if without_self else run, Qrels.of(case["qrels"]), measures)
+
+
+def test_there_are_enough_cases_and_no_name_twice():
+    names = [case["name"] for _, case in CASES]
+    assert len(names) >= 40
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_every_query_has_the_value_of_trec_eval(case):
+    expected = case["computed"]["values"]
+    scores = scored(case, list(expected), ties="trec9")
+    assert scores.queries.tolist() == list(case["qrels"])
+    for measure, values in expected.items():
+        for query, value in zip(scores.queries, scores.of(measure).tolist(), strict=True):
+            # trec_eval leaves a query out that the run does not hold; in Weir it counts 0.
+            assert value == pytest.approx(values.get(query, 0.0), abs=1e-12), (measure, query)
+            assert (query in values) == (query in case["run"])
+
+
+RESTATED = [
+    pytest.param(case, fact, id=f"{case['name']}-{fact['tool']}")
+    for _, case in CASES
+    for fact in case.get("restated", ())
+]
+
+
+@pytest.mark.parametrize(("case", "fact"), RESTATED)
+def test_the_means_other_tools_print(case, fact):
+    ties, self_matches = fact.get("ties", "trec"), fact.get("without_self", False)
+    scores = scored(case, list(fact["means"]), ties, self_matches)
+    step = 10.0 ** -fact["digits"]
+    for measure, mean, printed in zip(scores.measures, scores.means(), fact["means"].values(), strict=True):
+        if fact.get("cut"):  # gdeval.pl cuts digits off where the others round
+            assert printed <= mean < printed + step, measure
+        else:
+            assert abs(mean - printed) <= max(0.5 * step, 1e-12) * (1 + 1e-9), measure
+
+
+def test_the_float32_tie_is_a_tie_only_for_trec_eval_9():
+    case = next(c for _, c in CASES if c["name"] == "float32-scores")
+    assert scored(case, ["RR"], ties="trec").means() == [1.0]
+    assert scored(case, ["RR"], ties="trec9").means() == [0.5]
+
+
+def test_the_script_reproduces_the_files():
+    pytest.importorskip("pytrec_eval")
+    path = Path(__file__).resolve().parents[2] / "scripts" / "make_golden.py"
+    spec = importlib.util.spec_from_file_location("make_golden", path)
+    script = importlib.util.module_from_spec(spec)
+    before = list(sys.path)
+    spec.loader.exec_module(script)
+    for file in FILES:
+        cases = json.loads(file.read_text(encoding="utf-8"))
+        assert script.text_of(cases) == file.read_text(encoding="utf-8"), f"{file.name}: run `make golden`"
+        for case in cases:
+            again = script.recomputed(case)
+            assert list(again) == list(case)
+            values, checked_in = again["computed"]["values"], case["computed"]["values"]
+            assert values.keys() == checked_in.keys()
+            for measure, row in values.items():
+                assert row.keys() == checked_in[measure].keys()
+                # Another C library may round a logarithm differently in the last place.
+                assert all(math.isclose(v, checked_in[measure][q], rel_tol=1e-14) for q, v in row.items())
+    sys.path[:] = before

@@ -1,0 +1,204 @@
+"""The vectorised measures against plain loops and against trec_eval, on whatever hypothesis draws."""
+
+from __future__ import annotations
+
+import copy
+import math
+import random
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+from strategies import identifiers, judgments, measure_texts, rankings, scores
+
+from weir.core.judged import Judged
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.errors import BadValue, UnknownName
+from weir.measures import MEASURES, evaluate, parse_measure
+from weir.stats.bootstrap import intervals
+
+EVERY = [
+    *("AP", "AP@2", "AP(rel=2)", "DCG", "DCG@3", "DCG(gain='exp')", "Hole@1", "Hole@4", "Judged@1", "Judged@4"),
+    *("P@1", "P@3", "P(rel=2)@3", "R", "R@2", "R(rel=0)@2", "RR", "RR@2", "RR(rel=2)", "R_cap@1", "R_cap@3"),
+    *("Success@1", "Success(rel=3)@5", "nDCG", "nDCG@2", "nDCG@10", "nDCG(gain='exp')@3"),
+]
+TIES = st.sampled_from(["trec", "trec9"])
+
+
+def per_query(scores, measure):
+    return dict(zip(scores.queries.tolist(), scores.of(measure).tolist(), strict=True))
+
+
+def test_every_registered_measure_has_a_slow_reference_here():
+    assert sorted(reference.VALUES) == MEASURES.names()
+    assert {parse_measure(text).name for text in EVERY} == set(MEASURES.names())
+
+
+@given(rankings, judgments, TIES)
+@example({}, {"q": {"d": 1}}, "trec")
+@example({"q": {}}, {"q": {"d": 0}}, "trec")
+@example({"q": {"a": 1e300, "b": 1e299}}, {"q": {"a": 1}}, "trec9")
+def test_values_are_those_of_plain_loops(run, qrels, ties):
+    found = evaluate(Run.of(run, ties=ties), Qrels.of(qrels), EVERY)
+    assert found.queries.tolist() == list(qrels)
+    assert found.answered.tolist() == [bool(run.get(q)) for q in qrels]
+    assert found.ignored == len(run.keys() - qrels.keys())
+    for measure in found.measures:
+        expected = reference.score_all(measure, run, qrels, ties)
+        assert per_query(found, measure) == pytest.approx(expected, rel=1e-14, abs=1e-15)
+
+
+@given(rankings, judgments, measure_texts(), TIES)
+def test_any_settings_and_cutoffs(run, qrels, text, ties):
+    measure = str(parse_measure(text))
+    found = evaluate(Run.of(run, ties=ties), Qrels.of(qrels), [measure])
+    expected = reference.score_all(measure, run, qrels, ties)
+    assert per_query(found, measure) == pytest.approx(expected, rel=1e-14, abs=1e-15)
+    if MEASURES.get(parse_measure(text).name).bounded:
+        assert all(0 <= v <= 1 + 1e-12 for v in found.of(measure).tolist())
+
+
+# Within the range of a float: trec_eval reads what lies beyond as it pleases.
+moderate = st.dictionaries(
+    identifiers,
+    st.dictionaries(identifiers, scores.filter(lambda s: abs(s) < 1e30), min_size=1, max_size=8),
+    min_size=1,
+    max_size=6,
+)
+graded = st.dictionaries(
+    identifiers,
+    st.dictionaries(identifiers, st.integers(-1, 4), min_size=1, max_size=8),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(moderate, graded)
+def test_values_are_those_of_trec_eval(run, qrels):
+    peers = pytest.importorskip("peers")
+    measures = [text for text in EVERY if peers.has_peer(text) and "rel=0" not in text]
+    theirs = peers.by_trec_eval(qrels, run, measures)
+    ours = evaluate(Run.of(run, ties="trec9"), Qrels.of(qrels), measures)
+    for measure in measures:
+        values = per_query(ours, measure)
+        assert values == pytest.approx({q: theirs[measure].get(q, 0.0) for q in values}, rel=0, abs=1e-12)
+
+
+def shuffled(table, seed):
+    rng = random.Random(seed)
+    outer = list(table.items())
+    rng.shuffle(outer)
+    return {q: dict(rng.sample(list(row.items()), len(row))) for q, row in outer}
+
+
+@given(rankings, judgments, TIES, st.integers(0, 2**31))
+def test_shuffling_rows_and_queries_changes_no_bit(run, qrels, ties, seed):
+    """needs.md E1."""
+    first = evaluate(Run.of(run, ties=ties), Qrels.of(qrels), EVERY)
+    again = evaluate(Run.of(shuffled(run, seed), ties=ties), Qrels.of(shuffled(qrels, seed + 1)), EVERY)
+    for measure in first.measures:
+        assert per_query(first, measure) == per_query(again, measure)
+    assert first.means().tolist() == again.means().tolist()
+    assert (first.tied, first.ignored) == (again.tied, again.ignored)
+
+
+@given(rankings, judgments, st.integers(0, 2**31))
+def test_shuffling_changes_no_bit_of_an_interval(run, qrels, seed):
+    """needs.md E1."""
+    measures = ["nDCG@10", "AP"]
+    first = evaluate(Run.of(run), Qrels.of(qrels), measures)
+    again = evaluate(Run.of(shuffled(run, seed)), Qrels.of(shuffled(qrels, seed)), measures)
+    assert intervals(first) == intervals(again)
+
+
+@given(rankings, judgments, st.randoms(use_true_random=False))
+def test_the_order_of_columns_changes_nothing(run, qrels, rng):
+    made = Run.of(run)
+    rows = list(range(len(made.doc)))
+    rng.shuffle(rows)
+    again = Run.from_columns(
+        made.queries, made.docs, made.query_of_row()[rows], made.doc[rows], made.score[rows]
+    )
+    assert again.doc.tolist() == made.doc.tolist()
+    assert again.ptr.tolist() == made.ptr.tolist()
+    assert again.score.tolist() == made.score.tolist()
+    judged, shuffled_judged = Judged.of(made, Qrels.of(qrels)), Judged.of(again, Qrels.of(qrels))
+    assert judged.rank.tolist() == shuffled_judged.rank.tolist()
+
+
+@given(rankings, judgments, TIES)
+def test_nothing_of_the_callers_is_changed(run, qrels, ties):
+    """needs.md E11."""
+    run_before, qrels_before = copy.deepcopy(run), copy.deepcopy(qrels)
+    made, judged = Run.of(run, ties=ties), Qrels.of(qrels)
+    score, doc, grade = made.score.copy(), made.doc.copy(), judged.grade.copy()
+    evaluate(made.without_self().top(3), judged, EVERY)
+    assert (run, qrels) == (run_before, qrels_before)
+    assert [list(row) for row in run.values()] == [list(row) for row in run_before.values()]
+    assert (made.score == score).all()
+    assert (made.doc == doc).all()
+    assert (judged.grade == grade).all()
+
+
+@given(measure_texts(st.integers(1, 10**6)))
+def test_a_measure_parses_back_to_itself(text):
+    measure = parse_measure(text)
+    assert parse_measure(str(measure)) == measure
+    assert hash(parse_measure(str(measure))) == hash(measure)
+    assert str(parse_measure(str(measure))) == str(measure)
+
+
+@given(
+    st.one_of(
+        st.text(max_size=40),
+        st.text(st.sampled_from("nDCGRP@10(gain='exp'rel=), {}[]-+*#\\\n\0"), max_size=30),
+        st.from_regex(r"(nDCG|P|RR)\((rel|gain|k)=.{0,12}\)@[0-9.-]{0,6}", fullmatch=True),
+    )
+)
+@example("nDCG()()")
+@example("P(rel={[]: 1})@3")
+@example("P(rel=" + "-" * 50_000 + "1)@3")
+@example("P(rel=0x" + "f" * 5000 + ")@3")
+@example("P(rel=2, rel=3)@3")
+@example("P(rel=\ud800)@3")
+@example("(" * 3000)
+def test_a_bad_text_is_refused_with_a_message_and_nothing_else(text):
+    try:
+        measure = parse_measure(text)
+    except (BadValue, UnknownName) as refusal:
+        assert str(refusal)
+        assert len(str(refusal)) < 500
+    else:
+        assert parse_measure(str(measure)) == measure
+
+
+@given(rankings, judgments)
+def test_values_do_not_depend_on_what_else_is_measured(run, qrels):
+    together = evaluate(Run.of(run), Qrels.of(qrels), EVERY)
+    for measure in EVERY[::5]:
+        alone = evaluate(Run.of(run), Qrels.of(qrels), measure)
+        assert alone.of(measure).tolist() == together.of(measure).tolist()
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40), st.randoms(use_true_random=False))
+def test_means_are_exact_whatever_the_order(values, rng):
+    from weir.core.ids import Ids
+    from weir.core.scores import Scores
+
+    queries = Ids.of(range(len(values)))
+    mean = Scores(("m",), queries, np.array([values]), np.ones(len(values), bool)).means()[0]
+    assert mean == math.fsum(values) / len(values)
+    rng.shuffle(values)
+    assert Scores(("m",), queries, np.array([values]), np.ones(len(values), bool)).means()[0] == mean
+
+
+@given(rankings, judgments)
+def test_a_query_without_a_judgment_is_not_judged(run, qrels):
+    assume("nobody" not in qrels)
+    first = evaluate(Run.of(run), Qrels.of(qrels), EVERY)
+    again = evaluate(Run.of(run), Qrels.of({"nobody": {}, **qrels}), EVERY)
+    assert again.means().tolist() == first.means().tolist()
+    assert again.queries == first.queries

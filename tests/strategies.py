@@ -1,0 +1,45 @@
+"""What hypothesis draws: identifiers, rankings, judgments, measures."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from weir.measures import MEASURES
+
+__all__ = ["grades", "identifiers", "judgments", "measure_texts", "rankings", "scores", "texts"]
+
+# Few letters, so that prefixes, ties and collisions happen; and some that order differently as bytes.
+identifiers = st.one_of(
+    st.sampled_from(["1", "01", "1.0", "-5", "a b", "é", "e\u0301", "http://x.y/z?q=1#f", "a\tb", "\uff5e", "\U00010000"]),
+    st.text(st.sampled_from("ab0é漢\u0085\U0001f600"), min_size=1, max_size=4),
+    st.text(st.sampled_from("ab"), min_size=7, max_size=18),
+)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+scores = st.one_of(
+    st.integers(-3, 3).map(float),
+    st.floats(-1e6, 1e6, allow_nan=False),
+    st.sampled_from([0.0, -0.0, 0.1, 0.1 + 1e-12, 16777217.0, 16777216.0, 1e-300, 1e300, -1e300]),
+)
+grades = st.integers(-2, 5)
+rankings = st.dictionaries(identifiers, st.dictionaries(identifiers, scores, max_size=8), max_size=6)
+judgments = st.dictionaries(
+    identifiers, st.dictionaries(identifiers, grades, min_size=1, max_size=8), min_size=1, max_size=6
+)
+
+_SETTINGS = {"rel": st.integers(-2, 4), "gain": st.sampled_from(["linear", "exp"])}
+
+
+@st.composite
+def measure_texts(draw: st.DrawFn, cutoffs: st.SearchStrategy[int] = st.integers(1, 12)) -> str:
+    """The text of a registered measure with random settings and cut-off."""
+    name = draw(st.sampled_from(MEASURES.names()))
+    definition = MEASURES.get(name)
+    given = draw(
+        st.fixed_dictionaries({}, optional={key: _SETTINGS[key] for key in definition.defaults()})
+    )
+    inside = ", ".join(f"{key}={setting!r}" for key, setting in given.items())
+    if definition.cutoff == "required" or draw(st.booleans()):
+        cut = f"@{draw(cutoffs)}"
+    else:
+        cut = ""
+    return name + (f"({inside})" if inside else "") + cut

@@ -1,0 +1,120 @@
+"""Judgment and topic files: every layout people have, and each mistake named with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from weir.errors import BadValue, FormatError
+from weir.io.trec import read_qrels, read_qrels_counted, read_topics
+
+EXPECTED = {"q1": {"d1": 2, "d2": 0}, "q2": {"d1": -1}}
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_bytes(text.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "q1 0 d1 2\nq1 0 d2 0\nq2 0 d1 -1\n",
+        "q1 Q0  d1\t2 \r\nq1 0 d2 +0\r\n\r\n# remark\r\nq2 0 d1 -1.0",
+        "q2 0 d1 -1\nq1 0 d1 2\nq1 0 d2 0",
+        "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t0\nq2\td1\t-1\n",
+        "\ufeffquery-id\tcorpus-id\tscore\r\nq1\td1\t2\r\nq1\td2\t0\r\nq2\td1\t-1\r\n",
+        "q1\td1\t2\nq1\td2\t0\n\nq2\td1\t-1",
+        "q1\t0\td1\t2\nq1\t0\td2\t0.0\nq2\t0\td1\t-1",
+        "# first a remark\nq1\t0\td1\t2\nq1\t0\td2\t0\nq2\t0\td1\t-1",
+        '{"q1": {"d1": 2, "d2": 0.0}, "q2": {"d1": -1}}',
+    ],
+)
+def test_every_layout_gives_the_same_judgments(tmp_path: Path, text: str) -> None:
+    assert read_qrels(write(tmp_path / "q", text)).to_dict() == EXPECTED
+
+
+def test_identifiers_between_tabs_may_hold_blanks(tmp_path: Path) -> None:
+    path = write(tmp_path / "q.tsv", "query-id\tcorpus-id\tscore\nq 1\tthe doc\t1\n q 1 \tthe  doc\t2\n")
+    assert read_qrels(path).to_dict() == {"q 1": {"the doc": 1, "the  doc": 2}}
+
+
+def test_a_query_called_like_a_header_is_a_query(tmp_path: Path) -> None:
+    assert read_qrels(write(tmp_path / "q.tsv", "query\td\t1\n")).to_dict() == {"query": {"d": 1}}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("q 0 d 1\nq 0 e high\n", "line 2: found the grade 'high'; expected a whole number"),
+        ("q\td\t1\nq\te\t0.5\n", "line 2: found the grade '0.5'; expected a whole number within ±16384; scale"),
+        ("q 0 d nan\n", "line 1: found the grade 'nan'"),
+        ("q 0 d 99999\n", "line 1: found the grade '99999'"),
+        ("q 0 d 1\n\nq 0 e\n", "line 3: found 'q 0 e'; expected 4 columns"),
+        ("q 0 d 1 2\n", "line 1: found 'q 0 d 1 2'"),
+        ("query-id\tcorpus-id\tscore\nq\td\n", "line 2: found 'q\td'"),
+        ("q\td\t1\n\td\t1\n", "line 2: found an empty column"),
+        ("q\td\t1\nq\te\t\n", "line 2: found an empty column"),
+        ("q1\td\thigh\nq1\te\t1\n", "line 1: found the grade 'high'"),
+        ("q 0 d 1\nq 0 e 1\nq 0 d 2\n", "line 3: found grade 2 for a pair that line 1 gives grade 1"),
+        ('{"q": {"d": 0.5}}', "grade 0.5 is not a whole number"),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, text: str, said: str) -> None:
+    path = write(tmp_path / "q", text)
+    with pytest.raises(FormatError) as caught:
+        read_qrels(path)
+    assert str(caught.value).startswith(str(path))
+    assert said in str(caught.value)
+
+
+def test_repeated_judgments_count_once(tmp_path: Path) -> None:
+    path = write(tmp_path / "q", "q 0 d 1\nq 0 e 0\nq 0 d 1\np 0 d 1\nq 0 d 1.0\n")
+    qrels, repeated = read_qrels_counted(path)
+    assert qrels.to_dict() == {"q": {"d": 1, "e": 0}, "p": {"d": 1}}
+    assert repeated == 2
+
+
+def test_an_empty_file_judges_nothing(tmp_path: Path) -> None:
+    assert len(read_qrels(write(tmp_path / "q", ""))) == 0
+    assert len(read_qrels(write(tmp_path / "r", "query-id\tcorpus-id\tscore\n"))) == 0
+
+
+CLASSIC = """<top>
+<num> Number: 301
+<title> International
+  Organized Crime
+<desc> Description:
+Identify organizations.
+<narr> Narrative:
+A relevant document must say so.
+</top>
+<top><num>302</num><title>Polio &amp; more</title><desc>Is it <b>gone</b>?</desc></top>
+"""
+
+
+def test_topics(tmp_path: Path) -> None:
+    path = write(tmp_path / "topics", CLASSIC)
+    topics = read_topics(path)
+    assert topics.ids.tolist() == ["301", "302"]
+    assert topics.text.tolist() == ["International Organized Crime", "Polio & more"]
+    first = read_topics(path, "title+desc").text[0]
+    assert first == "International Organized Crime Identify organizations."
+    tabbed = read_topics(write(tmp_path / "topics.tsv", "1\twho is  aziz\r\n\n2\t\u0085x\ty\n"))
+    assert dict(zip(tabbed.ids, tabbed.text, strict=True)) == {"1": "who is  aziz", "2": "x\ty"}
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "error", "said"),
+    [
+        (CLASSIC, "narr", FormatError, "line 10: found a topic without <narr>"),
+        (CLASSIC, "body", BadValue, "topics have no field 'body'"),
+        (CLASSIC.replace("302", "301"), "title", FormatError, "topic '301' a second time"),
+        ("1 no tab\n", "title", FormatError, "line 1: found '1 no tab'"),
+    ],
+)
+def test_bad_topics_are_named(tmp_path: Path, text: str, field: str, error: type[Exception], said: str) -> None:
+    with pytest.raises(error) as caught:
+        read_topics(write(tmp_path / "topics", text), field)
+    assert said in str(caught.value)
