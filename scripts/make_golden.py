@@ -25,8 +25,8 @@ MEASURES = (
 
 def recomputed(case: dict[str, Any]) -> dict[str, Any]:
     """The case with its computed figures."""
-    sys.path.insert(0, str(ROOT / "tests"))
-    from peers import by_trec_eval
+    sys.path.insert(0, str(ROOT))
+    from tests.peers import by_trec_eval
 
     kept = {key: case[key] for key in ("name", "what", "qrels", "run", "restated") if key in case}
     tool = f"pytrec_eval-terrier {version('pytrec_eval-terrier')}"
@@ -55,7 +55,7 @@ def main() -> None:
     for path in sorted(FOLDER.glob("*.json")):
         cases = json.loads(path.read_text(encoding="utf-8"))
         path.write_text(text_of([recomputed(case) for case in cases]), encoding="utf-8")
-        print(f"{path.relative_to(ROOT)}: {len(cases)} cases")  # noqa: T201
+        print(f"{path.relative_to(ROOT)}: {len(cases)} cases")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,9 @@ __all__ = ["grades", "identifiers", "judgments", "measure_texts", "rankings", "s
 
 # Few letters, so that prefixes, ties and collisions happen; and some that order differently as bytes.
 identifiers = st.one_of(
-    st.sampled_from(["1", "01", "1.0", "-5", "a b", "é", "e\u0301", "http://x.y/z?q=1#f", "a\tb", "\uff5e", "\U00010000"]),
+    st.sampled_from(
+        ["1", "01", "1.0", "-5", "a b", "é", "e\u0301", "http://x.y/z?q=1#f", "a\tb", "\uff5e", "\U00010000"]
+    ),
     st.text(st.sampled_from("ab0é漢\u0085\U0001f600"), min_size=1, max_size=4),
     st.text(st.sampled_from("ab"), min_size=7, max_size=18),
 )
@@ -34,9 +36,7 @@ def measure_texts(draw: st.DrawFn, cutoffs: st.SearchStrategy[int] = st.integers
     """The text of a registered measure with random settings and cut-off."""
     name = draw(st.sampled_from(MEASURES.names()))
     definition = MEASURES.get(name)
-    given = draw(
-        st.fixed_dictionaries({}, optional={key: _SETTINGS[key] for key in definition.defaults()})
-    )
+    given = draw(st.fixed_dictionaries({}, optional={key: _SETTINGS[key] for key in definition.defaults()}))
     inside = ", ".join(f"{key}={setting!r}" for key, setting in given.items())
     if definition.cutoff == "required" or draw(st.booleans()):
         cut = f"@{draw(cutoffs)}"

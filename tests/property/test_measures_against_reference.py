@@ -8,10 +8,10 @@ import random
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from strategies import identifiers, judgments, measure_texts, rankings, scores
+from tests import reference
+from tests.strategies import identifiers, judgments, measure_texts, rankings, scores
 
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
@@ -21,7 +21,18 @@ from weir.measures import MEASURES, evaluate, parse_measure
 from weir.stats.bootstrap import intervals
 
 EVERY = [
-    *("AP", "AP@2", "AP(rel=2)", "DCG", "DCG@3", "DCG(gain='exp')", "Hole@1", "Hole@4", "Judged@1", "Judged@4"),
+    *(
+        "AP",
+        "AP@2",
+        "AP(rel=2)",
+        "DCG",
+        "DCG@3",
+        "DCG(gain='exp')",
+        "Hole@1",
+        "Hole@4",
+        "Judged@1",
+        "Judged@4",
+    ),
     *("P@1", "P@3", "P(rel=2)@3", "R", "R@2", "R(rel=0)@2", "RR", "RR@2", "RR(rel=2)", "R_cap@1", "R_cap@3"),
     *("Success@1", "Success(rel=3)@5", "nDCG", "nDCG@2", "nDCG@10", "nDCG(gain='exp')@3"),
 ]
@@ -78,7 +89,7 @@ graded = st.dictionaries(
 
 @given(moderate, graded)
 def test_values_are_those_of_trec_eval(run, qrels):
-    peers = pytest.importorskip("peers")
+    peers = pytest.importorskip("tests.peers")
     measures = [text for text in EVERY if peers.has_peer(text) and "rel=0" not in text]
     theirs = peers.by_trec_eval(qrels, run, measures)
     ours = evaluate(Run.of(run, ties="trec9"), Qrels.of(qrels), measures)

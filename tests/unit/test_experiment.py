@@ -226,3 +226,25 @@ def test_killed_at_random_points_it_continues_and_ends_the_same(tmp_path, collec
     finished = subprocess.run(arguments(collection, disturbed), check=True, capture_output=True)
     assert finished.stdout == whole.stdout
     assert contents(disturbed) == contents(undisturbed)
+
+
+def test_what_a_killed_process_left_half_written_is_removed(tmp_path, collection):
+    """Killed while each file is being written: the temporary of a dead process goes, that of a living one stays."""
+    from weir.experiment.cell import WRITTEN
+    from weir.io.atomic import _host
+
+    grid = Experiment((collection,), ("bm25",), ("nDCG@10",))
+    grid.execute(tmp_path / "whole")
+    cell = next((tmp_path / "whole").rglob("manifest.json")).parent
+    unfinished = tmp_path / "results" / cell.relative_to(tmp_path / "whole")
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    for name in WRITTEN:
+        left = unfinished / f".{name}.tmp-{_host()}-{dead.pid}-00"
+        left.mkdir(parents=True)
+        (left / "half").write_text("half")
+    living = unfinished / f".index.tmp-{_host()}-{os.getpid()}-00"
+    living.mkdir()
+    grid.execute(tmp_path / "results")
+    living.rmdir()
+    assert contents(tmp_path / "results") == contents(tmp_path / "whole")

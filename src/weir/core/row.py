@@ -28,7 +28,10 @@ class Row:
     @staticmethod
     def of(fields: dict[str, Any]) -> Row:
         """The row that `to_dict` wrote; raises KeyError or TypeError for another dict."""
-        return Row(**{n: math.nan if fields[n] is None else fields[n] for n in Row.__dataclass_fields__})
+        known: dict[str, Any] = {}
+        for name in Row.__dataclass_fields__:
+            known[name] = math.nan if fields[name] is None else fields[name]
+        return Row(**known)
 
     def to_dict(self) -> dict[str, object]:
         """The row as a dict; an undefined number is None, as JSON has no NaN."""

@@ -32,6 +32,7 @@ from weir.systems import Retriever, Searcher
 __all__ = ["Cell", "Watch"]
 
 FORMAT = 1
+WRITTEN = ("index", "index.json", "run.trec", "run.json", "search.json", "scores.jsonl", "manifest.json")
 LATENCY_QUERIES = 100
 LATENCY_SECONDS = 5.0
 
@@ -77,8 +78,8 @@ class Cell:
         wanted = [str(m) for m in measures]
         found = finished_rows(self.folder)
         if found is None or not set(wanted) <= {r.measure for r in found}:
-            for leftover in ("index", "run.trec", "run.json", "scores.jsonl", "manifest.json"):
-                sweep(self.folder / leftover)
+            for name in WRITTEN:
+                sweep(self.folder / name)
             known = [r.measure for r in found or [] if r.measure not in wanted]
             found = self._score(self._judged(watch), measures_of([*wanted, *known]))
         by_name = {r.measure: r for r in found}

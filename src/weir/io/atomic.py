@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import platform
 import secrets
 import shutil
 import sys
@@ -144,15 +145,37 @@ def writable(folder: Path) -> bool:
 
 
 def sweep(path: Path) -> None:
-    """Remove what killed processes left beside `path` while they were writing it, an hour ago or longer."""
+    """Remove what killed processes left beside `path` while they were writing it.
+
+    A process of this machine is asked whether it lives; of others (a shared folder) an hour without a write
+    is waited for.
+    """
     with suppress(OSError):
         for left in path.parent.glob(f".{path.name}{_MARK}*"):
-            if time.time() - _last_write(left) > _ABANDONED:
+            host, process, _ = left.name.rpartition(_MARK)[2].rsplit("-", 2)
+            dead = host == _host() and process.isdecimal() and not _alive(int(process))
+            if dead or time.time() - _last_write(left) > _ABANDONED:
                 _remove(left)
 
 
+def _host() -> str:
+    return "".join(c for c in platform.node() if c.isalnum()) or "here"
+
+
+def _alive(process: int) -> bool:
+    if os.name != "posix":
+        return True  # asking would end it there
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 def _temporary(path: Path) -> Path:
-    return path.with_name(f".{path.name}{_MARK}{os.getpid()}-{secrets.token_hex(4)}")
+    return path.with_name(f".{path.name}{_MARK}{_host()}-{os.getpid()}-{secrets.token_hex(4)}")
 
 
 def _move_into_place(new: Path, path: Path) -> None:

@@ -122,8 +122,9 @@ def read_qrels_counted(path: Path | str) -> tuple[Qrels, int]:
     path = Path(path)
     if not is_json(path):
         return read_trec_qrels(path)
+    judgments = read_nested(path)
     try:
-        return Qrels.of(read_nested(path)), 0
+        return Qrels.of(judgments), 0
     except BadValue as error:
         raise FormatError(path, str(error), '{"query": {"document": whole number}}') from None
 
@@ -137,8 +138,9 @@ def run_name(path: Path) -> str:
 
 
 def _from_json(path: Path, ties: Ties) -> Run:
+    rankings = read_nested(path)
     try:
-        return Run.of(read_nested(path), run_name(path), ties)
+        return Run.of(rankings, run_name(path), ties)
     except BadRanking as error:
         raise BadRanking(f"{path}: {error}") from None
 

@@ -18,8 +18,8 @@ __all__ = ["TermTable"]
 
 UNKNOWN = -1
 DROPPED = -2
-PIECE = 1 << 28  # bytes of text whose terms go into one array
-CHUNK = 1 << 21  # bytes of text between two looks at the new words: what was written is still in the cache
+PIECE = 1 << 21  # bytes of text between two looks at the new words: what was written is still in the cache
+FIRST_SCRATCH = 1 << 12
 # U+0130 lowercases to two characters and U+03A3 by its neighbours: such texts are lowercased before they are cut.
 NEEDS_LOWER = re.compile("\u0130|\u03a3".encode())
 
@@ -39,6 +39,7 @@ class TermTable:
         self._words = WordTable()
         self._terms: WordTable | None = None
         self._term_of: Int32 = np.empty(0, np.int32)
+        self._scratch: Int32 = np.empty(0, np.int32)
         self._lock = threading.Lock()
         self._scanner = Scanner.of(tokenizer(analyzer.tokenizer), analyzer.lower_text or analyzer.lower_words)
         self._lines = Scanner.of(tokenizer("lines"), False)
@@ -75,17 +76,14 @@ class TermTable:
         from weir.kernels import tokenize
 
         texts = self._lowered(texts)
-        out = np.empty(int(texts.ptr[-1] - texts.ptr[0]), np.int32)  # far more than needed; untouched pages are free
+        most = int(texts.ptr[-1] - texts.ptr[0])  # a word takes a byte at least
+        if most > len(self._scratch):
+            self._scratch = np.empty(max(most, FIRST_SCRATCH), np.int32)
         ptr = np.zeros(len(texts) + 1, np.int64)
-        at = 0
-        for chunk in _pieces(texts, CHUNK):
-            part = ptr[at : at + len(chunk) + 1]
-            self._words.scan_into(chunk, self._scanner, True, part, out)
-            self._learn(grow)
-            tokenize.renumber(part, out, self._term_of)
-            at += len(chunk)
-        out.resize(int(ptr[-1]), refcheck=False)
-        return ptr, out
+        self._words.scan_into(texts, self._scanner, True, ptr, self._scratch)
+        self._learn(grow)
+        tokenize.renumber(ptr, self._scratch, self._term_of)
+        return ptr, self._scratch[: int(ptr[-1])].copy()
 
     def _learn(self, grow: bool) -> None:
         """Find the terms of words that have none yet; when the vocabulary grows, of the unknown ones too."""
