@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from pathlib import Path
 
 DATA = Path(__file__).parent.parent / "src/weir/text/data"
@@ -94,7 +95,7 @@ class Grammar:
         return self.one(lambda k: bool(k & set(names)))
 
     def seq(self, *parts: Part) -> Part:
-        for (_, end), (start, _) in zip(parts[:-1], parts[1:], strict=True):
+        for (_, end), (start, _) in pairwise(parts):
             self.empty[end].append(start)
         return parts[0][0], parts[-1][1]
 
@@ -240,7 +241,9 @@ def main() -> int:
     table, accept = smallest(*deterministic(g, g.either(words(g), emoji(g), *single)))
     merged = same_columns(table)
     names = [
-        "; ".join(sorted(" ".join(sorted(k)) or "other" for k, m in zip(kinds, merged, strict=True) if m == n))
+        "; ".join(
+            sorted(" ".join(sorted(k)) or "other" for k, m in zip(kinds, merged, strict=True) if m == n)
+        )
         for n in range(max(merged) + 1)
     ]
     columns = [merged.index(n) for n in range(len(names))]

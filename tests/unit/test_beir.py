@@ -16,6 +16,7 @@ from weir.io.beir import read_documents, read_queries
 from weir.io.jsonl import BLOCK, read_blocks, read_records
 from weir.io.judgments import read_judgments
 from weir.io.layout import Part, find_layout
+from weir.io.spool import concatenated
 
 DOCUMENTS = [
     {"_id": "d1", "title": "One", "text": "first text"},
@@ -89,7 +90,7 @@ def test_one_folder_of_a_zip_of_several(tmp_path: Path, parts: dict[str, bytes])
             archive.writestr(f"all/one/{name}", data.replace(b"first", b"other"))
             archive.writestr(f"all/two/{name}", data)
     layout = find_layout(tmp_path / "a.zip", "all/two")
-    assert [b.texts[0] for b in read_documents(layout.need_documents())] == [b"first text"]
+    assert [b.texts[0] for b in read_documents(layout.need_documents())] == ["first text"]
 
 
 def test_other_names_and_tables(tmp_path: Path):
@@ -183,22 +184,11 @@ def part(tmp_path: Path, data: bytes, name: str = "corpus.jsonl") -> Part:
     return Part(tmp_path / name)
 
 
-def everything(source: Part) -> tuple[list[bytes], list[bytes], list[bytes]]:
+def everything(source: Part) -> tuple[list[str], list[str], list[str]]:
     batches = list(read_documents(source))
-    ids, titles, texts = ([x for b in batches for x in column(b)] for column in (_ids, _titles, _texts))
+    columns = ([b.ids for b in batches], [b.titles for b in batches], [b.texts for b in batches])
+    ids, titles, texts = (concatenated(column).tolist() for column in columns)
     return ids, titles, texts
-
-
-def _ids(batch):
-    return batch.ids
-
-
-def _titles(batch):
-    return batch.titles
-
-
-def _texts(batch):
-    return batch.texts
 
 
 @pytest.mark.parametrize("without_orjson", [False, True])
@@ -215,9 +205,9 @@ def test_what_real_files_contain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     )
     source = part(tmp_path, data)
     ids, titles, texts = everything(source)
-    assert ids == [b"a", b"7", b"c", b"d", b"e"]
-    assert titles == [b"", b"", b"1984", b"no text", b"t"]
-    assert texts == [b"x", b"", "half \ufffd pair".encode(), b"", b"no end of line"]
+    assert ids == ["a", "7", "c", "d", "e"]
+    assert titles == ["", "", "1984", "no text", "t"]
+    assert texts == ["x", "", "half \ufffd pair", "", "no end of line"]
     assert sum(batch.null_texts for batch in read_documents(source)) == 2
 
 

@@ -387,14 +387,33 @@ def test_a_folder_replaces_another_whole(tmp_path: Path):
     assert [p.name for p in tmp_path.iterdir()] == ["d"]
 
 
-def test_what_a_killed_process_left_is_swept_after_an_hour(tmp_path: Path):
-    for name, age in ((".d.tmp-1-a", 7200), (".d.tmp-2-b", 10), (".other.tmp-1-a", 7200)):
+def test_what_a_killed_process_left_is_swept(tmp_path: Path):
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait()
+    here = temporary_name(tmp_path / "d").rpartition(f"-{os.getpid()}-")[0]
+    names = (
+        (".d.tmp-elsewhere-1-a", 7200),
+        (".d.tmp-elsewhere-1-b", 10),
+        (".d.tmp-old", 7200),
+        (f"{here}-{done.pid}-c", 10),
+        (f"{here}-{os.getpid()}-d", 10),
+        (".other.tmp-elsewhere-1-a", 7200),
+    )
+    for name, age in names:
         (tmp_path / name).mkdir()
         (tmp_path / name / "spool").write_text("x", encoding="utf-8")
         for path in (tmp_path / name / "spool", tmp_path / name):
             os.utime(path, (time.time() - age,) * 2)
     sweep(tmp_path / "d")
-    assert sorted(p.name for p in tmp_path.iterdir()) == [".d.tmp-2-b", ".other.tmp-1-a"]
+    kept = {".d.tmp-elsewhere-1-b", f"{here}-{os.getpid()}-d", ".other.tmp-elsewhere-1-a"}
+    assert {p.name for p in tmp_path.iterdir()} == kept
+
+
+def temporary_name(path: Path) -> str:
+    with atomic_file(path, durable=False) as temporary:
+        temporary.touch()
+    path.unlink()
+    return temporary.name
 
 
 def test_a_lock_lets_one_in_at_a_time(tmp_path: Path):

@@ -48,7 +48,10 @@ def test_a_query_called_like_a_header_is_a_query(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("q 0 d 1\nq 0 e high\n", "line 2: found the grade 'high'; expected a whole number"),
-        ("q\td\t1\nq\te\t0.5\n", "line 2: found the grade '0.5'; expected a whole number within ±16384; scale"),
+        (
+            "q\td\t1\nq\te\t0.5\n",
+            "line 2: found the grade '0.5'; expected a whole number within ±16384; scale",
+        ),
         ("q 0 d nan\n", "line 1: found the grade 'nan'"),
         ("q 0 d 99999\n", "line 1: found the grade '99999'"),
         ("q 0 d 1\n\nq 0 e\n", "line 3: found 'q 0 e'; expected 4 columns"),
@@ -114,7 +117,9 @@ def test_topics(tmp_path: Path) -> None:
         ("1 no tab\n", "title", FormatError, "line 1: found '1 no tab'"),
     ],
 )
-def test_bad_topics_are_named(tmp_path: Path, text: str, field: str, error: type[Exception], said: str) -> None:
+def test_bad_topics_are_named(
+    tmp_path: Path, text: str, field: str, error: type[Exception], said: str
+) -> None:
     with pytest.raises(error) as caught:
         read_topics(write(tmp_path / "topics", text), field)
     assert said in str(caught.value)

@@ -17,13 +17,13 @@ def command(system: str | None) -> None:
     import inspect
     import json
 
-    from weir.systems import PRESETS, SYSTEMS, parse_system
+    from weir.systems import PRESETS, SYSTEMS, parse_system, usage
 
     if system is not None:
         click.echo(json.dumps(parse_system(system).describe(), indent=1))
         return
     for name in SYSTEMS:
-        click.echo(f"{name}{inspect.signature(SYSTEMS.get(name))}".partition(" ->")[0])
+        click.echo(usage(name))
         click.echo("    " + (inspect.getdoc(SYSTEMS.get(name)) or "").partition("\n")[0])
     click.echo("\npresets of bm25")
     for preset, recipe in PRESETS.items():

@@ -152,7 +152,7 @@ def sweep(path: Path) -> None:
     """
     with suppress(OSError):
         for left in path.parent.glob(f".{path.name}{_MARK}*"):
-            host, process, _ = left.name.rpartition(_MARK)[2].rsplit("-", 2)
+            host, process, _ = (*left.name.rpartition(_MARK)[2].split("-"), "", "", "")[:3]
             dead = host == _host() and process.isdecimal() and not _alive(int(process))
             if dead or time.time() - _last_write(left) > _ABANDONED:
                 _remove(left)

@@ -7,35 +7,39 @@ import json
 import math
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any, BinaryIO
 
 from weir.core.corpus import Queries
 from weir.core.ids import Ids
-from weir.errors import BadValue, FormatError
-from weir.io.jsonl import Records, read_blocks, read_records
+from weir.core.strings import Strings
+from weir.errors import FormatError
+from weir.io.jsonl import Records, parse_block, read_blocks, read_records
 from weir.io.layout import Part
-from weir.io.spool import packed
+from weir.io.plain import PlainReader
+from weir.io.spool import concatenated, packed
 
 __all__ = ["Batch", "duplicate", "read_documents", "read_queries", "reading"]
 
+_WORTH_COMPILING = 48 << 20  # bytes after which the compiled reader has made up for being loaded
 _ID_HEADERS = {"_id", "id", "docid", "doc_id", "doc-id", "qid", "query_id", "query-id", "queryid"}
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Some consecutive documents (or queries) as UTF-8 bytes, and what had to be mended to read them.
+    """Some consecutive documents (or queries), and what had to be mended to read them.
 
-    metadata: JSON objects, b"" where a document has none, or None when none of the batch has any.
+    metadata: JSON objects, "" where a document has none, or None when none of the batch has any.
     null_texts: documents without a text (null, NaN or no such key), read as empty.
     """
 
-    ids: list[bytes]
-    titles: list[bytes]
-    texts: list[bytes]
-    metadata: list[bytes] | None = None
+    ids: Strings
+    titles: Strings
+    texts: Strings
+    metadata: Strings | None = None
     null_texts: int = 0
 
     def __len__(self) -> int:
@@ -51,42 +55,51 @@ def read_documents(part: Part) -> Iterator[Batch]:
     with reading(part) as source:
         if part.name.endswith(".tsv"):
             yield from _from_tsv(source, part)
-        else:
-            for records in read_records(source, part):
+            return
+        first, done = 1, 0
+        plain: PlainReader | None = None
+        for block in read_blocks(source):
+            if plain is None and done >= _WORTH_COMPILING and find_spec("numba"):
+                plain = PlainReader()
+            columns = plain.read(block) if plain else None
+            if columns is not None:
+                yield Batch(*columns)
+                first += len(columns[0])
+            else:
+                records = parse_block(block, first, part)
                 yield _batch(records, part)
+                first += len(records.rows) if records.lines is None else block.count(b"\n")
+            done += len(block)
 
 
 def read_queries(part: Part) -> Queries:
     """All queries of a file; raises FormatError for a line that is no query or an id that occurs twice."""
-    ids: list[bytes] = []
-    texts: list[bytes] = []
-    for batch in read_documents(part):
-        ids += batch.ids
-        texts += batch.texts
-    if len(set(ids)) != len(ids):
-        raise duplicate(part, _first_twice(ids))
-    return Queries(Ids(packed(ids)), packed(texts))
+    batches = list(read_documents(part))
+    ids = concatenated([batch.ids for batch in batches])
+    names = ids.tolist()
+    if len(set(names)) != len(names):
+        raise duplicate(part, _first_twice(names))
+    return Queries(Ids(ids), concatenated([batch.texts for batch in batches]))
 
 
-def duplicate(part: Part, name: bytes) -> FormatError:
+def duplicate(part: Part, name: str) -> FormatError:
     """The error for an id that occurs twice, naming both lines (reads the file again to find them)."""
     first, second = _lines_of_id(part, name)
-    shown = name.decode("utf-8", "replace")
-    return FormatError(part, f"the id '{shown}' again (first on line {first})", "each id once", second)
+    return FormatError(part, f"the id '{name}' again (first on line {first})", "each id once", second)
 
 
-def _lines_of_id(part: Part, name: bytes) -> tuple[int, int]:
+def _lines_of_id(part: Part, name: str) -> tuple[int, int]:
     """The first two lines on which an id stands."""
     found: list[int] = []
     with reading(part) as stream:
         if part.name.endswith(".tsv"):
             for number, cells in _tsv_rows(stream):
-                if cells[0] == name:
+                if cells[0] == name.encode():
                     found.append(number)
         else:
             for records in read_records(stream, part):
                 batch = _batch(records, part)
-                found += [records.line(i) for i, other in enumerate(batch.ids) if other == name]
+                found += [records.line(i) for i, other in enumerate(batch.ids.tolist()) if other == name]
     return (found[0], found[1]) if len(found) > 1 else (0, 0)
 
 
@@ -143,13 +156,13 @@ def _text(value: object, records: Records, i: int, where: tuple[Part, str]) -> s
     raise FormatError(part, f"a {type(value).__name__} as '{key}'", "a text", records.line(i))
 
 
-def _encoded(texts: Iterable[str]) -> list[bytes]:
-    texts = list(texts)
+def _encoded(texts: list[str]) -> Strings:
     try:
-        return [text.encode() for text in texts]
+        return packed([text.encode() for text in texts])
     except UnicodeEncodeError:
         # Half a surrogate pair is no character: it becomes U+FFFD, as readers of broken UTF-16 show it.
-        return [t.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode() for t in texts]
+        whole = [t.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for t in texts]
+        return packed([text.encode() for text in whole])
 
 
 def _from_tsv(stream: BinaryIO, part: Part) -> Iterator[Batch]:
@@ -167,10 +180,10 @@ def _from_tsv(stream: BinaryIO, part: Part) -> Iterator[Batch]:
         except UnicodeDecodeError as error:
             raise FormatError(part, f"bytes that are not UTF-8 ({error.reason})", "UTF-8", number) from None
         if len(ids) == 256:
-            yield Batch(ids, titles, texts)
+            yield Batch(packed(ids), packed(titles), packed(texts))
             ids, titles, texts = [], [], []
     if ids:
-        yield Batch(ids, titles, texts)
+        yield Batch(packed(ids), packed(titles), packed(texts))
 
 
 def _tsv_rows(stream: BinaryIO) -> Iterator[tuple[int, list[bytes]]]:
@@ -185,10 +198,6 @@ def _tsv_rows(stream: BinaryIO) -> Iterator[tuple[int, list[bytes]]]:
                 yield number, cells
 
 
-def _first_twice(ids: list[bytes]) -> bytes:
-    seen: set[bytes] = set()
-    for name in ids:
-        if name in seen:
-            return name
-        seen.add(name)
-    raise BadValue("no id occurs twice")
+def _first_twice(names: list[str]) -> str:
+    seen: set[str] = set()
+    return next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]

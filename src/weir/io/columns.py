@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,18 +22,21 @@ _HASH = 35
 class Table:
     """Where the columns of each line stand.
 
-    start, end: int64[rows, columns]; `columns` is the largest accepted number, and a line that lacks the last
-    ones repeats its end there. bad: the position of the first line with too few or too many columns, or -1;
-    rows stop before it.
+    start, end: int64[rows, columns]; a line that lacks the last columns repeats its end there. bad: the
+    position of the first line with too few or too many columns, or -1; rows stop before it. wide: the rows
+    that have more columns than these.
     """
 
     start: Int64
     end: Int64
     bad: int = -1
+    wide: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
 
 
-def split_columns(buf: Bytes, stop: int, fewest: int, most: int) -> Table:
+def split_columns(buf: Bytes, stop: int, fewest: int, most: int, more: bool = False) -> Table:
     """Split the lines of buf[:stop] into columns; blank lines and lines that start with `#` are no rows.
+
+    fewest, most: accepted numbers of columns; more: a line may have more than `most`, which are then left out.
 
     buf[stop - 1] is a line end. Columns stand between blanks or tabs, however many; lines may end in CRLF.
     """
@@ -42,7 +45,7 @@ def split_columns(buf: Bytes, stop: int, fewest: int, most: int) -> Table:
     if not kind.all():  # control characters inside an identifier
         space, kind = space[kind > 0], kind[kind > 0]
     table = _regular(buf, space, kind, most)
-    return table if table is not None else _irregular(buf, space, kind, fewest, most)
+    return table if table is not None else _irregular(buf, space, kind, (fewest, most, more))
 
 
 def _regular(buf: Bytes, space: Int64, kind: NDArray[np.uint8], most: int) -> Table | None:
@@ -63,8 +66,9 @@ def _regular(buf: Bytes, space: Int64, kind: NDArray[np.uint8], most: int) -> Ta
     return Table(rows, space.reshape(-1, most))
 
 
-def _irregular(buf: Bytes, space: Int64, kind: NDArray[np.uint8], fewest: int, most: int) -> Table:
+def _irregular(buf: Bytes, space: Int64, kind: NDArray[np.uint8], accepted: tuple[int, int, bool]) -> Table:
     """The table of any lines."""
+    fewest, most, more = accepted
     before = np.empty(len(space), np.int64)  # the first byte after the white space before
     before[:1] = 0
     np.add(space[:-1], 1, out=before[1:])
@@ -77,7 +81,7 @@ def _irregular(buf: Bytes, space: Int64, kind: NDArray[np.uint8], fewest: int, m
     count = np.diff(np.append(head, len(line)))
     rows = buf[start[head]] != _HASH
     head, count = head[rows], count[rows]
-    wrong = np.flatnonzero((count < fewest) | (count > most))
+    wrong = np.flatnonzero((count < fewest) | ((count > most) & (not more)))
     bad = -1
     if len(wrong):
         bad = int(start[head[wrong[0]]])
@@ -86,7 +90,7 @@ def _irregular(buf: Bytes, space: Int64, kind: NDArray[np.uint8], fewest: int, m
     start, end = start[at], end[at]
     absent = np.arange(most) >= count[:, None]
     start[absent] = end[absent]
-    return Table(start, end, bad)
+    return Table(start, end, bad, np.flatnonzero(count > most))
 
 
 def split_cells(buf: Bytes, stop: int, columns: int) -> Table:

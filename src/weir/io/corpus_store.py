@@ -30,7 +30,7 @@ from weir.io.arrow import Extent, write_strings
 from weir.io.atomic import atomic_dir, writable, write_json
 from weir.io.beir import duplicate, read_documents
 from weir.io.layout import Part
-from weir.io.spool import ColumnSpool
+from weir.io.spool import ColumnSpool, packed
 from weir.settings import settings
 
 __all__ = ["Store", "fingerprint_of", "open_corpus", "open_store", "store_paths"]
@@ -159,7 +159,7 @@ def _fill(columns: dict[str, ColumnSpool], part: Part) -> int:
         columns["_id"].append(batch.ids)
         columns["title"].append(batch.titles)
         columns["text"].append(batch.texts)
-        columns["metadata"].append(batch.metadata or [b""] * len(batch))
+        columns["metadata"].append(batch.metadata or packed([b""] * len(batch)))
         nulls += batch.null_texts
     if nulls and nulls == columns["_id"].rows:
         raise FormatError(part, "no document with a 'text'", "texts under the key 'text'")
@@ -180,7 +180,7 @@ def _write_index(folder: Path, where: tuple[Extent, Extent], part: Part) -> None
         run = at + 1
         while run < n and hashes[run] == hashes[at]:
             if ids[int(order[run])] == ids[int(order[at])]:
-                raise duplicate(part, ids[int(order[at])].encode())
+                raise duplicate(part, ids[int(order[at])])
             run += 1
     np.save(folder / "ids.hash.npy", hashes, allow_pickle=False)
     np.save(folder / "ids.code.npy", order, allow_pickle=False)

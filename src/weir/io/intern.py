@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -63,7 +65,7 @@ def as_bytes(strings: Strings) -> list[bytes]:
     """The bytes of each string; unlike text they keep what is no valid UTF-8."""
     data, cuts = strings.data[strings.ptr[0] : strings.ptr[-1]].tobytes(), strings.ptr - strings.ptr[0]
     ends = cuts.tolist()
-    return [data[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [data[a:b] for a, b in itertools.pairwise(ends)]
 
 
 def _all_same(data: Bytes, start: Int64, length: Int64, other: Int64) -> bool:

@@ -67,9 +67,7 @@ def _strictly(path: Path, data: bytes) -> Any:  # noqa: ANN401
         if len(row) < len(pairs):
             seen: set[str] = set()
             twice = next(k for k, _ in pairs if k in seen or seen.add(k))  # type: ignore[func-returns-value]
-            raise BadRanking(
-                f"{path}: '{twice}' occurs twice in one object; remove the duplicates first"
-            )
+            raise BadRanking(f"{path}: '{twice}' occurs twice in one object; remove the duplicates first")
         return row
 
     def refuse(constant: str) -> float:

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from weir.errors import FormatError
 
-__all__ = ["BLOCK", "Records", "read_blocks", "read_records"]
+__all__ = ["BLOCK", "Records", "parse_block", "read_blocks", "read_records"]
 
 BLOCK = 1 << 17  # bytes: what is parsed from a block is still in the processor's cache when it is packed
 
@@ -47,26 +47,32 @@ def read_blocks(stream: BinaryIO, size: int = BLOCK) -> Iterator[bytes]:
         yield rest
 
 
-def read_records(stream: BinaryIO, name: object) -> Iterator[Records]:
-    """Parse JSON lines; blank lines are skipped.
+def parse_block(block: bytes, first: int, name: object) -> Records:
+    """Parse whole lines; blank ones are skipped.
 
-    name: what the file is called in errors. Raises FormatError, with the line, for what is no JSON object.
+    first: the number of the first line; name: what the file is called in errors. Raises FormatError, with the
+    line, for what is no JSON object.
     """
     loads = _fast_loads()
+    lines = block.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    try:
+        records = Records([loads(line) for line in lines], first)
+    except ValueError:
+        records = _line_by_line(lines, first, name)
+    if set(map(type, records.rows)) - {dict}:
+        raise _not_an_object(records, name)
+    return records
+
+
+def read_records(stream: BinaryIO, name: object) -> Iterator[Records]:
+    """Parse all JSON lines of a stream; see `parse_block`."""
     first = 1
     for block in read_blocks(stream):
-        lines = block.split(b"\n")
-        if not lines[-1]:
-            lines.pop()
-        try:
-            rows = [loads(line) for line in lines]
-            records = Records(rows, first)
-        except ValueError:
-            records = _line_by_line(lines, first, name)
-        if set(map(type, records.rows)) - {dict}:
-            raise _not_an_object(records, name)
+        records = parse_block(block, first, name)
         yield records
-        first += len(lines)
+        first += len(records.rows) if records.lines is None else block.count(b"\n")
 
 
 def _line_by_line(lines: list[bytes], first: int, name: object) -> Records:

@@ -90,6 +90,10 @@ def _refuse_empty(buffer: LineBuffer, column: list[Int64], length: list[Int64]) 
 
 
 def _grades(buffer: LineBuffer, start: Int64, length: Int64) -> Int64:
+    if length.max(initial=0) == 1:  # as nearly always: one digit
+        digit = buffer.buf[start] - np.uint8(48)
+        if digit.max(initial=0) < 10:
+            return digit.astype(np.int64)
     value, wrong = parse_decimals(buffer.buf, start, length)
     value[wrong] = 0.5
     odd = np.flatnonzero((value != np.rint(value)) | (np.abs(value) > _LARGEST))

@@ -19,7 +19,7 @@ from weir.core.hashing import hash_strings
 from weir.core.ids import Ids, descending_bytes
 from weir.core.strings import Bytes, Float64, Int32, Int64, Strings
 from weir.errors import BadValue
-from weir.io.columns import differs_from_previous, split_columns
+from weir.io.columns import Table, differs_from_previous, split_columns
 from weir.io.decimals import parse_decimals, parse_slowly
 from weir.io.lines import LineBuffer
 
@@ -30,6 +30,7 @@ ENGINES: tuple[EngineName, ...] = ("auto", "numpy", "numba")
 
 # Importing numba and its stored kernels takes about half a second; below these sizes numpy is done by then.
 _WORTH_IMPORTING = 48 << 20
+_DIGITS = (48, 57)
 _WORTH_CALLING = 4 << 20
 
 
@@ -138,8 +139,17 @@ def choose_engine(name: EngineName, size: int) -> Engine:
 def scan_plain(buffer: LineBuffer, stop: int) -> Rows:
     """Split the lines of the first `stop` bytes into rows with numpy alone."""
     buf = buffer.buf
-    table = split_columns(buf, stop, 5, 6)
+    table = split_columns(buf, stop, 5, 6, more=True)
     bad, bad_score = table.bad, False
+    if len(table.wide):
+        rank, tag = buf[table.start[table.wide, 3]], buf[table.start[table.wide, 5]]
+        shifted = np.flatnonzero(
+            (rank < _DIGITS[0]) | (rank > _DIGITS[1]) | ((tag >= 43) & (tag <= _DIGITS[1]))
+        )
+        if len(shifted):
+            row = int(table.wide[shifted[0]])
+            bad = int(table.start[row, 0])
+            table = Table(table.start[:row], table.end[:row])
     column = [np.ascontiguousarray(table.start[:, c]) for c in (0, 2, 4)]
     length = [table.end[:, c] - s for c, s in zip((0, 2, 4), column, strict=True)]
     score, wrong = parse_decimals(buf, column[2], length[2])

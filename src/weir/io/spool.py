@@ -11,17 +11,27 @@ from typing import BinaryIO, cast
 
 import numpy as np
 
-from weir.core.strings import Int64, Strings
+from weir.core.strings import Strings
 from weir.io.arrow import Column
 
-__all__ = ["ColumnSpool", "Spool", "packed"]
+__all__ = ["ColumnSpool", "Spool", "concatenated", "packed"]
 
 _IN_MEMORY = 1 << 24  # bytes a buffer may hold before it moves to a file
 
 
 def packed(texts: Sequence[bytes]) -> Strings:
     """UTF-8 byte strings as one column."""
-    return Strings(np.frombuffer(b"".join(texts), np.uint8), _offsets(texts, 0, include_first=True))
+    ptr = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=ptr[1:])
+    return Strings(np.frombuffer(b"".join(texts), np.uint8), ptr)
+
+
+def concatenated(columns: Sequence[Strings]) -> Strings:
+    """Several columns as one, copied."""
+    pieces = [c.data[int(c.ptr[0]) : int(c.ptr[-1])] for c in columns]
+    ptr = np.zeros(sum(map(len, columns)) + 1, np.int64)
+    np.cumsum(np.concatenate([c.lengths() for c in columns] or [ptr[:0]]), out=ptr[1:])
+    return Strings(np.concatenate(pieces or [np.zeros(0, np.uint8)]), ptr)
 
 
 class Spool:
@@ -69,10 +79,11 @@ class ColumnSpool:
         """Whether every text so far is empty."""
         return self._data.size == 0
 
-    def append(self, texts: Sequence[bytes]) -> None:
+    def append(self, texts: Strings) -> None:
         """Add some texts."""
-        offsets = _offsets(texts, self._data.size).astype("<i8", copy=False).tobytes()
-        data = b"".join(texts)
+        first = int(texts.ptr[0])
+        offsets = (texts.ptr[1:] + (self._data.size - first)).astype("<i8", copy=False).tobytes()
+        data = texts.data[first : int(texts.ptr[-1])].tobytes()
         self._hash[0].update(data)
         self._hash[1].update(offsets)
         self._data.write(data)
@@ -91,10 +102,3 @@ class ColumnSpool:
         """Let go of everything, written or not."""
         self._data.close()
         self._offsets.close()
-
-
-def _offsets(texts: Sequence[bytes], base: int, include_first: bool = False) -> Int64:
-    ends = np.full(len(texts) + 1, base, np.int64)
-    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=ends[1:])
-    ends[1:] += base
-    return ends if include_first else ends[1:]

@@ -40,7 +40,7 @@ def read_run(path: Path | str, ties: Ties = "trec", engine: EngineName = "auto")
     """Read a run file, TREC or JSON; queries and documents are numbered as they appear.
 
     TREC lines are `query Q0 document rank score [tag]`, separated by blanks or tabs; the rank column is
-    ignored, as trec_eval does, and lines that start with `#` are comments, as in trec_eval 10. JSON is
+    ignored, and so is what follows the tag; lines that start with `#` are comments, as in trec_eval 10. JSON is
     {query: {document: score}}. `.gz` is unpacked. ties: see core/order.py; engine: "numpy", "numba" or
     "auto", the faster of those installed; the result is the same.
     Raises FormatError for a line that is no such row, BadRanking for a document twice in one ranking.

@@ -128,7 +128,7 @@ def _string(
         elif c == _BACKSLASH:
             c = buf[at + 1]
             at += 2
-            if c == _QUOTE or c == _BACKSLASH or c == 47:
+            if c in (_QUOTE, _BACKSLASH, 47):
                 out[to] = c
             elif c == 110:
                 out[to] = 10
@@ -194,6 +194,41 @@ def _empty_object(buf: NDArray[np.uint8], at: int) -> int:
 
 
 @jit
+def _member(
+    buf: NDArray[np.uint8],
+    words: NDArray[np.uint64],
+    at: int,
+    out: NDArray[np.uint8],
+    out_words: NDArray[np.uint64],
+    end: NDArray[np.int64],
+) -> tuple[int, int]:
+    """Read `"key": value` from `at` on; returns the kind of key and the position behind, -1 to give up.
+
+    end: int64[3], where each column ends; moved when the value is one of them.
+    """
+    at = _blanks(buf, at)
+    if buf[at] != _QUOTE:
+        return _OTHER, -1
+    kind, at = _key(buf, at + 1)
+    if at < 0:
+        return kind, -1
+    at = _blanks(buf, at)
+    if buf[at] != _COLON:
+        return kind, -1
+    at = _blanks(buf, at + 1)
+    if kind == _METADATA:
+        at = _empty_object(buf, at)
+    elif buf[at] != _QUOTE:
+        at = -1
+    elif kind == _OTHER:
+        at, _ = _string(buf, words, at + 1, out[3], out_words[3], 0)
+    else:
+        c = kind - 1
+        at, end[c] = _string(buf, words, at + 1, out[c], out_words[c], end[c])
+    return kind, at
+
+
+@jit
 def read_plain_documents(
     buf: NDArray[np.uint8],
     words: NDArray[np.uint64],
@@ -203,54 +238,36 @@ def read_plain_documents(
 ) -> int:
     """Cut lines of JSON objects into three text columns.
 
-    buf: read-only whole lines, the last byte a line end; out: uint8[4, more than len(buf) + 8]; words, out_words:
-    the same bytes as the little-endian words that start at each position; ptr: int64[3, lines + 1] with
-    ptr[:, 0] = 0. The id, title and text columns are written to out[0..2] and ptr; out[3] takes texts nobody
-    wants. Returns the number of documents, or -1 when any line is not an object of texts with an id that is not empty
-    and a text, or is not valid JSON in valid UTF-8: such a block is for a parser that explains.
+    buf: read-only whole lines, the last byte a line end; out: uint8[4, more than len(buf) + 8]; words,
+    out_words: the same bytes as the little-endian words that start at each position; ptr: int64[3, lines + 1]
+    with ptr[:, 0] = 0. The id, title and text columns are written to out[0..2] and ptr; out[3] takes texts nobody
+    wants. Returns the number of documents, or -1 when any line is not an object of texts with an id that is not
+    empty and a text, or is not valid JSON in valid UTF-8: such a block is for a parser that explains.
     """
+    needed = 1 << _ID | 1 << _TEXT
+    end = np.zeros(3, np.int64)
     at = 0
     row = 0
     while at < len(buf):
         at = _blanks(buf, at)
         if buf[at] != _OPEN:
             return -1
-        at += 1
         seen = 0
-        for column in range(3):
-            ptr[column, row + 1] = ptr[column, row]
-        while True:
-            at = _blanks(buf, at)
-            if buf[at] != _QUOTE:
-                return -1
-            kind, at = _key(buf, at + 1)
+        separator = _COMMA
+        while separator == _COMMA:
+            kind, at = _member(buf, words, at + 1, out, out_words, end)
             if at < 0 or (kind != _OTHER and seen >> kind & 1):
                 return -1
             seen |= 1 << kind
             at = _blanks(buf, at)
-            if buf[at] != _COLON:
-                return -1
-            at = _blanks(buf, at + 1)
-            if kind == _METADATA:
-                at = _empty_object(buf, at)
-            elif buf[at] != _QUOTE:
-                return -1
-            elif kind == _OTHER:
-                at, _ = _string(buf, words, at + 1, out[3], out_words[3], 0)
-            else:
-                c = kind - 1
-                at, ptr[c, row + 1] = _string(buf, words, at + 1, out[c], out_words[c], ptr[c, row])
-            if at < 0:
-                return -1
-            at = _blanks(buf, at)
-            if buf[at] != _COMMA:
-                break
-            at += 1
-        if buf[at] != _CLOSE or not seen >> _ID & 1 or not seen >> _TEXT & 1 or ptr[0, row + 1] == ptr[0, row]:
+            separator = buf[at]
+        if separator != _CLOSE or seen & needed != needed or end[0] == ptr[0, row]:
             return -1
         at = _blanks(buf, at + 1)
         if buf[at] != _NEWLINE:
             return -1
         at += 1
         row += 1
+        for column in range(3):
+            ptr[column, row] = end[column]
     return row

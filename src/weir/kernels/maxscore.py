@@ -23,7 +23,7 @@ Float32: TypeAlias = NDArray[np.float32]
 Float64: TypeAlias = NDArray[np.float64]
 
 _LOOK_UP = 16  # looking a term up in a document costs as much as adding this many postings
-_DENSE = 4  # one document in so many touched: read the whole window, in order, instead of the lists again
+_DENSE = 4  # reading this many accumulators in order costs as much as one posting
 _LOW = 0xFFFFFFFF
 
 
@@ -55,6 +55,8 @@ def _plan(
     base: Int64,
     qterm: Int32,
     qweight: Float32,
+    first: int,
+    last: int,
     rank: int,
     window: int,
     order: Int64,
@@ -70,23 +72,23 @@ def _plan(
     Fills term (rows: start, end, now, stop, first range or -1, shift) and value (rows: weight, bound).
     """
     n = 0
-    for j in range(len(qterm)):
+    for j in range(first, last):
         t = qterm[j]
         if 0 <= t < len(ptr) - 1 and qweight[j] > 0 and ptr[t] < ptr[t + 1]:
-            order[n] = (np.int64(t) << 32) | j
+            order[n] = (np.int64(t) << 32) | (j - first)
             n += 1
     sort_descending(order, spare, n, counts)
-    m, last = 0, np.int64(-1)
+    m, before = 0, np.int64(-1)
     for i in range(n):
-        t, w = order[i] >> 32, np.float64(qweight[order[i] & _LOW])
-        if t == last:
+        t, w = order[i] >> 32, np.float64(qweight[first + (order[i] & _LOW)])
+        if t == before:
             spare[m - 1] = t
             value[2, m - 1] += w
         else:
             spare[m] = t
             value[2, m] = w
             m += 1
-        last = t
+        before = t
     limit = 0.0
     for i in range(m):
         t, w = spare[i], value[2, i]
@@ -133,29 +135,24 @@ def _near(doc: Int32, acc: Float64, low: int, high: int, origin: np.uint64, bar:
 
 @jit
 def _gather_all(
-    acc: Float64, bits: Int64, f64: Float64, width: int, begin: int, bar: float, cdoc: Int32, cval: Float64
+    acc: Float64, bits: Int64, f64: Float64, i64: Int64, width: int, begin: int, bar: float, cdoc: Int32, cval: Float64
 ) -> int:
     """Collect the window's sums above the bar in order of documents, and clear it; how many."""
     # Non-negative doubles order as their bits do, and comparing integers is what compilers vectorise.
     f64[0] = bar
-    edge = f64.view(np.int64)[0]
+    edge = i64[0]
     n = np.uint64(0)
-    full = width & ~31
-    for b in range(0, full, 32):
+    for b in range(0, width, 64):
+        low, high = np.uint64(b), np.uint64(min(b + 64, width))
         some = 0
-        for j in range(b, b + 32):
+        for j in range(low, high):
             some |= np.int64(bits[j] > edge)
         if some != 0:
-            for j in range(b, b + 32):
-                cdoc[n] = begin + j
+            for j in range(low, high):
+                cdoc[n] = begin + np.int64(j)
                 cval[n] = acc[j]
                 # Adds 1 above the bar without a branch, which would be mispredicted half the time.
                 n += np.uint64(edge - bits[j]) >> np.uint64(63)
-    for j in range(full, width):
-        if bits[j] > edge:
-            cdoc[n] = begin + j
-            cval[n] = acc[j]
-            n += np.uint64(1)
     acc[:width] = 0.0
     return np.int64(n)
 
@@ -245,6 +242,7 @@ def _score_window(
     acc: Float64,
     bits: Int64,
     f64: Float64,
+    i64: Int64,
     cdoc: Int32,
     cval: Float64,
 ) -> int:
@@ -262,6 +260,12 @@ def _score_window(
     touched = 0
     for x in range(needed):
         touched += term[3, live[x]] - term[2, live[x]]
+    # Reading the whole window in order beats reading the lists again once they are long.
+    total = 0
+    for x in range(n_live):
+        size = term[3, live[x]] - term[2, live[x]]
+        total += size if x < needed or size <= _LOOK_UP * touched else 0
+    dense = total * _DENSE > width
     n, added = 0, needed
     if needed > 1 or (n_live > 1 and term[3, live[1]] - term[2, live[1]] < _LOOK_UP * touched):
         for x in range(needed):
@@ -278,14 +282,18 @@ def _score_window(
                 if size > _LOOK_UP * share * touched:
                     break
             w = value[0, i]
-            for p in range(np.uint64(term[2, i]), np.uint64(term[3, i])):
-                at = np.uint64(doc[p]) - origin
-                v = acc[at]
-                acc[at] = v + (w * np.float64(impact[p]) if v != 0.0 else 0.0)
+            if dense:
+                for p in range(np.uint64(term[2, i]), np.uint64(term[3, i])):
+                    acc[np.uint64(doc[p]) - origin] += w * np.float64(impact[p])
+            else:
+                for p in range(np.uint64(term[2, i]), np.uint64(term[3, i])):
+                    at = np.uint64(doc[p]) - origin
+                    # A product, not a choice of sums, which would become a branch and be mispredicted.
+                    acc[at] += w * np.float64(impact[p]) * (1.0 if bits[at] != 0 else 0.0)
             added += 1
             rest = max(rest - value[1, i], 0.0)
-        if touched * _DENSE > width:
-            n = _gather_all(acc, bits, f64, width, begin, limit - rest, cdoc, cval)
+        if dense:
+            n = _gather_all(acc, bits, f64, i64, width, begin, limit - rest, cdoc, cval)
         else:
             for x in range(needed):
                 i = live[x]
@@ -355,9 +363,8 @@ def search_chunk(
     order, other = np.empty(longest, np.int64), np.empty(longest, np.int64)
     term, value = np.empty((6, longest), np.int64), np.empty((4, longest), np.float64)
     f32, f64 = np.empty(1, np.float32), np.empty(1, np.float64)
-    u32 = f32.view(np.uint32)
+    u32, i64 = f32.view(np.uint32), f64.view(np.int64)
     for q in range(len(qptr) - 1):
-        a, b = qptr[q], qptr[q + 1]
         n_terms, limit = _plan(
             ptr,
             impact,
@@ -365,8 +372,10 @@ def search_chunk(
             top,
             shift,
             base,
-            qterm[a:b],
-            qweight[a:b],
+            qterm,
+            qweight,
+            qptr[q],
+            qptr[q + 1],
             rank,
             window,
             order,
@@ -412,6 +421,7 @@ def search_chunk(
                     acc,
                     bits,
                     f64,
+                    i64,
                     cdoc,
                     cval,
                 )

@@ -19,7 +19,12 @@ __all__ = ["BEGINS", "DROPPED", "EMPTY", "MIDDLE", "SIMPLE", "STOP", "regrow", "
 
 Words: TypeAlias = NDArray[np.uint64]
 
-SIMPLE, BEGINS, STOP, MIDDLE = 1, 2, 4, 8  # of a byte: stands in plain words; begins one; ends one; may stand inside
+SIMPLE, BEGINS, STOP, MIDDLE = (
+    1,
+    2,
+    4,
+    8,
+)  # of a byte: stands in plain words; begins one; ends one; may stand inside
 LONGEST = 128  # bytes of a word that the plain path takes
 EMPTY = -1
 DROPPED = -2
@@ -66,15 +71,16 @@ def _decode(data: Bytes, at: int, end: int) -> int:
     elif 0xE0 <= b < 0xF0:
         if at + 2 < end and data[at + 1] & 0xC0 == 0x80 and data[at + 2] & 0xC0 == 0x80:
             return (((b & 0x0F) << 12 | (data[at + 1] & 0x3F) << 6 | (data[at + 2] & 0x3F)) << 3) | 3
-    elif 0xF0 <= b < 0xF4 or (b == 0xF4 and at + 1 < end and data[at + 1] < 0x90):
-        if (
-            at + 3 < end
-            and data[at + 1] & 0xC0 == 0x80
-            and data[at + 2] & 0xC0 == 0x80
-            and data[at + 3] & 0xC0 == 0x80
-        ):
-            high = (b & 0x07) << 18 | (data[at + 1] & 0x3F) << 12
-            return ((high | (data[at + 2] & 0x3F) << 6 | (data[at + 3] & 0x3F)) << 3) | 4
+    elif 0xF0 <= b < 0xF5 and (
+        at + 3 < end
+        and data[at + 1] & 0xC0 == 0x80
+        and data[at + 2] & 0xC0 == 0x80
+        and data[at + 3] & 0xC0 == 0x80
+    ):
+        high = (b & 0x07) << 18 | (data[at + 1] & 0x3F) << 12
+        code = high | (data[at + 2] & 0x3F) << 6 | (data[at + 3] & 0x3F)
+        if code < 0x110000:
+            return (code << 3) | 4
     return (0xFFFD << 3) | 1
 
 
@@ -211,7 +217,9 @@ def scan(
                     if simple:
                         while j + 8 <= n and arena8[base + j] == data8[at + j] | bit:
                             j += 8
-                        if j + 8 > n and (j == n or (arena8[base + j] ^ (data8[at + j] | bit)) & tail == ZERO):
+                        if j + 8 > n and (
+                            j == n or (arena8[base + j] ^ (data8[at + j] | bit)) & tail == ZERO
+                        ):
                             j = n
                     else:
                         while j < n and arena[base + j] == fold[data[at + j]]:
@@ -267,7 +275,7 @@ def renumber(ptr: Int64, numbers: Int32, to: Int32) -> None:
     for i in range(ptr.shape[0] - 1):
         while j < ptr[i + 1]:
             t = to[numbers[j]]
-            numbers[m] = t  # a dropped one is overwritten by the next: no branch, a third of English words drops
+            numbers[m] = t  # the next one overwrites a dropped one, without a branch
             m += t != DROPPED
             j += 1
         ptr[i + 1] = m

@@ -197,6 +197,15 @@ def _columns(buf: U8, at: int, edge: I64) -> int:
 
 
 @jit
+def _shifted(rank: int, tag: int) -> bool:
+    """Whether a line of more than six columns seems to have a blank inside an identifier.
+
+    trec_eval takes anything after the tag; then the fourth column begins with a digit and the sixth does not.
+    """
+    return rank < 48 or rank > 57 or (tag >= 43 and tag <= 57)
+
+
+@jit
 def scan_rows(
     buf: U8,
     words: U64,
@@ -248,7 +257,7 @@ def scan_rows(
             at = edge[14] + 1
             if columns == 0:
                 continue
-            if columns < 5 or columns > 6:
+            if columns < 5 or (columns > 6 and _shifted(buf[edge[6]], buf[edge[10]])):
                 return rows, segments, slows, edge[0]
             size, k = edge[1] - edge[0], 0
             while size == query_length and k < size and buf[query + k] == buf[edge[0] + k]:

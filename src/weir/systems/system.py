@@ -17,7 +17,7 @@ from weir.core.run import Run
 from weir.errors import BadValue, UnknownName
 from weir.registry import Registry
 
-__all__ = ["SYSTEMS", "Progress", "Retriever", "Searcher", "called", "parse_system"]
+__all__ = ["SYSTEMS", "Progress", "Retriever", "Searcher", "called", "parse_system", "usage"]
 
 Progress = Callable[[int, int], None]
 
@@ -66,6 +66,12 @@ def called(name: str, positional: list[object], settings: dict[str, object]) -> 
     """How a system with these settings prints: name("first", key=value), or the bare name."""
     inside = [_literal(v) for v in positional] + [f"{k}={_literal(v)}" for k, v in settings.items()]
     return f"{name}({', '.join(inside)})" if inside else name
+
+
+def usage(name: str) -> str:
+    """A system with all its settings at their defaults, as it may be written."""
+    parameters = inspect.signature(SYSTEMS.get(name)).parameters.values()
+    return f"{name}({', '.join(f'{p.name}={_literal(p.default)}' for p in parameters)})"
 
 
 def _literal(value: object) -> str:

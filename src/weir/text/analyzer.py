@@ -60,6 +60,8 @@ class Analyzer:
             words = POSSESSIVE.sub("", words)
         if self.lower_words:
             words = _lower_code_points(words)
+        elif self.lower_text:  # done already on the plain path; the compiled one leaves it to here
+            words = words.lower()
         found = words.split("\n")
         if self.stopwords is not None:
             dropped = stopword_list(self.stopwords)

@@ -9,15 +9,22 @@ from weir.errors import BadValue, require
 __all__ = ["LUCENE_PORTER", "SNOWBALL", "stem_all"]
 
 LUCENE_PORTER = "lucene-porter"
+# fmt: off
 SNOWBALL = (
-    "arabic armenian basque catalan czech danish dutch dutch_porter english esperanto estonian finnish french german"
-    " greek hindi hungarian indonesian irish italian lithuanian nepali norwegian persian polish porter portuguese"
-    " romanian russian serbian sesotho spanish swedish tamil turkish yiddish"
-).split()
+    "arabic", "armenian", "basque", "catalan", "czech", "danish", "dutch", "dutch_porter", "english",
+    "esperanto", "estonian", "finnish", "french", "german", "greek", "hindi", "hungarian", "indonesian",
+    "irish", "italian", "lithuanian", "nepali", "norwegian", "persian", "polish", "porter", "portuguese",
+    "romanian", "russian", "serbian", "sesotho", "spanish", "swedish", "tamil", "turkish", "yiddish",
+)
+# fmt: on
 
+# How a stem of Snowball's may end that Lucene's stemmer makes differently.
+SUSPECT = frozenset(("li", "gi", "yi", "cc", "hh", "jj", "kk", "qq", "vv", "ww", "xx", "yy"))
 # What may follow "...bl" and "...log" in a word that Porter's first step turns into "...bli" and "...logi".
-SECOND_STEP = ("bli", "ogi")
-FIRST_STEP_ENDINGS = frozenset("i is ies y ys ying yings iing iings yed yeds ied ieds".split())
+FIRST_STEP_ENDINGS = frozenset(
+    ("i", "is", "ies", "y", "ys", "ying", "yings", "iing", "iings", "yed", "yeds", "ied", "ieds")
+)
+NOT_UNDOUBLED_HERE = "aeiou" + "lsz" + "bdfgmnprt"  # vowels; what Porter leaves double; what Snowball sees to
 
 
 def stem_all(stemmer: str, words: list[str]) -> list[str]:
@@ -42,28 +49,26 @@ def _snowball(language: str) -> Callable[[list[str]], list[str]]:
 
 
 def _lucene_porter(words: list[str]) -> list[str]:
-    """Porter's own program rather than his paper: "bli" -> "ble" for "abli" -> "able", and "logi" -> "log".
+    """Porter as Lucene has it: his own later program, where Snowball's "porter" follows his paper more closely.
 
-    Lucene also leaves words of one or two UTF-16 units alone. Both rules belong to his second step, and Snowball's "porter" leaves such a word as the first step left it, so the
-    rest of the work can be done afterwards.
+    Four differences, each repaired after the fact, since Snowball leaves what it does not know as it is: words of
+    one or two UTF-16 units stay; after -ed and -ing any double consonant but ll, ss, zz loses one; "bli" -> "ble"
+    where Snowball has "abli" -> "able"; "logi" -> "log".
     """
     stem = _snowball("porter")
     stems = list(stem(words))
-    for i, stemmed in enumerate(stems):
-        if len(stemmed) < 3:
-            if len(words[i]) < 3 and _units(words[i]) < 3:
-                stems[i] = words[i]
-        elif stemmed[-3:] in SECOND_STEP:
-            stems[i] = _second_step(words[i], stemmed, stem)
+    suspects = [i for i, s in enumerate(stems) if len(s) < 3 or s[-2:] in SUSPECT or s[-1] > "z"]
+    for i in suspects:
+        stems[i] = _repaired(words[i], stems[i], stem)
     return stems
 
 
-def _units(word: str) -> int:
-    """UTF-16 units, Java's measure of length."""
-    return len(word) + sum(letter > "\uffff" for letter in word)
-
-
-def _second_step(word: str, stemmed: str, stem: Callable[[list[str]], list[str]]) -> str:
+def _repaired(word: str, stemmed: str, stem: Callable[[list[str]], list[str]]) -> str:
+    if len(word) + sum(letter > "\uffff" for letter in word) < 3:
+        return word
+    undoubled = _undoubled(word)
+    if undoubled:
+        return _lucene_porter([undoubled])[0]
     if word[len(stemmed) - 1 :] not in FIRST_STEP_ENDINGS:
         return stemmed  # the ending appeared in a later step
     if stemmed.endswith("logi") and _has_measure(stemmed[:-4]):
@@ -73,12 +78,27 @@ def _second_step(word: str, stemmed: str, stem: Callable[[list[str]], list[str]]
     return stemmed
 
 
+def _undoubled(word: str) -> str:
+    """A word without -ed(s), -ing(s) and one of the two consonants before it; "" if that is not its form."""
+    for suffix in ("ed", "eds", "ing", "ings"):
+        if word.endswith(suffix):
+            base = word.removesuffix(suffix)
+            last = base[-1:]
+            double = last == base[-2:-1] and last not in NOT_UNDOUBLED_HERE and last <= "\uffff"
+            vowels = _vowels(base)
+            return base[:-1] if double and any(vowels) and not vowels[-1] else ""
+    return ""
+
+
+def _vowels(part: str) -> list[bool]:
+    """Which letters are vowels to Porter; y is one after a consonant."""
+    vowels: list[bool] = []
+    for letter in part:
+        vowels.append(letter in "aeiou" or (letter == "y" and bool(vowels) and not vowels[-1]))
+    return vowels
+
+
 def _has_measure(part: str) -> bool:
     """Whether Porter's m is above 0: a vowel somewhere before a consonant."""
-    vowel = seen = False
-    for i, letter in enumerate(part):
-        vowel = letter in "aeiou" or (letter == "y" and i > 0 and not vowel)
-        if seen and not vowel:
-            return True
-        seen = seen or vowel
-    return False
+    vowels = _vowels(part)
+    return any(vowels) and not all(vowels[vowels.index(True) :])

@@ -10,8 +10,8 @@ import numpy as np
 from weir.core.strings import Int32, Int64, Strings
 from weir.errors import BadValue
 from weir.text.analyzer import Analyzer
-from weir.text.segment import tokenizer
 from weir.text.scanner import Scanner
+from weir.text.segment import tokenizer
 from weir.text.words import WordTable
 
 __all__ = ["TermTable"]
@@ -70,7 +70,8 @@ class TermTable:
             return pieces[0]
         starts = np.cumsum([0, *(len(numbers) for _, numbers in pieces)])
         ends = [ptr[1:] + start for (ptr, _), start in zip(pieces, starts[:-1], strict=True)]
-        return np.concatenate([np.zeros(1, np.int64), *ends]), np.concatenate([numbers for _, numbers in pieces])
+        numbers = np.concatenate([numbers for _, numbers in pieces])
+        return np.concatenate([np.zeros(1, np.int64), *ends]), numbers
 
     def _piece(self, texts: Strings, grow: bool) -> tuple[Int64, Int32]:
         from weir.kernels import tokenize

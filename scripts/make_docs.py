@@ -1,0 +1,84 @@
+"""Make the pages and the picture that come from the code: docs/measures.md, docs/systems.md, docs/brook.svg.
+
+Run by `make docs`; tests/conformance/test_docs.py fails when a page no longer says what the code does.
+"""
+
+from __future__ import annotations
+
+import inspect
+import tempfile
+from pathlib import Path
+
+from weir.measures import MEASURES
+from weir.systems import PRESETS, SYSTEMS, usage
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+SYSTEMS_SHOWN = ("bm25", 'bm25("lucene-multifield")', "rm3")
+
+
+def measures_page() -> str:
+    """Every measure with its settings and documentation."""
+    lines = ["# Measures", "", "Made from the code by `make docs`. `@k` is required, `[@k]` may be left out.", ""]
+    for name in MEASURES:
+        known = MEASURES.get(name)
+        lines += [f"## {name}", "", f"`{name}{'@k' if known.cutoff == 'required' else '[@k]'}`", ""]
+        for key, value in known.defaults().items():
+            choices = dict(known.choices).get(key)
+            allowed = f", one of {', '.join(map(repr, choices))}" if choices else ""
+            lines += [f"- setting `{key}={value!r}`{allowed}"]
+        lines += [*([""] if known.defaults() else []), inspect.getdoc(known.function) or "", ""]
+    return "\n".join(lines)
+
+
+def systems_page() -> str:
+    """Every system, and every preset with all that moves its numbers."""
+    lines = ["# Systems", "", "Made from the code by `make docs`.", ""]
+    for name in SYSTEMS:
+        lines += [f"## {name}", "", f"`{usage(name)}`", ""]
+        lines += [inspect.getdoc(SYSTEMS.get(name)) or "", ""]
+    lines += ["## Presets of bm25", "", "| preset | reproduces | analyzer | k1 | b | lengths | fields | fields combine |"]
+    lines += ["|---|---|---|---|---|---|---|---|"]
+    for preset, r in PRESETS.items():
+        rule = "one field" if len(r.fields) == 1 else "sum"
+        rule = rule if r.tie_breaker is None else f"best + {r.tie_breaker} x the others"
+        fields = ", ".join(r.fields)
+        lines += [f"| `{preset}` | {r.reproduces} | `{r.analyzer}` | {r.k1} | {r.b} | {r.lengths} | {fields} | {rule} |"]
+    return "\n".join([*lines, ""])
+
+
+def picture(path: Path) -> None:
+    """The result of `make demo` as a chart of means and intervals."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    import matplotlib.pyplot as plt
+
+    from weir.experiment import Experiment, read_results
+
+    with tempfile.TemporaryDirectory() as folder:
+        Experiment(("brook",), SYSTEMS_SHOWN, ("nDCG@10",)).execute(folder)
+        rows = read_results(Path(folder))
+    names = sorted({r.dataset for r in rows}, reverse=True)
+    mpl.rcParams.update({"svg.hashsalt": "weir", "font.size": 9, "svg.fonttype": "none"})
+    figure, axes = plt.subplots(figsize=(7.2, 4.2))
+    for number, (system, colour) in enumerate(zip(SYSTEMS_SHOWN, ("#1f6f8b", "#d9822b", "#6b4c9a"), strict=True)):
+        chosen = {r.dataset: r for r in rows if r.system == system}
+        y = [names.index(n) + 0.22 * (1 - number) for n in names]
+        means = [chosen[n].mean for n in names]
+        spread = [[chosen[n].mean - chosen[n].low for n in names], [chosen[n].high - chosen[n].mean for n in names]]
+        axes.errorbar(means, y, xerr=spread, fmt="o", ms=4, color=colour, elinewidth=1.2, label=system)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_xlim(0, 1)
+    axes.set_xlabel("nDCG@10, mean and 95% bootstrap interval over queries")
+    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="upper left", frameon=False)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None, "Creator": "weir"})
+
+
+if __name__ == "__main__":
+    (DOCS / "measures.md").write_text(measures_page(), encoding="utf-8")
+    (DOCS / "systems.md").write_text(systems_page(), encoding="utf-8")
+    picture(DOCS / "brook.svg")
