@@ -22,7 +22,8 @@ bench: .venv/dev               ## the claims about speed, side by side with the 
 golden: .venv/dev              ## recompute the reference numbers of tests/golden from the reference tools
 	$(BIN)/python scripts/make_golden.py
 
-docs: .venv/dev                ## regenerate the pages made from the code
+docs: .venv/dev                ## regenerate the pages and the picture made from the code
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	$(BIN)/python scripts/make_docs.py
 
 .venv/run: pyproject.toml

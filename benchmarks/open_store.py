@@ -25,7 +25,7 @@ from weir.io.layout import Part
 
 
 def resident():
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").split("\n")
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     values = dict(line.split(":", 1) for line in lines if line.startswith(("VmRSS", "VmHWM")))
     return {key: int(value.split()[0]) / 1024 for key, value in values.items()}
 

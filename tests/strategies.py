@@ -32,14 +32,11 @@ _SETTINGS = {"rel": st.integers(-2, 4), "gain": st.sampled_from(["linear", "exp"
 
 
 @st.composite
-def measure_texts(draw: st.DrawFn, cutoffs: st.SearchStrategy[int] = st.integers(1, 12)) -> str:
+def measure_texts(draw: st.DrawFn, largest: int = 12) -> str:
     """The text of a registered measure with random settings and cut-off."""
     name = draw(st.sampled_from(MEASURES.names()))
     definition = MEASURES.get(name)
     given = draw(st.fixed_dictionaries({}, optional={key: _SETTINGS[key] for key in definition.defaults()}))
     inside = ", ".join(f"{key}={setting!r}" for key, setting in given.items())
-    if definition.cutoff == "required" or draw(st.booleans()):
-        cut = f"@{draw(cutoffs)}"
-    else:
-        cut = ""
-    return name + (f"({inside})" if inside else "") + cut
+    cut = definition.cutoff == "required" or draw(st.booleans())
+    return name + (f"({inside})" if inside else "") + (f"@{draw(st.integers(1, largest))}" if cut else "")

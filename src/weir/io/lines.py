@@ -18,7 +18,7 @@ from weir.errors import FormatError, MissingExtra
 __all__ = ["LineBuffer", "open_bytes", "read_bytes"]
 
 _PAD = 32  # a few words may be read from any position of the text
-_SLICE = 1 << 18
+_SLICE = 1 << 20
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -69,13 +69,13 @@ def _damaged(path: Path, error: Exception) -> FormatError:
 class LineBuffer:
     """The part of a file that is being worked on: whole lines at the front of one buffer.
 
-    buf: uint8, the text; words: the same bytes as the little-endian word starting at each position;
-    lines: how many lines of the file came before the buffer's first; ended: nothing is left to read.
+    buf: uint8, the text; words: the same bytes as the little-endian word starting at each position; ended:
+    nothing is left to read.
     """
 
     def __init__(self, path: Path, size: int) -> None:
         self.path = path
-        self.lines = 0
+        self._passed = 0
         self.ended = False
         self._file = open_bytes(path)
         self._end = 0
@@ -131,19 +131,19 @@ class LineBuffer:
 
     def consume(self, count: int) -> None:
         """Drop the first `count` bytes, a number of whole lines."""
-        self.lines += self.count_lines(count)
         self._shift(count)
 
-    def count_lines(self, stop: int) -> int:
-        """How many lines end before position `stop`."""
-        ends = 0
-        for at in range(0, stop, _SLICE):  # numpy counts faster than bytearray, in slices without a big mask
-            ends += int(np.count_nonzero(self.buf[at : min(at + _SLICE, stop)] == 10))
-        return ends
-
     def line_of(self, position: int) -> int:
-        """The line number in the file, from 1, of a position in the buffer."""
-        return self.lines + self.count_lines(position) + 1
+        """The line number in the file, from 1, of a position in the buffer.
+
+        Lines are not counted on the way: the file is read again, once something has to be said about it.
+        """
+        ends, left = self._raw.count(b"\n", 0, position), self._passed
+        with open_bytes(self.path) as file:
+            while left > 0 and (data := file.read(min(left, _SLICE))):
+                ends += data.count(b"\n")
+                left -= len(data)
+        return ends + 1
 
     def begin_of_line(self, position: int) -> int:
         """Where the line of a position in the buffer begins."""
@@ -166,3 +166,4 @@ class LineBuffer:
         rest = self._end - count
         self.buf[:rest] = self.buf[count : self._end].copy()
         self._end = rest
+        self._passed += count
