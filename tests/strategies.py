@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from weir.measures import MEASURES
 
 __all__ = ["grades", "identifiers", "judgments", "measure_texts", "rankings", "scores", "texts"]
+
+# How long one example takes says more about the machine than about the code.
+settings.register_profile("weir", deadline=None)
+settings.load_profile("weir")
 
 # Few letters, so that prefixes, ties and collisions happen; and some that order differently as bytes.
 identifiers = st.one_of(

@@ -9,7 +9,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from tests.unit.collections import write_collection
+from tests.unit.brooklet import write_collection
 
 from weir.datasets.catalogue import Entry
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.unit.collections import write_collection
+from tests.unit.brooklet import write_collection
 from weir.cli import main
 from weir.cli.main import COMMANDS, weir
 

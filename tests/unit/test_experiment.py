@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.unit.collections import write_collection
+from tests.unit.brooklet import write_collection
 from weir.errors import BadValue, FormatError, StoreError, UnknownName
 from weir.experiment import Experiment, read_results
 

@@ -146,7 +146,7 @@ def _word(strings: Strings, lengths: Int64, word: int) -> NDArray[np.uint64]:
 
 def _same(a: Strings, i: NDArray[np.integer], b: Strings, j: NDArray[np.integer]) -> NDArray[np.bool_]:
     """Whether a[i] and b[j] are the same bytes, pair by pair."""
-    length_a, length_b = a.lengths()[i], b.lengths()[j]
+    length_a, length_b = a.lengths(i), b.lengths(j)
     same = np.asarray(length_a == length_b)
     pairs = np.flatnonzero(same)
     lengths = length_a[pairs]

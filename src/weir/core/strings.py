@@ -55,9 +55,12 @@ class Strings:
     def __iter__(self) -> Iterator[str]:
         return iter(self.tolist())
 
-    def lengths(self) -> Int64:
-        """Bytes of each string."""
-        return np.diff(self.ptr)
+    def lengths(self, codes: NDArray[np.integer] | None = None) -> Int64:
+        """Bytes of each string, or of those at these positions."""
+        if codes is None:
+            return np.diff(self.ptr)
+        lengths: Int64 = self.ptr[1:][codes] - self.ptr[:-1][codes]
+        return lengths
 
     def slice(self, start: int, stop: int) -> Strings:
         """Strings start..stop-1, sharing the data."""
@@ -65,7 +68,7 @@ class Strings:
 
     def take(self, codes: NDArray[np.integer]) -> Strings:
         """The strings at these positions, copied, in this order."""
-        starts, lengths = self.ptr[:-1][codes], self.lengths()[codes]
+        starts, lengths = self.ptr[:-1][codes], self.lengths(codes)
         ptr = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(lengths, out=ptr[1:])
         where = np.repeat(starts - ptr[:-1], lengths) + np.arange(ptr[-1])

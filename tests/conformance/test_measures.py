@@ -1,0 +1,222 @@
+"""What every registered measure promises, whatever it measures."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+from weir.core.judged import Judged
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.errors import BadValue, UnknownName
+from weir.measures import MEASURES, Measure, evaluate, parse_measure
+
+QRELS = {
+    "q1": {"a": 3, "b": 1, "c": 0, "d": -1, "e": 2},
+    "q2": {"a": 1, "f": 0},
+    "q3": {"c": 0},
+    "q4": {"g": 2},
+}
+RUN = {
+    "q1": {"x": 5.0, "a": 4.0, "b": 4.0, "c": 3.0, "e": 1.0},
+    "q2": {"f": 2.0, "a": 1.0},
+    "q3": {"c": 1.0},
+    "unknown": {"a": 1.0},
+}
+every = pytest.mark.parametrize("name", MEASURES.names())
+
+
+def variants(name):
+    """The measure with its defaults and with each other choice of a setting."""
+    definition = MEASURES.get(name)
+    cuts = [1, 3, 10, 1000] + ([None] if definition.cutoff == "optional" else [])
+    choices = dict(definition.choices)
+    settings = [{}]
+    for key, default in definition.defaults().items():
+        others = choices.get(key) or {int: (2, 0), float: (0.5,)}[type(default)]
+        settings += [{key: value} for value in others]
+    return [
+        measure if cut is None else measure @ cut
+        for cut in cuts
+        for measure in (Measure(name).with_settings(given) for given in settings)
+    ]
+
+
+def values(measure, run=RUN, qrels=QRELS):
+    scores = evaluate(Run.of(run), Qrels.of(qrels), [measure])
+    return dict(zip(scores.queries.tolist(), scores.values[0].tolist(), strict=True))
+
+
+@every
+def test_its_documentation_begins_with_one_plain_sentence(name):
+    summary = MEASURES.get(name).summary
+    assert summary[0].isupper() or summary[0].isdigit()
+    assert summary.endswith(".")
+    assert len(summary) <= 110
+
+
+@every
+def test_its_documentation_names_a_source_and_its_settings(name):
+    documentation = inspect.getdoc(MEASURES.get(name).function)
+    assert "Source:" in documentation or "trec_eval" in documentation
+    for setting in MEASURES.get(name).defaults():
+        # `rel` means the same everywhere and is documented once, where binary measures are defined.
+        where, how = documentation, f"{setting}: "
+        if setting == "rel":
+            where, how = inspect.getmodule(MEASURES.get(name).function).__doc__, "`rel`"
+        assert how in where, setting
+
+
+@every
+def test_its_settings_have_defaults_of_a_plain_type(name):
+    for setting, default in MEASURES.get(name).defaults().items():
+        assert type(default) in (int, float, str), setting
+        allowed = dict(MEASURES.get(name).choices).get(setting)
+        assert allowed is None or default in allowed
+        assert (type(default) is not str) or allowed, "a text setting lists what it accepts"
+
+
+@every
+def test_it_prints_and_parses_back(name):
+    for measure in variants(name):
+        assert parse_measure(str(measure)) == measure
+        assert parse_measure(f"  {measure} ") == measure
+
+
+@every
+def test_settings_at_their_default_are_not_printed(name):
+    definition = MEASURES.get(name)
+    measure = Measure(name).with_settings(definition.defaults())
+    assert measure == Measure(name)
+    assert str(measure @ 3) == f"{name}@3"
+
+
+@every
+def test_unknown_settings_and_wrong_types_are_refused(name):
+    with pytest.raises(UnknownName, match="setting"):
+        parse_measure(f"{name}(nonsense=1)@3")
+    for setting in MEASURES.get(name).defaults():
+        for wrong in ("None", "True", "[1]", "'no such'", "1+2j", "b'x'"):
+            with pytest.raises(BadValue, match=name):
+                parse_measure(f"{name}({setting}={wrong})@3")
+
+
+@every
+@pytest.mark.parametrize("cut", ["0", "-1", "1.5", "ten", "1e3", "²", "9999999999", "1_0"])
+def test_bad_cutoffs_are_refused(name, cut):
+    with pytest.raises(BadValue, match="cut-off"):
+        parse_measure(f"{name}@{cut}")
+
+
+@every
+@pytest.mark.parametrize("cut", [0, -1, 1.0, True, "10", None])
+def test_bad_cutoffs_are_refused_in_python(name, cut):
+    with pytest.raises(BadValue, match="cut-off"):
+        Measure(name) @ cut
+
+
+@every
+def test_without_a_cutoff_it_works_or_says_that_it_needs_one(name):
+    if MEASURES.get(name).cutoff == "optional":
+        assert values(parse_measure(name)) == values(Measure(name) @ 1000)
+    else:
+        with pytest.raises(BadValue, match=f"{name}@10"):
+            parse_measure(name)
+        with pytest.raises(BadValue, match=f"{name}@10"):
+            values(Measure(name))
+
+
+@every
+def test_one_finite_number_for_each_judged_query(name):
+    for measure in variants(name):
+        found = measure(Judged.of(Run.of(RUN), Qrels.of(QRELS)))
+        assert found.dtype == np.float64
+        assert found.shape == (len(QRELS),)
+        assert np.isfinite(found).all()
+        assert (found >= 0).all()
+        assert not MEASURES.get(name).bounded or (found <= 1 + 1e-12).all()
+
+
+@every
+def test_it_can_tell_a_good_ranking_from_a_bad_one(name):
+    measure = Measure(name) @ 2
+    good, bad = {"q4": {"g": 2.0, "h": 1.0}}, {"q4": {"h": 2.0, "i": 1.0}}
+    assert values(measure, good)["q4"] != values(measure, bad)["q4"]
+
+
+@every
+def test_a_missing_query_an_empty_ranking_and_an_unknown_one_score_zero(name):
+    for measure in variants(name):
+        found = values(measure, {"q1": {"a": 1.0}, "q2": {}, "unknown": {"a": 1.0}})
+        assert list(found) == list(QRELS)
+        assert found["q2"] == found["q3"] == found["q4"] == 0.0
+
+
+@every
+def test_shuffled_rows_and_queries_change_no_bit(name):
+    backwards = {q: dict(reversed(row.items())) for q, row in reversed(RUN.items())}
+    judged = {q: dict(reversed(row.items())) for q, row in reversed(QRELS.items())}
+    for measure in variants(name):
+        assert values(measure, backwards, judged) == values(measure)
+
+
+@every
+def test_scaling_and_shifting_scores_changes_nothing(name):
+    scaled = {q: {d: 2 * s - 7 for d, s in row.items()} for q, row in RUN.items()}
+    for measure in variants(name):
+        assert values(measure, scaled) == values(measure)
+
+
+@every
+def test_renaming_queries_changes_nothing(name):
+    for measure in variants(name):
+        renamed = values(
+            measure, {"n" + q: r for q, r in RUN.items()}, {"n" + q: r for q, r in QRELS.items()}
+        )
+        assert list(renamed.values()) == list(values(measure).values())
+
+
+@every
+def test_an_unjudged_document_at_the_end_raises_no_value_but_that_of_holes(name):
+    longer = {q: row | {"zz-unjudged": -100.0} for q, row in RUN.items()}
+    for measure in variants(name):
+        before, after = values(measure), values(measure, longer)
+        if name != "Hole":
+            assert all(after[q] <= before[q] for q in before)
+        if name not in ("Hole", "Judged"):
+            assert all(after[q] == before[q] for q in RUN if q in before)
+
+
+@every
+def test_documents_beyond_the_cutoff_do_not_count(name):
+    for measure in variants(name):
+        if measure.cutoff == 1:
+            top = Run.of(RUN).top(1)
+            assert evaluate(top, Qrels.of(QRELS), [measure]).values[0].tolist() == list(
+                values(measure).values()
+            )
+
+
+@every
+def test_judgments_of_other_queries_do_not_count(name):
+    more = QRELS | {"other": {"x": 3, "zz": 1, "b": 0}}
+    for measure in variants(name):
+        assert {q: v for q, v in values(measure, qrels=more).items() if q != "other"} == values(measure)
+
+
+@every
+def test_a_judgment_of_a_document_not_returned_adds_no_value(name):
+    more = {q: row | {"not-returned": 3} for q, row in QRELS.items()}
+    for measure in variants(name):
+        before, after = values(measure), values(measure, qrels=more)
+        assert all(after[q] <= before[q] + 1e-15 for q in before)
+
+
+@every
+def test_bad_names_are_refused_with_the_nearest(name):
+    for wrong in (name + "x", name.swapcase()):
+        if wrong not in MEASURES:
+            with pytest.raises(UnknownName, match=name):
+                parse_measure(wrong + "@10")

@@ -1,0 +1,260 @@
+"""Strings, Ids, Corpus, Queries, Qrels and Run against the plain Python they stand for."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tests.reference import ranking
+from tests.strategies import identifiers, judgments, rankings, texts
+
+from weir.core.corpus import VIEWS, Corpus, Queries
+from weir.core.ids import HashIndex, Ids
+from weir.core.order import best_of, ranked, tied
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.core.strings import Strings
+from weir.errors import BadRanking, BadValue, UnknownName
+
+several = st.lists(texts, max_size=12)
+distinct = st.lists(identifiers, max_size=12, unique=True)
+
+
+@given(several)
+def test_strings_hold_what_was_put_in(values):
+    strings = Strings.of(values)
+    assert len(strings) == len(values)
+    assert strings.tolist() == list(strings) == [strings[i] for i in range(len(values))] == values
+    assert strings.lengths().tolist() == [len(v.encode()) for v in values]
+    assert all(strings[i - len(values)] == values[i] for i in range(len(values)))
+    for outside in (len(values), -len(values) - 1):
+        with pytest.raises(IndexError):
+            strings[outside]
+
+
+@given(several, st.data())
+def test_slices_and_takes_of_strings(values, data):
+    start = data.draw(st.integers(0, len(values)))
+    stop = data.draw(st.integers(start, len(values)))
+    part = Strings.of(values).slice(start, stop)
+    assert part.tolist() == values[start:stop]
+    assert len(part) == stop - start
+    codes = data.draw(st.lists(st.integers(0, max(len(part) - 1, 0)), max_size=20 if len(part) else 0))
+    assert part.take(np.array(codes, np.int64)).tolist() == [values[start + c] for c in codes]
+    assert part.slice(0, len(part)).tolist() == part.tolist()
+
+
+def test_half_a_surrogate_pair_is_refused():
+    with pytest.raises(BadValue, match="Unicode"):
+        Strings.of(["fine", "\ud800"])
+    with pytest.raises(BadValue, match="Unicode"):
+        Run.of({"q": {"\udfff": 1.0}})
+
+
+@given(distinct, st.lists(identifiers, max_size=30))
+def test_codes_are_those_of_a_dict(names, wanted):
+    number = {name: i for i, name in enumerate(names)}
+    for ids in (Ids.of(names), Ids(Strings.of(names), HashIndex.of(Strings.of(names)))):
+        assert ids.codes(wanted).tolist() == [number.get(w, -1) for w in wanted]
+        assert ids.codes(Strings.of(["pad", *wanted]).slice(1, 1 + len(wanted))).tolist() == [
+            number.get(w, -1) for w in wanted
+        ]
+        assert ids.codes(names).tolist() == list(range(len(names)))
+
+
+def test_codes_survive_strings_that_share_a_hash(monkeypatch):
+    def poor(data, start, length):
+        return np.zeros(len(start), np.uint64)
+
+    monkeypatch.setattr("weir.core.ids.hash_strings", poor)
+    names = ["a", "b", "aa", "ab", "", "abcdefghi", "abcdefghj"]
+    ids = Ids(Strings.of(names))
+    assert ids.codes([*names, "zz", "c"]).tolist() == [*range(len(names)), -1, -1]
+
+
+@given(distinct)
+@example(["a", "a\0", "a\0\0"])
+@example(["x" * 8, "x" * 9, "x" * 16, "x" * 7])
+def test_tie_ranks_are_the_places_in_descending_byte_order(names):
+    expected = sorted(names, key=lambda n: n.encode(), reverse=True)
+    for order in (names, names[::-1]):
+        ids = Ids.of(order)
+        assert [expected[rank] for rank in ids.tie_ranks] == order
+        assert ids.tie_ranks.dtype == np.int32
+
+
+@given(distinct)
+def test_ids_compare_and_take(names):
+    ids = Ids.of(names)
+    assert ids == Ids.of(list(names))
+    assert (ids == Ids.of(names[::-1])) == (names == names[::-1])
+    assert ids != names
+    backwards = np.arange(len(names))[::-1]
+    assert ids.take(backwards).tolist() == names[::-1]
+    assert [ids[i] for i in range(len(ids))] == list(ids) == names
+
+
+@pytest.mark.parametrize("names", [["a", "a"], [1, "1"], ["", "a"], [None, "None"]])
+def test_duplicate_and_empty_identifiers_are_refused(names):
+    with pytest.raises(BadValue, match="identifier"):
+        Ids.of(names)
+
+
+def test_anything_but_text_is_written_as_text():
+    assert Ids.of([1, 2.5, "a"]).tolist() == ["1", "2.5", "a"]
+
+
+documents = st.dictionaries(
+    identifiers,
+    st.one_of(texts, st.fixed_dictionaries({}, optional={"title": texts, "text": texts})),
+    max_size=9,
+)
+
+
+def plain_view(document, fields):
+    title, text = (
+        ("", document) if isinstance(document, str) else (document.get("title", ""), document.get("text", ""))
+    )
+    joined = f"{title} {text}" if title else text
+    return {"title": title, "text": text, "title text": joined}[fields]
+
+
+@given(documents, st.integers(1, 60), st.sampled_from(VIEWS))
+@example({"a": {"title": "", "text": ""}, "b": {"title": "only"}, "c": "x"}, 1, "title text")
+def test_views_and_batches_of_a_corpus(made, size, fields):
+    corpus = Corpus.of(made)
+    expected = [plain_view(document, fields) for document in made.values()]
+    assert corpus.view(fields).tolist() == expected
+    assert corpus.view(fields, 1, max(len(made) - 1, 1)).tolist() == expected[1 : max(len(made) - 1, 1)]
+    seen = []
+    for first, part in corpus.batches(fields, size):
+        assert first == len(seen)
+        assert len(part) > 0
+        texts_of = [plain_view(d, "text") for d in list(made.values())[first : first + len(part)]]
+        assert len(part) == 1 or sum(len(t.encode()) for t in texts_of) <= size
+        seen += part.tolist()
+    assert seen == expected
+
+
+def test_a_corpus_refuses_what_is_no_document_and_no_view():
+    with pytest.raises(BadValue, match="document 'a' is int"):
+        Corpus.of({"a": 3})
+    with pytest.raises(UnknownName, match="title text"):
+        Corpus.of({"a": "x"}).view("titletext")
+
+
+@given(st.dictionaries(identifiers, texts, max_size=8))
+def test_queries_hold_and_take(made):
+    queries = Queries.of(made)
+    assert dict(zip(queries.ids, queries.text, strict=True)) == made
+    backwards = queries.take(np.arange(len(made))[::-1])
+    assert list(zip(backwards.ids, backwards.text, strict=True)) == list(made.items())[::-1]
+
+
+@given(judgments, st.data())
+def test_qrels_hold_what_was_put_in(qrels, data):
+    made = Qrels.of(qrels)
+    assert made.to_dict() == qrels
+    assert Qrels.of(made.to_dict()).to_dict() == qrels
+    assert len(made) == len(qrels)
+    for q in range(len(made)):
+        assert (np.diff(made.doc[made.ptr[q] : made.ptr[q + 1]]) > 0).all()
+    some = data.draw(st.lists(st.integers(0, len(qrels) - 1), unique=True))
+    names = list(qrels)
+    kept = made.only(np.array(some, np.int64))
+    assert list(kept.to_dict().items()) == [(names[i], qrels[names[i]]) for i in some]
+
+
+@given(rankings, st.sampled_from(["trec", "trec9"]), st.integers(1, 9))
+def test_runs_hold_what_was_put_in_result_order(run, ties, k):
+    before = copy.deepcopy(run)
+    made = Run.of(run, name="mine", ties=ties)
+    assert run == before
+    assert made.to_dict() == run
+    for query, row in made.to_dict().items():
+        assert list(row) == ranking(run[query], ties)
+    cut = made.top(k)
+    assert {q: list(row) for q, row in cut.to_dict().items()} == {
+        q: ranking(row, ties)[:k] for q, row in run.items()
+    }
+    assert (cut.name, cut.ties, len(cut)) == ("mine", ties, len(run))
+    assert made.ranks().tolist() == [r for row in run.values() for r in range(1, len(row) + 1)]
+    assert (
+        Run.of(made.to_dict(), ties=ties).doc.tolist()
+        == Run.of(made.to_dict(), ties=ties).top(99).doc.tolist()
+    )
+
+
+@given(rankings)
+def test_without_self_drops_only_the_query_itself(run):
+    """needs.md E11."""
+    run = {q: row | {q: 7.0} for q, row in run.items()}
+    left = Run.of(run).without_self().to_dict()
+    assert left == {q: {d: s for d, s in row.items() if d != q} for q, row in run.items()}
+    for q, row in left.items():
+        assert list(row) == [d for d in ranking(run[q]) if d != q]
+
+
+@given(rankings, st.sampled_from(["trec", "trec9"]))
+def test_ties_are_counted_as_documents_that_share_a_score(run, ties):
+    made = Run.of(run, ties=ties)
+    expected = []
+    for row in run.values():
+        with np.errstate(over="ignore"):
+            values = [float(np.float32(s)) if ties == "trec9" else s for s in row.values()]
+        expected.append(sum(values.count(v) > 1 for v in values))
+    assert made.tied().tolist() == expected
+
+
+@given(st.lists(st.integers(-2, 4).map(float), min_size=1, max_size=30), st.integers(1, 35), st.randoms())
+def test_best_of_is_the_head_of_a_full_sort(score, k, rng):
+    tie_rank = list(range(len(score)))
+    rng.shuffle(tie_rank)
+    order = sorted((i for i, s in enumerate(score) if s > 0), key=lambda i: (-score[i], tie_rank[i]))
+    found = best_of(np.array(score), np.array(tie_rank, np.int32), k)
+    assert found.tolist() == order[:k]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(-2, 2).map(float)), max_size=40),
+    st.randoms(),
+    st.booleans(),
+)
+def test_ranked_is_a_full_sort(rows, rng, presorted):
+    if presorted:
+        rows.sort(key=lambda row: (row[0], -row[1]))
+    tie_rank = list(range(len(rows)))
+    rng.shuffle(tie_rank)
+    query, score = np.array([q for q, _ in rows], np.int32), np.array([s for _, s in rows])
+    expected = sorted(range(len(rows)), key=lambda i: (rows[i][0], -rows[i][1], tie_rank[i]))
+    assert ranked(query, score, np.array(tie_rank, np.int32)).tolist() == expected
+    ptr = np.searchsorted(query[expected], np.arange(5))
+    counts = [sum([r for r in rows if r[0] == q].count(r) > 1 for r in rows if r[0] == q) for q in range(4)]
+    assert tied(ptr, score[expected]).tolist() == counts
+
+
+def test_columns_with_a_duplicate_are_refused_with_names():
+    """needs.md E4."""
+    queries, docs = Ids.of(["q1", "q2"]), Ids.of(["a", "b"])
+    columns = np.array([0, 1, 1], np.int32), np.array([1, 1, 1], np.int32)
+    with pytest.raises(BadRanking, match="query 'q2' ranks document 'b' twice"):
+        Run.from_columns(queries, docs, *columns, np.array([1.0, 2.0, 3.0]))
+    with pytest.raises(BadValue, match="query 'q2' judges document 'b' twice"):
+        Qrels.from_columns(queries, docs, *columns, np.array([1, 1, 0]))
+
+
+def test_a_run_of_judged_documents_only_does_not_pretend_to_know_the_others():
+    queries, docs = Ids.of(["q"]), Ids.of(["a"])
+    run = Run(queries, docs, np.array([0, 2]), np.array([-1, 0], np.int32), np.array([2.0, 1.0]))
+    for use in (run.to_dict, run.without_self):
+        with pytest.raises(BadValue, match="read the whole run"):
+            use()
+
+
+@pytest.mark.parametrize("k", [0, -1])
+def test_no_first_none_of_a_ranking(k):
+    with pytest.raises(BadValue, match="expected a whole number from 1"):
+        Run.of({"q": {"a": 1.0}}).top(k)
