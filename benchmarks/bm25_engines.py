@@ -1,24 +1,25 @@
 """The engines that bm25_real_bench.py compares, behind one small interface.
 
-    build(docs, folder)   docs: iterable of (id, text); index them, on disk where a folder is given, and be ready
-    open(folder)          open what build left in the folder
-    prepare(texts)        what search takes: the queries, analysed where the engine allows that apart
-    search(prepared, k)   answers to all of them, as the engine gives them
-    answers(found, k)     per query the document ids, best first (not timed)
-    one(text, k)          a single query from its text to its answer
+    build(source, folder)   index a corpus.jsonl, on disk where a folder is given, and be ready to answer
+    open(folder, source)    open what build left in the folder
+    prepare(texts)          what search takes: the queries, analysed where the engine allows that apart
+    search(prepared, k)     answers to all of them, as the engine gives them
+    whole(texts, k)         both in one, where the engine has a call for it
+    answers(found, k)       for each query the document ids, best first (not timed)
+    one(text, k)            a single query from its text to its answer
 
-Settings are each tool's best for English at k1=0.9, b=0.4, single thread. `texts` of `Weir` is a path instead.
+Settings are each tool's best for English at k1=0.9, b=0.4 where they can be set, single thread.
 """
 
 from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-Docs = Iterable[tuple[str, str]]
 K1, B = 0.9, 0.4
 
 
@@ -345,22 +346,40 @@ class Pisa:
         return self.search(self.prepare([text]), k)
 
 
-ENGINES: dict[str, tuple[str, Any, dict[str, Any], bool]] = {
-    # name: (virtual environment, "" for Weir's own; class; its settings; whether it can keep its index in memory)
-    "weir": ("", Weir, {}, True),
-    "weir without store": ("", Weir, {"keep": "memory"}, True),
-    "bm25s numpy": ("bm25s", Bm25s, {"backend": "numpy"}, True),
-    "bm25s numba": ("bm25s", Bm25s, {"backend": "numba"}, True),
-    "tantivy en_stem": ("tantivy", Tantivy, {"stop": False}, True),
-    "tantivy stopwords": ("tantivy", Tantivy, {"stop": True}, True),
-    "SQLite FTS5": ("", Fts5, {}, True),
-    "PISA MaxScore": ("pisa", Pisa, {"algorithm": "maxscore"}, False),
-    "PISA BlockMax-MaxScore": ("pisa", Pisa, {"algorithm": "block_max_maxscore"}, False),
-    "PISA BlockMax-WAND": ("pisa", Pisa, {"algorithm": "block_max_wand"}, False),
+@dataclass(frozen=True)
+class Entry:
+    """An engine: the virtual environment it lives in, how it is made, and what it can do.
+
+    in_memory, on_disk: where it can keep its index; indexes_as: the engine whose index is the same.
+    """
+
+    venv: str
+    kind: Any
+    settings: dict[str, Any] = field(default_factory=dict)
+    in_memory: bool = True
+    on_disk: bool = True
+    indexes_as: str = ""
+
+
+ENGINES = {
+    "weir": Entry("weir", Weir),
+    "weir without store": Entry("weir", Weir, {"keep": "memory"}, on_disk=False),
+    "bm25s numpy": Entry("bm25s", Bm25s, {"backend": "numpy"}),
+    "bm25s numba": Entry("bm25s", Bm25s, {"backend": "numba"}),
+    "tantivy en_stem": Entry("tantivy", Tantivy, {"stop": False}),
+    "tantivy stopwords": Entry("tantivy", Tantivy, {"stop": True}),
+    "SQLite FTS5": Entry("weir", Fts5),
+    "PISA MaxScore": Entry("pisa", Pisa, {"algorithm": "maxscore"}, in_memory=False),
+    "PISA BlockMax-MaxScore": Entry(
+        "pisa", Pisa, {"algorithm": "block_max_maxscore"}, in_memory=False, indexes_as="PISA MaxScore"
+    ),
+    "PISA BlockMax-WAND": Entry(
+        "pisa", Pisa, {"algorithm": "block_max_wand"}, in_memory=False, indexes_as="PISA MaxScore"
+    ),
 }
 
 
 def make(name: str) -> Any:
     """The engine of this name."""
-    _, kind, settings, _ = ENGINES[name]
-    return kind(**settings)
+    entry = ENGINES[name]
+    return entry.kind(**entry.settings)

@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import common
+from bm25_synthetic_engines import ENGINES, KS
 from common import memory_mb, percentile, reset_peak, say, summary, timed
 
-KS = (10, 100, 1000)
 KINDS = ("stop", "same")
-K1, B = 0.9, 0.4
 WORDS = 60
 CHECKED = 50
 
@@ -70,235 +69,24 @@ def make_collection(size: int, work: Path) -> Path:
             for row, length in zip(words, lengths, strict=True):
                 used[row[:length]] = True
                 file.write(" ".join(names[row[:length]]) + "\n")
-    queries: dict[str, Any] = {}
-    for kind in KINDS:
-        texts = []
-        for _ in range(1000):
-            chosen: list[int] = []
-            wanted = int(rng.integers(2, 9))
-            while len(chosen) < wanted:
-                rank = int(draw(None))
-                if used[rank] and rank not in chosen and (kind == "same" or rank >= 100):
-                    chosen.append(rank)
-            texts.append(" ".join(names[chosen]))
-        queries[kind] = {"text": texts}
+    queries = {kind: {"text": make_queries(kind == "stop", rng, draw, names, used)} for kind in KINDS}
     (folder / "queries.json").write_text(json.dumps(queries), encoding="utf-8")
     (folder / "DONE").touch()
     return folder
 
 
-def documents(folder: Path) -> Any:
-    """(id, text) of every document."""
-    with (folder / "corpus.txt").open(encoding="utf-8", newline="\n") as file:
-        for number, line in enumerate(file):
-            yield str(number), line.rstrip("\n")
-
-
-# The engines: build(folder, at), open(at), prepare(texts), search(prepared, k), scores(found) per query, one(text, k)
-
-
-class Weir:
-    distributions = ("weir-ir", "numpy", "numba")
-
-    def __init__(self) -> None:
-        from weir.systems import parse_system
-
-        self.system = parse_system(f'bm25(k1={K1}, b={B}, analyzer="whitespace", lengths="exact")')
-
-    def build(self, folder: Path, at: Path) -> None:
-        import numpy as np
-        from weir.core.corpus import Corpus
-        from weir.core.ids import Ids
-        from weir.core.strings import Strings
-
-        data = np.fromfile(folder / "corpus.txt", np.uint8)
-        ptr = np.concatenate([np.zeros(1, np.int64), np.flatnonzero(data == ord("\n")) + 1])
-        corpus = Corpus(Ids.of(range(len(ptr) - 1)), Strings(data, ptr))  # a line's end is white space, too
-        self.searcher = self.system.index(corpus, at)
-
-    def open(self, at: Path, folder: Path) -> None:
-        from weir.core.corpus import Corpus
-        from weir.core.ids import Ids
-        from weir.core.strings import Strings
-
-        names = Ids.of(range(sum(1 for _ in documents(folder))))
-        self.searcher = self.system.open(at, Corpus(names, Strings.of([])))
-
-    def prepare(self, texts: list[str]) -> Any:
-        from weir.core.strings import Strings
-        from weir.systems.lexical import query_terms
-
-        return query_terms(self.searcher.tables[0], Strings.of(texts))
-
-    def search(self, prepared: Any, k: int) -> Any:
-        from weir.systems.impact import top
-
-        return top(self.searcher.parts[0], *prepared, k)
-
-    def scores(self, found: Any) -> list[list[float]]:
-        cuts = found.ptr.tolist()
-        return [found.score[a:b].tolist() for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
-
-    def one(self, text: str, k: int) -> Any:
-        return self.search(self.prepare([text]), k)
-
-
-class Bm25s:
-    distributions = ("bm25s", "numpy", "numba")
-
-    def __init__(self) -> None:
-        import bm25s
-
-        self.library = bm25s
-
-    def _tokens(self, texts: list[str], return_ids: bool) -> Any:
-        return self.library.tokenize(
-            texts,
-            stopwords=None,
-            lower=False,
-            token_pattern="[^ ]+",
-            show_progress=False,
-            return_ids=return_ids,
-        )
-
-    def build(self, folder: Path, at: Path) -> None:
-        tokens = self._tokens([text for _, text in documents(folder)], True)
-        index = self.library.BM25(method="lucene", k1=K1, b=B, backend="numba")
-        index.activate_numba_csc()
-        index.index(tokens, show_progress=False)
-        index.save(at)
-
-    def open(self, at: Path, folder: Path) -> None:
-        self.index = self.library.BM25.load(at, show_progress=False)
-        self.index.backend = "numba"
-        self.index.activate_numba_scorer()
-
-    def prepare(self, texts: list[str]) -> Any:
-        known = self.index.vocab_dict
-        return [[t for t in tokens if t in known] for tokens in self._tokens(texts, False)]
-
-    def search(self, prepared: Any, k: int) -> Any:
-        return self.index.retrieve(prepared, k=k, show_progress=False)
-
-    def scores(self, found: Any) -> list[list[float]]:
-        return [[float(s) for s in row if s > 0] for row in found.scores]
-
-    def one(self, text: str, k: int) -> Any:
-        return self.search(self.prepare([text]), k)
-
-
-class Tantivy:
-    distributions = ("tantivy",)
-
-    def __init__(self) -> None:
-        import tantivy
-
-        self.library = tantivy
-
-    def _ready(self, index: Any) -> None:
-        builder = self.library.TextAnalyzerBuilder(self.library.Tokenizer.whitespace())
-        index.register_tokenizer("blank", builder.build())
-
-    def build(self, folder: Path, at: Path) -> None:
-        schema = self.library.SchemaBuilder()
-        schema.add_text_field("body", stored=False, tokenizer_name="blank", index_option="freq")
-        schema.add_unsigned_field("number", stored=False, indexed=False, fast=True)
-        at.mkdir(parents=True, exist_ok=True)
-        index = self.library.Index(schema.build(), path=str(at))
-        self._ready(index)
-        writer = index.writer(heap_size=1_000_000_000, num_threads=1)
-        for number, (_, text) in enumerate(documents(folder)):
-            document = self.library.Document()
-            document.add_text("body", text)
-            document.add_unsigned("number", number)
-            writer.add_document(document)
-        writer.commit()
-        writer.wait_merging_threads()
-
-    def open(self, at: Path, folder: Path) -> None:
-        self.index = self.library.Index.open(str(at))
-        self._ready(self.index)
-        self.searcher = self.index.searcher()
-
-    def prepare(self, texts: list[str]) -> Any:
-        return [self.index.parse_query(text, ["body"]) for text in texts]
-
-    def search(self, prepared: Any, k: int) -> Any:
-        found = []
-        for query in prepared:
-            hits = self.searcher.search(query, k, count=False).hits
-            found.append((self.searcher.fast_field_values("number", [place for _, place in hits]), hits))
-        return found
-
-    def scores(self, found: Any) -> list[list[float]]:
-        return [[score for score, _ in hits] for _, hits in found]
-
-    def one(self, text: str, k: int) -> Any:
-        return self.search(self.prepare([text]), k)
-
-
-class Pisa:
-    """The C++ call alone, without data frames."""
-
-    distributions = ("pyterrier-pisa", "python-terrier")
-
-    def __init__(self, algorithm: str) -> None:
-        self.algorithm = algorithm
-
-    def _opened(self, at: Path) -> Any:
-        from pyterrier_pisa import PisaIndex
-
-        return PisaIndex(str(at), text_field="text", stemmer="none", stops="none", threads=1)
-
-    def build(self, folder: Path, at: Path) -> None:
-        self._opened(at).index({"docno": name, "text": text} for name, text in documents(folder))
-        self.open(at, folder)  # the first query compresses the postings: part of making it searchable
-        self.one("searchable", 10)
-
-    def open(self, at: Path, folder: Path) -> None:
-        index = self._opened(at)
-        self.retrievers = {
-            k: index.bm25(k1=K1, b=B, num_results=k, query_algorithm=self.algorithm, threads=1) for k in KS
-        }
-
-    def prepare(self, texts: list[str]) -> Any:
-        return list(enumerate(texts))
-
-    def search(self, prepared: Any, k: int) -> Any:
-        import numpy as np
-        from pyterrier_pisa import _pisathon
-
-        retriever, room = self.retrievers[k], len(prepared) * k
-        found = {
-            "result_qidxs": np.empty(room, np.int32),
-            "result_docnos": np.empty(room, object),
-            "result_ranks": np.empty(room, np.int32),
-            "result_scores": np.empty(room, np.float32),
-        }
-        settings: dict[str, Any] = {"threads": 1, "query_weighted": 0, "pretokenised": False}
-        algorithm = retriever.query_algorithm.value
-        filled = _pisathon.retrieve(retriever._ctxt, algorithm, prepared, k=k, **settings, **found)
-        return len(prepared), found["result_qidxs"][:filled], found["result_scores"][:filled]
-
-    def scores(self, found: Any) -> list[list[float]]:
-        out: list[list[float]] = [[] for _ in range(found[0])]
-        for query, score in zip(found[1].tolist(), found[2].tolist(), strict=True):
-            out[query].append(score)
-        return out
-
-    def one(self, text: str, k: int) -> Any:
-        return self.search(self.prepare([text]), k)
-
-
-ENGINES: dict[str, tuple[str, Any, tuple[Any, ...], int]] = {
-    # name: (virtual environment, "" for Weir's own; class; its arguments; largest collection)
-    "weir": ("", Weir, (), 10**9),
-    "bm25s numba": ("bm25s", Bm25s, (), 10**9),
-    "tantivy": ("tantivy", Tantivy, (), 10**9),
-    "PISA MaxScore": ("pisa", Pisa, ("maxscore",), 200_000),  # its wheel never ends indexing a million
-    "PISA BlockMax-MaxScore": ("pisa", Pisa, ("block_max_maxscore",), 200_000),
-    "PISA BlockMax-WAND": ("pisa", Pisa, ("block_max_wand",), 200_000),
-}
+def make_queries(stop: bool, rng: Any, draw: Any, names: Any, used: Any) -> list[str]:
+    """A thousand queries of 2 to 8 distinct words that occur; stop: none of the 100 most frequent."""
+    texts = []
+    for _ in range(1000):
+        chosen: list[int] = []
+        wanted = int(rng.integers(2, 9))
+        while len(chosen) < wanted:
+            rank = int(draw(None))
+            if used[rank] and rank not in chosen and not (stop and rank < 100):
+                chosen.append(rank)
+        texts.append(" ".join(names[chosen]))
+    return texts
 
 
 # In the child: one engine, one collection
@@ -392,6 +180,15 @@ def measure(name: str, python: str, folder: Path, work: Path, options: argparse.
     return record
 
 
+def without_scores(record: dict[str, Any]) -> dict[str, Any]:
+    """The record to keep: scores serve the comparison only."""
+    search = record.get("search", {})
+    kept = {
+        key: {f: v for f, v in found.items() if f != "scores"} for key, found in search.get("k", {}).items()
+    }
+    return record | {"search": search | {"k": kept}}
+
+
 def line(record: dict[str, Any]) -> str:
     """What was found, in a line."""
     words = [f"{record['documents']:,} {record['engine']}:"]
@@ -448,10 +245,8 @@ def run_size(folder: Path, work: Path, options: argparse.Namespace) -> None:
             record["disagreement"] = disagreement(record, reference)
             reference = record if name == "weir" else reference
         print(line(record), flush=True)
-        for found in record.get("search", {}).get("k", {}).values():
-            del found["scores"]
         if not options.quick:
-            common.append("bm25_synthetic", record)
+            common.append("bm25_synthetic", without_scores(record))
 
 
 if __name__ == "__main__":

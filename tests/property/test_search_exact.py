@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from weir.kernels import search as module
 from weir.kernels.bounds import Bounds
 from weir.kernels.search import Impacts, search

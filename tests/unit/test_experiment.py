@@ -248,3 +248,34 @@ def test_what_a_killed_process_left_half_written_is_removed(tmp_path, collection
     grid.execute(tmp_path / "results")
     living.rmdir()
     assert contents(tmp_path / "results") == contents(tmp_path / "whole")
+
+
+def test_where_queries_are_documents_k_others_remain(tmp_path):
+    """ArguAna's case: the query's own document is dropped before the cut, so ten others are there."""
+    rows = Experiment(("brook-arguments",), ("bm25",), ("nDCG@10",), k=10).execute(tmp_path)
+    run = next(tmp_path.rglob("run.trec")).read_text(encoding="utf-8")
+    answers: dict[str, list[str]] = {}
+    for line in run.rstrip("\n").split("\n"):
+        query, _, document = line.split(" ")[:3]
+        answers.setdefault(query, []).append(document)
+    assert len(answers) == rows[0].queries == rows[0].answered
+    assert all(len(found) == 10 and query not in found for query, found in answers.items())
+
+
+def test_a_group_is_the_unweighted_mean_of_its_members(tmp_path, capsys):
+    from weir.cli import main
+
+    assert (
+        main(["run", "-d", "brook", "-s", "bm25", "-m", "RR", "-k", "5", "-o", str(tmp_path), "--json", "-q"])
+        == 0
+    )
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    members, whole = rows[:-1], rows[-1]
+    assert len(members) == 9
+    assert whole["dataset"] == "brook"
+    assert whole["mean"] == pytest.approx(np.mean([r["mean"] for r in members]), abs=1e-15)
+    assert whole["low"] < whole["mean"] < whole["high"]
+    assert (whole["queries"], whole["answered"]) == tuple(
+        sum(r[k] for r in members) for k in ("queries", "answered")
+    )
+    assert [r.to_dict() for r in read_results(tmp_path)][-1] == whole

@@ -6,6 +6,7 @@ import collections
 
 import numpy as np
 import pytest
+
 from weir.errors import BadValue
 from weir.kernels.bounds import Bounds
 from weir.kernels.postings import (

@@ -16,7 +16,7 @@ from weir.core.ids import Ids
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.errors import BadRanking, BadValue, FormatError, MissingExtra
+from weir.errors import BadRanking, BadValue, FormatError
 from weir.io.trec import judge_file, read_run, read_run_against, write_qrels, write_run
 
 ENGINES = pytest.mark.parametrize("engine", ["numpy", "numba"])
@@ -85,6 +85,20 @@ def test_bad_lines_are_named(tmp_path: Path, engine: str, line: str, said: str) 
         read_run(path, engine=engine)
     assert str(caught.value).startswith(f"{path}, line 4: found")
     assert said in str(caught.value)
+
+
+@ENGINES
+def test_anything_may_follow_the_tag_but_no_blank_may_stand_in_an_identifier(
+    tmp_path: Path, engine: str
+) -> None:
+    path = write(tmp_path / "r.trec", "q Q0 a 1 2 t more junk\nq Q0 b 2 1 t more junk\n")
+    assert read_run(path, engine=engine).to_dict() == {"q": {"a": 2.0, "b": 1.0}}
+    path.write_text(path.read_text() + "q Q0 my c 3 0.5 t more junk\n")
+    with pytest.raises(FormatError, match="line 3: found 9 columns"):
+        read_run(path, engine=engine)
+    path.write_text("q Q0 a 1 2 t more junk\nq Q0 my 0.5 1 t more junk\nq Q0 my c 3 t more junk\n")
+    with pytest.raises(FormatError, match="line 3: found 8 columns"):
+        read_run(path, engine=engine)
 
 
 @ENGINES
@@ -241,7 +255,7 @@ def test_zstandard_is_read_or_asked_for(tmp_path: Path) -> None:
     try:
         from compression import zstd
     except ModuleNotFoundError:
-        with pytest.raises(MissingExtra, match="zstandard"):
+        with pytest.raises(FormatError, match=r"found a .zst file.*pip install zstandard"):
             read_run(write(path, b"anything"))
     else:
         write(path, zstd.compress(b"q Q0 d 1 2 t\n"))

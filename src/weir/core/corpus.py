@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -59,7 +60,7 @@ class Corpus:
         if fields == "text":
             return text
         if self.title is None:
-            return text if fields == "title text" else Strings.of([""] * (stop - start))
+            return text if fields == "title text" else Strings.of([""] * len(text))
         title = self.title.slice(start, stop)
         return title if fields == "title" else joined(title, text)
 
@@ -97,22 +98,23 @@ class Queries:
 def joined(a: Strings, b: Strings) -> Strings:
     """a[i] + " " + b[i] for every i; b[i] alone where a[i] is empty."""
     la, lb = a.lengths(), b.lengths()
-    gap = (la > 0).astype(np.int64)
     ptr = np.zeros(len(a) + 1, np.int64)
-    np.cumsum(la + gap + lb, out=ptr[1:])
-    data = np.full(int(ptr[-1]), ord(" "), np.uint8)
-    for part, starts, lengths in ((a, ptr[:-1], la), (b, ptr[:-1] + la + gap, lb)):
-        _place(data, starts, part, lengths)
-    return Strings(data, ptr)
+    np.cumsum(la + (la > 0) + lb, out=ptr[1:])
+    # One join of views moves each byte once; an index array would cost 16 bytes for each byte moved.
+    pieces: list[bytes | memoryview] = [b" "] * (3 * len(a))
+    pieces[0::3] = _views(a)
+    pieces[2::3] = _views(b)
+    for i in np.flatnonzero(la == 0).tolist():
+        pieces[3 * i + 1] = b""
+    return Strings(np.frombuffer(b"".join(pieces), np.uint8), ptr)
 
 
-def _place(
-    data: NDArray[np.uint8], starts: NDArray[np.int64], part: Strings, lengths: NDArray[np.int64]
-) -> None:
-    # A slice per document is a memcpy; an index array would cost 16 bytes for each byte moved.
-    source = part.data
-    for to, at, n in zip(starts.tolist(), part.ptr[:-1].tolist(), lengths.tolist(), strict=True):
-        data[to : to + n] = source[at : at + n]
+def _views(strings: Strings) -> list[memoryview]:
+    """The bytes of each string, not copied."""
+    base = int(strings.ptr[0])
+    view = np.ascontiguousarray(strings.data[base : int(strings.ptr[-1])]).data
+    cuts = (strings.ptr - base).tolist()
+    return [view[a:b] for a, b in itertools.pairwise(cuts)]
 
 
 def _fields(name: object, document: object) -> tuple[str, str]:

@@ -63,7 +63,9 @@ class Strings:
         return lengths
 
     def slice(self, start: int, stop: int) -> Strings:
-        """Strings start..stop-1, sharing the data."""
+        """Strings start..stop-1, sharing the data; like a list's slice it ends where the strings end."""
+        start, stop, _ = slice(start, stop).indices(len(self))
+        stop = max(start, stop)
         return Strings(self.data, self.ptr[start : stop + 1])
 
     def take(self, codes: NDArray[np.integer]) -> Strings:

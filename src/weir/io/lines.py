@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.strings import Bytes
-from weir.errors import FormatError, MissingExtra
+from weir.errors import FormatError
 
 __all__ = ["LineBuffer", "open_bytes", "read_bytes"]
 
@@ -25,7 +25,7 @@ _BOM = b"\xef\xbb\xbf"
 def open_bytes(path: Path) -> BinaryIO:
     """Open a file for reading bytes, unpacking `.gz` and (where this Python can) `.zst`.
 
-    Raises FormatError when there is no such file, MissingExtra when zstandard is not at hand.
+    Raises FormatError when there is no such file, or when it cannot be unpacked here.
     """
     try:
         if path.suffix == ".gz":
@@ -47,7 +47,8 @@ def _open_zst(path: Path) -> BinaryIO:
             return cast(BinaryIO, importlib.import_module(module).open(path, "rb"))
         except ModuleNotFoundError:
             continue
-    raise MissingExtra("zstandard", "run")
+    unpacked = "the file unpacked or as .gz (or Python 3.14, or `pip install zstandard`)"
+    raise FormatError(path, "a .zst file, which this Python cannot unpack", unpacked)
 
 
 def read_bytes(path: Path, size: int = -1) -> bytes:

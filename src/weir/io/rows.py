@@ -29,7 +29,7 @@ EngineName: TypeAlias = Literal["auto", "numpy", "numba"]
 ENGINES: tuple[EngineName, ...] = ("auto", "numpy", "numba")
 
 # Importing numba and its stored kernels takes about half a second; below these sizes numpy is done by then.
-_WORTH_IMPORTING = 48 << 20
+_WORTH_IMPORTING = 64 << 20
 _DIGITS = (48, 57)
 _WORTH_CALLING = 4 << 20
 
@@ -132,7 +132,7 @@ def choose_engine(name: EngineName, size: int) -> Engine:
     if name == "numba":
         from weir.io.rows_compiled import rank_compiled, scan_compiled
 
-        return Engine(name, 4 << 20, scan_compiled, rank_compiled)
+        return Engine(name, 2 << 20, scan_compiled, rank_compiled)
     return Engine(name, 2 << 20, scan_plain, rank_plain)
 
 

@@ -105,7 +105,7 @@ class Names:
 
 
 def read_parts(file: RunFile, step: Callable[[Part], T]) -> tuple[list[T], Names]:
-    """Read a file and apply `step` to each part: the rankings of some of its queries.
+    """Read a file and apply `step`, a pure function, to each part: the rankings of some of its queries.
 
     Memory: one block of text and what `step` keeps, unless the file's queries are interleaved; then the file
     is read whole. Raises FormatError for a line that is no row and BadRanking for a duplicate, with the line.
@@ -123,7 +123,7 @@ def _parts(file: RunFile, names: Names, whole: bool) -> Iterator[Part]:
     size = _text_size(file.path)
     engine = choose_engine(file.engine, size)
     lookup = Lookup.of(file.docs)
-    with LineBuffer(file.path, min(size + 64, engine.block)) as buffer:
+    with LineBuffer(file.path, size + 64 if whole else min(size + 64, engine.block)) as buffer:
         for rows in _blocks(buffer, engine, whole):
             segments = take_strings(buffer.buf, rows.query_start, rows.query_length)
             codes = names.query_codes(segments)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable
 from pathlib import Path
 
-from weir.core.ids import Ids
+import numpy as np
+
 from weir.core.qrels import Qrels
 from weir.core.run import Run
+from weir.core.strings import Strings
 from weir.errors import BadValue
 from weir.io.atomic import write_bytes
 
 __all__ = ["write_qrels", "write_run"]
 
-_BREAKS = (" ", "\t", "\n", "\r", "\v", "\f")
+_BREAKS = b" \t\n\r\v\f"
 
 
 def write_run(run: Run, path: Path | str) -> None:
@@ -26,23 +27,24 @@ def write_run(run: Run, path: Path | str) -> None:
     query that starts with `#`), StoreError when the disk refuses.
     """
     path = Path(path)
-    docs, scores = _documents(run, path), map(repr, run.score.tolist())
-    cuts, queries = run.ptr.tolist(), run.queries.tolist()
     if _is_json(path):
-        nested = run.to_dict()
-        _write(path, json.dumps(nested, ensure_ascii=False))
+        _write(path, json.dumps(run.to_dict(), ensure_ascii=False))
         return
-    _refuse_breaks(queries, "query")
-    if queries and any(q.startswith("#") for q in queries):
+    if len(run.doc) and int(run.doc.min()) < 0:
+        raise BadValue("this run was read against judgments only: it does not know all its documents' names")
+    documents = run.docs.strings.take(run.doc)
+    _refuse_breaks(run.queries.strings, "query")
+    _refuse_breaks(documents, "document")
+    queries, cuts = run.queries.tolist(), run.ptr.tolist()
+    if any(query.startswith("#") for query in queries):
         raise BadValue("a query identifier starts with '#', a comment in TREC files; write the run as .json")
-    tag = "-".join(run.name.split()) or "run"
-    lines = []
-    rows = zip(docs, scores, strict=True)
-    for query, a, b in zip(queries, cuts[:-1], cuts[1:], strict=True):
-        head, tail = f"{query} Q0 ", f" {tag}\n"
-        lines.extend(
-            [f"{head}{d} {rank} {s}{tail}" for rank, (d, s) in zip(range(1, b - a + 1), rows, strict=False)]
-        )
+    tail = "-".join(run.name.split()) or "run"
+    docs, scores = documents.tolist(), run.score.tolist()
+    lines = [
+        f"{query} Q0 {docs[row]} {row - a + 1} {scores[row]!r} {tail}\n"
+        for query, a, b in zip(queries, cuts[:-1], cuts[1:], strict=True)
+        for row in range(a, b)
+    ]
     _write(path, "".join(lines))
 
 
@@ -57,34 +59,22 @@ def write_qrels(qrels: Qrels, path: Path | str) -> None:
     between, head = ("\t", "query-id\tcorpus-id\tscore\n") if tabbed else (" 0 ", "")
     breaks = _BREAKS[1:] if tabbed else _BREAKS
     queries, docs = qrels.queries.tolist(), qrels.docs.tolist()
-    _refuse_breaks(queries, "query", breaks)
-    _refuse_breaks(docs, "document", breaks)
+    _refuse_breaks(qrels.queries.strings, "query", breaks)
+    _refuse_breaks(qrels.docs.strings, "document", breaks)
     gap = "\t" if tabbed else " "
     rows = zip(qrels.query_of_row().tolist(), qrels.doc.tolist(), qrels.grade.tolist(), strict=True)
     _write(path, head + "".join([f"{queries[q]}{between}{docs[d]}{gap}{g}\n" for q, d, g in rows]))
 
 
-def _documents(run: Run, path: Path) -> list[str]:
-    if len(run.doc) and int(run.doc.min()) < 0:
-        raise BadValue("this run was read against judgments only: it does not know all its documents' names")
-    if not _is_json(path):
-        _refuse_breaks(_used(run), "document")
-    return run.docs.strings.take(run.doc).tolist()
-
-
-def _used(run: Run) -> list[str]:
-    used: Ids = run.docs
-    if len(run.docs) > len(run.doc):
-        return run.docs.strings.take(run.doc).tolist()
-    return used.tolist()
-
-
-def _refuse_breaks(ids: list[str], what: str, breaks: Iterable[str] = _BREAKS) -> None:
-    text = "\0".join(ids)
-    if not any(b in text for b in breaks):
-        return
-    bad = next(i for i in ids if any(b in i for b in breaks))
-    raise BadValue(f"{what} identifier {bad!r} has white space, which TREC files cannot hold; write .json")
+def _refuse_breaks(ids: Strings, what: str, breaks: bytes = _BREAKS) -> None:
+    table = np.zeros(256, np.bool_)
+    table[list(breaks)] = True
+    at = np.flatnonzero(table[ids.data[ids.ptr[0] : ids.ptr[-1]]])
+    if len(at):
+        bad = ids[int(np.searchsorted(ids.ptr, ids.ptr[0] + at[0], side="right")) - 1]
+        raise BadValue(
+            f"{what} identifier {bad!r} has white space, which TREC files cannot hold; write .json"
+        )
 
 
 def _is_json(path: Path) -> bool:

@@ -106,9 +106,9 @@ def _fill(
             if bits[p] == most:
                 top[row, 0] = impact[p]
                 break
-        seen, h = np.int64(0), len(histogram) - 1
-        for r in range(3):
-            rank = np.int64(10) if r == 0 else (np.int64(100) if r == 1 else np.int64(1000))
+        seen, h = 0, len(histogram) - 1
+        for column in range(3):
+            rank = 10 if column == 0 else (100 if column == 1 else 1000)
             while h >= 0 and seen + histogram[h] < rank:
                 seen += histogram[h]
                 h -= 1
@@ -116,12 +116,12 @@ def _fill(
                 break
             # The lowest value of the bucket, read back from its bits.
             exponent = ((h + floor) >> 6) - 127
-            top[row, r + 1] = np.float32((1.0 + ((h + floor) & 63) / 64.0) * 2.0**exponent)
+            top[row, column + 1] = np.float32((1.0 + ((h + floor) & 63) / 64.0) * 2.0**exponent)
         if shift[row] == 255:
             continue
         s, b = np.int64(shift[row]), base[row]
         count = base[row + 1] - b - 1
-        r = np.int64(0)
+        r = 0
         for p in range(start, end):
             at = np.int64(doc[p]) >> s
             while r < at:

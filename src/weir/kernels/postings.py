@@ -49,6 +49,7 @@ __all__ = [
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
 Float32: TypeAlias = NDArray[np.float32]
+Counts: TypeAlias = NDArray[Any]  # uint16, int32 or float32
 
 LUCENE, RATIO, VALUE = 0, 1, 2
 """Formulas of `invert`: w - w/(1 + tf*norm) in float32; w*tf/(tf + norm) in float64; w*value in float64."""
@@ -78,7 +79,7 @@ def length_codes(lengths: NDArray[np.integer]) -> NDArray[np.uint8]:
 
 
 def average_length(lengths: NDArray[np.integer]) -> float:
-    """Mean length of the documents that have any token, rounded to float32 as Lucene does; 0.0 without any."""
+    """Mean length of the documents that have any token, rounded to float32; 0.0 where none has."""
     filled = int(np.count_nonzero(lengths))
     return float(np.float32(int(lengths.sum(dtype=np.int64)) / filled)) if filled else 0.0
 
@@ -117,7 +118,7 @@ def _count_batch(
     stamp: Int32,
     slot: Int64,
     out_term: Int32,
-    out_tf: Any,
+    out_tf: Counts,
     out_ptr: Int64,
     out_length: Int64,
     at: int,
@@ -127,7 +128,7 @@ def _count_batch(
     stamp[t] is the number of the last document holding t (the batch's documents start at `first`),
     slot[t] where its pair stands.
     """
-    n = np.int64(at)
+    n = at
     for d in range(len(dptr) - 1):
         number = np.int32(first + d)
         length = 0
@@ -167,7 +168,7 @@ class Forward:
         self._slot: Int64 = np.empty(0, np.int64)
 
     def add(self, dptr: Int64, terms: Int32, n_terms: int) -> Int64:
-        """Count the documents terms[dptr[i]:dptr[i+1]]; returns each one's length, dropped tokens not counted.
+        """Count the documents terms[dptr[i]:dptr[i+1]]; returns each one's length without dropped tokens.
 
         dptr: int64[n+1]; terms: int32, -1 marks a dropped token; n_terms: above every term number so far.
         """
@@ -228,7 +229,7 @@ def document_frequencies(fterm: Int32, n_terms: int) -> Int32:
 def _invert(
     fptr: Int64,
     fterm: Int32,
-    ftf: Any,
+    ftf: Counts,
     order: Int32,
     weight: Float32,
     norm: Float32,

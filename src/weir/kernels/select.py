@@ -46,13 +46,13 @@ def _partial_sort(keys: Keys, low: int, high: int, rank: int) -> None:
 
 @jit
 def keep_largest(keys: Keys, spare: Keys, n: int, k: int, counts: Keys) -> int:
-    """Move the k largest of keys[:n] (n >= k >= 1, all distinct) to the front; returns the smallest of them.
+    """Move the k largest of keys[:n] to the front; returns the smallest of them.
 
-    spare as long as keys and counts int64[2048] are scratch.
+    n >= k >= 1, keys distinct and >= 0; spare as long as keys and counts int64[2048] are scratch.
     """
     if n <= 128:
         _partial_sort(keys, 0, n - 1, k - 1)
-        return keys[k - 1]
+        return int(keys[k - 1])
     # One pass into 256 equal ranges of scores leaves only the range that holds rank k to be ordered.
     most, least = keys[0] >> 32, keys[0] >> 32
     for i in range(n):
@@ -82,7 +82,7 @@ def keep_largest(keys: Keys, spare: Keys, n: int, k: int, counts: Keys) -> int:
     _partial_sort(spare, 0, edge - 1, k - above - 1)
     for i in range(k - above):
         keys[above + i] = spare[i]
-    return spare[k - above - 1]
+    return int(spare[k - above - 1])
 
 
 @jit

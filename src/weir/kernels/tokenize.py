@@ -62,6 +62,12 @@ def _others(x: np.uint64, letters: bool) -> np.uint64:
 
 
 @jit
+def _beyond(left: int) -> np.uint64:
+    """The top bit of each of eight bytes of which only `left` belong to the text."""
+    return ZERO if left >= 8 else TOPS << np.uint64(8 * left)
+
+
+@jit
 def _decode(data: Bytes, at: int, end: int) -> int:
     """Code point << 3 | bytes of the character at `at`; a byte that begins none is U+FFFD by itself."""
     b = int(data[at])
@@ -123,6 +129,7 @@ def scan(
     start, accept, limit, least = shape[0], shape[1], shape[2], shape[3]
     bit = SPACES if shape[4] else ZERO
     letters = shape[5] != 0
+    size = data.shape[0]
     for i in range(first, last):
         at, stop, m = ptr[i], ptr[i + 1], out_ptr[i - first]
         while at < stop:
@@ -134,10 +141,10 @@ def scan(
             end = at
             simple = False
             tail = ALL
-            if kind & SIMPLE and at + 8 <= stop:
+            if kind & SIMPLE and at + 8 <= size:
                 q = at
                 x = data8[q]
-                other = _others(x, letters)
+                other = _others(x, letters) | _beyond(stop - q)
                 if other != ZERO:
                     tail = ((other & (ZERO - other)) >> SEVEN) - ONE
                     key = np.int64((x | bit) & tail)
@@ -146,9 +153,15 @@ def scan(
                 else:
                     key = np.int64(x | bit)
                     q += 8
-                    while q + 8 <= stop and q - at < LONGEST:
+                    while q - at < LONGEST:
+                        if q == stop:
+                            tail = ZERO
+                            simple = True
+                            break
+                        if q + 8 > size:
+                            break
                         x = data8[q]
-                        other = _others(x, letters)
+                        other = _others(x, letters) | _beyond(stop - q)
                         if other != ZERO:
                             simple = True
                             tail = ((other & (ZERO - other)) >> SEVEN) - ONE
@@ -158,7 +171,7 @@ def scan(
                             break
                         key = _mixed(key, np.int64(x | bit))
                         q += 8
-                if simple:
+                if simple and q < stop:
                     kind = kinds[data[q]]
                     simple = kind & STOP != 0 or (
                         kind & MIDDLE != 0 and (q + 1 >= stop or kinds[data[q + 1]] & (STOP | MIDDLE) != 0)

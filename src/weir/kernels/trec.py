@@ -197,6 +197,14 @@ def _columns(buf: U8, at: int, edge: I64) -> int:
 
 
 @jit
+def _equal(buf: U8, a: int, b: int, size: int) -> bool:
+    k = 0
+    while k < size and buf[a + k] == buf[b + k]:
+        k += 1
+    return k == size
+
+
+@jit
 def _shifted(rank: int, tag: int) -> bool:
     """Whether a line of more than six columns seems to have a blank inside an identifier.
 
@@ -259,21 +267,15 @@ def scan_rows(
                 continue
             if columns < 5 or (columns > 6 and _shifted(buf[edge[6]], buf[edge[10]])):
                 return rows, segments, slows, edge[0]
-            size, k = edge[1] - edge[0], 0
-            while size == query_length and k < size and buf[query + k] == buf[edge[0] + k]:
-                k += 1
-            if k < size:
+            size = edge[1] - edge[0]
+            if size != query_length or not _equal(buf, query, edge[0], size):
                 segment[3 * segments], segment[3 * segments + 1] = rows, edge[0]
                 segment[3 * segments + 2] = size
                 segments += 1
             query, query_length = edge[0], size
-            head, tail = edge[4] - begin, at - edge[9]
-            head_1, head_2, tail_1, tail_2 = (
-                words[begin],
-                words[begin + 8],
-                words[edge[9]],
-                words[edge[9] + 8],
-            )
+            head, tail = edge[4] - begin if columns < 7 else 0, at - edge[9]
+            head_1, head_2 = words[begin], words[begin + 8]
+            tail_1, tail_2 = words[edge[9]], words[edge[9] + 8]
         start[rows], length[rows] = edge[4], edge[5] - edge[4]
         hashes[rows] = hash_bytes(words, edge[4], edge[5] - edge[4])
         number, size = edge[8], edge[9] - edge[8]

@@ -28,8 +28,8 @@ def group_row(name: str, members: list[Row], values: list[Float64]) -> Row:
     """The row of a group of datasets: the unweighted mean of the members' means.
 
     members: one row for each member, of one system and measure; values: each member's per-query values
-    in the order of query identifiers. The interval resamples queries within each member; the order of the
-    members changes nothing. Raises BadValue for no members or another number of values.
+    in the order of Ids.tie_ranks, as `intervals` takes them. The interval resamples queries within each
+    member; the order of the members changes nothing. Raises BadValue for no members or another number of values.
     """
     if not members or len(members) != len(values):
         raise BadValue(f"the group '{name}' has {len(members)} members and {len(values)} lists of values")

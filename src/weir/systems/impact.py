@@ -64,29 +64,26 @@ def top(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) 
 
     query: int64[Q + 1] where each query's terms start; term: int32, weight: float32, aligned.
     """
-    count = len(query) - 1
-    block = max(1, BLOCK // k)
-    counts, docs, scores = [], [], []
+    count, block = len(query) - 1, max(1, BLOCK // k)
+    if count <= block:
+        return _block(index, query, term, weight, k)
+    parts = []
     for start in range(0, count, block):
-        stop = min(start + block, count)
-        span = slice(int(query[start]), int(query[stop]))
-        found, doc, score = search(
-            index.impacts,
-            query[start : stop + 1] - query[start],
-            term[span],
-            weight[span],
-            k,
-            settings().threads,
-        )
-        filled = np.arange(doc.shape[1]) < found[:, None]
-        counts.append(found)
-        docs.append(index.order[doc[filled]])
-        scores.append(score[filled].astype(np.float64))
-    ptr = np.zeros(count + 1, np.int64)
-    if count:
-        np.cumsum(np.concatenate(counts), out=ptr[1:])
-    doc_all = np.concatenate(docs) if docs else np.empty(0, np.int32)
-    return Hits(ptr, doc_all, np.concatenate(scores) if scores else np.empty(0, np.float64))
+        ptr = query[start : start + block + 1]
+        span = slice(int(ptr[0]), int(ptr[-1]))
+        parts.append(_block(index, ptr - ptr[0], term[span], weight[span], k))
+    starts = np.cumsum([0, *(len(part.doc) for part in parts)])
+    ends = [part.ptr[1:] + start for part, start in zip(parts, starts[:-1], strict=True)]
+    doc, score = (np.concatenate(column) for column in zip(*((p.doc, p.score) for p in parts), strict=True))
+    return Hits(np.concatenate([np.zeros(1, np.int64), *ends]), doc, score)
+
+
+def _block(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) -> Hits:
+    found, doc, score = search(index.impacts, query, term, weight, k, settings().threads)
+    filled = np.arange(k) < found[:, None]
+    ptr = np.zeros(len(found) + 1, np.int64)
+    found.cumsum(out=ptr[1:])
+    return Hits(ptr, index.order[doc[filled]], score[filled].astype(np.float64))
 
 
 def save_index(indexes: tuple[ImpactIndex, ...], at: Path, facts: dict[str, object]) -> None:
@@ -135,8 +132,8 @@ def _arrays(index: ImpactIndex) -> dict[str, NDArray[np.generic]]:
 
 def _opened(at: Path, number: int, vocabularies: int) -> ImpactIndex:
     def mapped(name: str) -> Any:  # noqa: ANN401 - the dtype is what was saved
-        array = np.load(at / f"{number}-{name}.npy", mmap_mode="r", allow_pickle=False)
-        return array if array.ndim else array[()]
+        # As a plain array: slicing a memmap costs more than searching a short list.
+        return np.asarray(np.load(at / f"{number}-{name}.npy", mmap_mode="r", allow_pickle=False))
 
     order = mapped("order")
     bounds = Bounds(**{f.name: mapped(f"bounds-{f.name}") for f in fields(Bounds)})

@@ -18,8 +18,8 @@ from weir.text.terms import TermTable
 
 __all__ = ["build", "query_terms"]
 
-BATCH = 1 << 24
-"""Bytes of text analysed at once."""
+BATCH = 1 << 21
+"""Bytes of text analysed at once: more would leave the processor's cache, and take memory."""
 
 Float32 = NDArray[np.float32]
 
@@ -32,7 +32,8 @@ def build(
     progress: Progress | None = None,
 ) -> ImpactIndex:
     """Index views of a corpus as fields with statistics of their own; scores of the fields add up."""
-    order = np.argsort(corpus.ids.tie_ranks).astype(np.int32)
+    order = np.empty(len(corpus), np.int32)
+    order[corpus.ids.tie_ranks] = np.arange(len(corpus), dtype=np.int32)
     fields = [_field(corpus, recipe, view, order, keep_terms, progress) for view in views]
     ptr, doc, impact = fields[0][1]
     for _, (more_ptr, more_doc, more_impact), _ in fields[1:]:
@@ -47,19 +48,23 @@ def query_terms(tables: tuple[TermTable, ...], texts: Strings) -> tuple[Int64, I
 
     With several tables the terms of each are numbered after those of the table before.
     """
-    queries, terms, offset = [], [], 0
+    found, offset = [], 0
+    width = max(sum(map(len, tables)), 1)
     for table in tables:
         ptr, term = table.lookup(texts)
-        query = np.repeat(np.arange(len(texts)), np.diff(ptr))
-        known = term >= 0
-        queries.append(query[known])
-        terms.append(term[known] + offset)
+        pair = np.repeat(np.arange(0, len(texts) * width, width), ptr[1:] - ptr[:-1])
+        pair += term
+        pair += offset
+        found.append(pair[term >= 0])
         offset += len(table)
-    width = max(offset, 1)
-    pair, count = np.unique(np.concatenate(queries) * width + np.concatenate(terms), return_counts=True)
-    query, term = np.divmod(pair, width)
-    ptr = np.searchsorted(query, np.arange(len(texts) + 1)).astype(np.int64)
-    return ptr, term.astype(np.int32), count.astype(np.float32)
+    pair = found[0] if len(found) == 1 else np.concatenate(found)
+    pair.sort()
+    fresh = np.ones(len(pair) + 1, np.bool_)
+    np.not_equal(pair[1:], pair[:-1], out=fresh[1:-1])
+    at = fresh.nonzero()[0]
+    query, known = np.divmod(pair[at[:-1]], width)
+    ptr = query.searchsorted(np.arange(len(texts) + 1))
+    return ptr, known.astype(np.int32), (at[1:] - at[:-1]).astype(np.float32)
 
 
 def _field(

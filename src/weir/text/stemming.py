@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from weir.errors import BadValue, require
 
 __all__ = ["LUCENE_PORTER", "SNOWBALL", "stem_all"]
@@ -19,7 +21,7 @@ SNOWBALL = (
 # fmt: on
 
 # How a stem of Snowball's may end that Lucene's stemmer makes differently.
-SUSPECT = frozenset(("li", "gi", "yi", "cc", "hh", "jj", "kk", "qq", "vv", "ww", "xx", "yy"))
+SUSPECT = ("li", "gi", "yi", "cc", "hh", "jj", "kk", "qq", "vv", "ww", "xx", "yy")
 # What may follow "...bl" and "...log" in a word that Porter's first step turns into "...bli" and "...logi".
 FIRST_STEP_ENDINGS = frozenset(
     ("i", "is", "ies", "y", "ys", "ying", "yings", "iing", "iings", "yed", "yeds", "ied", "ieds")
@@ -57,10 +59,24 @@ def _lucene_porter(words: list[str]) -> list[str]:
     """
     stem = _snowball("porter")
     stems = list(stem(words))
-    suspects = [i for i, s in enumerate(stems) if len(s) < 3 or s[-2:] in SUSPECT or s[-1] > "z"]
-    for i in suspects:
+    for i in _suspects(stems):
         stems[i] = _repaired(words[i], stems[i], stem)
     return stems
+
+
+def _suspects(stems: list[str]) -> list[int]:
+    """Which stems are short, end in SUSPECT, or end beyond ASCII."""
+    raw = np.frombuffer("\n".join([*stems, ""]).encode(), np.uint8)
+    ends = np.flatnonzero(raw == ord("\n"))
+    last, before = (raw.take(ends - back, mode="wrap") for back in (1, 2))  # of a short one, anything
+    endings = np.array([int.from_bytes(s.encode(), "big") for s in SUSPECT], np.uint16)
+    listed = np.zeros(1 << 16, np.bool_)
+    listed[endings] = True
+    short = np.diff(ends, prepend=-1) <= 3
+    found: list[int] = np.flatnonzero(
+        short | (last > ord("z")) | listed[before * np.uint16(256) + last]
+    ).tolist()
+    return found
 
 
 def _repaired(word: str, stemmed: str, stem: Callable[[list[str]], list[str]]) -> str:

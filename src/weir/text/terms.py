@@ -39,6 +39,7 @@ class TermTable:
         self._words = WordTable()
         self._terms: WordTable | None = None
         self._term_of: Int32 = np.empty(0, np.int32)
+        self._unknown = False  # whether a looked-up word has no number: it gets one when it is added
         self._scratch: Int32 = np.empty(0, np.int32)
         self._lock = threading.Lock()
         self._scanner = Scanner.of(tokenizer(analyzer.tokenizer), analyzer.lower_text or analyzer.lower_words)
@@ -89,12 +90,13 @@ class TermTable:
     def _learn(self, grow: bool) -> None:
         """Find the terms of words that have none yet; when the vocabulary grows, of the unknown ones too."""
         known = len(self._term_of)
-        if grow and known and self._term_of.min() == UNKNOWN:
-            known = int(np.argmin(self._term_of != UNKNOWN))
+        if grow and self._unknown:
+            known = int(np.argmax(self._term_of == UNKNOWN))
         if known == len(self._words):
             return
-        found = self.analyzer.normalise_lines(self._words.lines(known))
-        self._term_of = np.concatenate([self._term_of[:known], self._numbers(found, grow)])
+        numbers = self._numbers(self.analyzer.normalise_lines(self._words.lines(known)), grow)
+        self._unknown = not grow and (self._unknown or bool((numbers == UNKNOWN).any()))
+        self._term_of = np.concatenate([self._term_of[:known], numbers])
 
     def _numbers(self, found: list[str], grow: bool) -> Int32:
         """Term numbers; "" is DROPPED."""

@@ -1,0 +1,205 @@
+"""Rankings and judgments from what people hold: dicts, data frames, files; and back to columns.
+
+Frames are recognised by what they can do, so none of their libraries is imported here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.ids import Ids
+from weir.core.order import Ties
+from weir.core.qrels import Qrels, whole_grade
+from weir.core.run import Named, Run
+from weir.core.strings import Float64, Int32, Strings
+from weir.errors import BadRanking, BadValue
+from weir.io.trec import read_qrels, read_run
+
+__all__ = ["qrels_from", "run_from", "to_rows"]
+
+# What a column is called, best names first: where PyTerrier has `qid` and `query`, `query` is the text;
+# its `docid` is a number of its own beside `docno`.
+_QUERY = (("query_id", "query-id", "queryid", "qid", "q_id", "topic_id"), ("query", "topic"))
+_DOC = (
+    ("doc_id", "doc-id", "docno", "document_id", "document-id", "corpus_id", "corpus-id"),
+    ("docid",),
+    ("doc", "document"),
+)
+_SCORE = (("score",), ("similarity", "sim"))
+_GRADE = (("rel", "relevance", "grade", "label", "judgment", "judgement"), ("score",))
+
+Usual: TypeAlias = tuple[tuple[str, ...], ...]
+Columns: TypeAlias = dict[str, Callable[[], Sequence[object]]]
+
+
+def run_from(value: object, name: str | None = None, ties: Ties | None = None) -> Run:
+    """A run from a Run, a dict of dicts, a data frame (pandas, polars, Arrow), columns, or a file's path.
+
+    A frame has a column each for query, document and score, called as is usual (qid, query_id, docno, doc_id,
+    score ...); a path names a TREC or JSON run. name: what to call it; ties: the rule for comparing scores, by
+    default "trec" or what a Run has already (see core/order.py).
+    Raises BadValue for anything else and for columns that are missing or ambiguous, BadRanking for a ranking
+    that cannot be scored, FormatError for a bad file.
+    """
+    if isinstance(value, (str, os.PathLike)):
+        value = read_run(os.fspath(value), ties or "trec")
+    if isinstance(value, Run):
+        run = value if ties in (None, value.ties) else _compared(value, ties or "trec")
+        return run if name is None else replace(run, name=name)
+    named = Named(name or "run", ties or "trec")
+    columns = _columns(value)
+    if columns is None:
+        return Run.of(_nested(value, "a run", "score"), named.name, named.ties)
+    queries, query, docs, doc, score = _three(columns, _SCORE)
+    return Run.from_columns(queries, docs, query, doc, _scores(score), named)
+
+
+def qrels_from(value: object) -> Qrels:
+    """Judgments from a Qrels, a dict of dicts, a data frame (pandas, polars, Arrow), columns, or a path.
+
+    A frame has a column each for query, document and grade (rel, relevance, grade, label, score ...); a path
+    names TREC, BEIR or JSON judgments. Raises BadValue for anything else, for columns that are missing or
+    ambiguous and for grades that are not whole numbers, FormatError for a bad file.
+    """
+    if isinstance(value, Qrels):
+        return value
+    if isinstance(value, (str, os.PathLike)):
+        return read_qrels(os.fspath(value))
+    columns = _columns(value)
+    if columns is None:
+        return Qrels.of(_nested(value, "judgments", "grade"))
+    queries, query, docs, doc, grade = _three(columns, _GRADE)
+    where = [f"query '{queries[q]}', document '{docs[d]}'" for q, d in zip(query, doc, strict=True)]
+    grades = np.array([whole_grade(g, w) for g, w in zip(grade, where, strict=True)], np.int64)
+    return Qrels.from_columns(queries, docs, query, doc, grades)
+
+
+def to_rows(value: Run | Qrels) -> dict[str, list[Any]]:
+    """Aligned columns that every frame library takes: `pandas.DataFrame(to_rows(run))`.
+
+    A run has query, doc, rank and score, in rank order; judgments have query, doc and grade.
+    Raises BadValue for a run that was read without the identifiers of all its documents.
+    """
+    if isinstance(value, Run):
+        _refuse_nameless(value)
+    rows: dict[str, list[Any]] = {
+        "query": _repeated(value.queries.strings, value.query_of_row()),
+        "doc": value.docs.strings.take(value.doc).tolist(),
+    }
+    if isinstance(value, Run):
+        return rows | {"rank": value.ranks().tolist(), "score": value.score.tolist()}
+    return rows | {"grade": value.grade.tolist()}
+
+
+def _repeated(strings: Strings, codes: Int32) -> list[str]:
+    names = strings.tolist()
+    return [names[code] for code in codes.tolist()]
+
+
+def _refuse_nameless(run: Run) -> None:
+    if len(run.doc) and int(run.doc.min()) < 0:
+        raise BadValue(
+            f"{run.name}: only the judged documents were read with their identifiers; read the whole run"
+        )
+
+
+def _compared(run: Run, ties: Ties) -> Run:
+    """The run in the order of another rule for ties."""
+    _refuse_nameless(run)
+    made = Run.from_columns(
+        run.queries, run.docs, run.query_of_row(), run.doc, run.score, Named(run.name, ties)
+    )
+    return replace(made, seconds=run.seconds)
+
+
+def _columns(value: object) -> Columns | None:
+    """The columns of a frame, read on demand; None for what has none."""
+    frame: Any = value
+    if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):  # polars, lazy
+        frame = frame.collect()
+    if isinstance(frame, Mapping):
+        sequences = [isinstance(c, (Sequence, np.ndarray)) and not isinstance(c, str) for c in frame.values()]
+        return {str(k): partial(list, c) for k, c in frame.items()} if sequences and all(sequences) else None
+    names = getattr(frame, "column_names", getattr(frame, "columns", None))
+    if names is None or not hasattr(frame, "__getitem__"):
+        return None
+    return {str(name): partial(_column, frame, name) for name in names}
+
+
+def _column(frame: Any, name: Any) -> Sequence[object]:  # noqa: ANN401  any library's frame
+    column = frame[name]
+    for to_list in ("to_pylist", "to_list", "tolist"):  # Arrow, polars and pandas, numpy
+        if hasattr(column, to_list):
+            column = getattr(column, to_list)()
+            break
+    return list(column)
+
+
+def _nested(value: object, what: str, number: str) -> Mapping[str, Mapping[str, Any]]:
+    if not isinstance(value, Mapping):
+        raise BadValue(
+            f"{what} cannot be made from {type(value).__name__}; expected a path, a frame with columns for "
+            f"query, document and {number}, or {{query: {{document: {number}}}}}"
+        )
+    return value
+
+
+def _three(columns: Columns, numbers: Usual) -> tuple[Ids, Int32, Ids, Int32, Sequence[object]]:
+    """Queries and documents numbered as they appear, and the numbers, from a frame's columns."""
+    names = [
+        _chosen(list(columns), usual, what)
+        for usual, what in ((_QUERY, "query"), (_DOC, "document"), (numbers, numbers[0][0]))
+    ]
+    query, doc, number = (columns[name]() for name in names)
+    if not len(query) == len(doc) == len(number):
+        raise BadValue(f"the columns {', '.join(names)} hold {len(query)}, {len(doc)} and {len(number)} rows")
+    return *_numbered(query, names[0]), *_numbered(doc, names[1]), number
+
+
+def _chosen(columns: list[str], usual: Usual, what: str) -> str:
+    """The one column that is called as usual for its purpose."""
+    listed = ", ".join(columns) or "none"
+    for tier in usual:
+        found = [name for name in columns if name.strip().lower() in tier]
+        if len(found) > 1:
+            raise BadValue(f"columns: {listed}; {' and '.join(found)} could both be the {what}: keep one")
+        if found:
+            return found[0]
+    raise BadValue(f"columns: {listed}; none of them is the {what}: call it '{usual[0][0]}'")
+
+
+def _numbered(values: Sequence[object], column: str) -> tuple[Ids, Int32]:
+    """Identifiers in order of appearance and each row's number; whole numbers become text."""
+    odd = [
+        kind
+        for kind in set(map(type, values))
+        if kind is bool or not issubclass(kind, (str, int, np.integer))
+    ]
+    if odd:
+        # A float column would turn 7 into 7.0, a missing value into "nan": neither names anything.
+        raise BadValue(f"column {column} holds {odd[0].__name__}; expected text or whole numbers")
+    number: dict[object, int] = {}
+    code = np.array([number.setdefault(v, len(number)) for v in values], np.int32)
+    try:
+        return Ids.of(number), code
+    except BadValue as error:
+        raise BadValue(f"column {column}: {error}") from None
+
+
+def _scores(values: Sequence[object]) -> Float64:
+    if any(issubclass(kind, (str, bytes)) for kind in set(map(type, values))):
+        raise BadRanking("the score column holds text; convert it to numbers first")
+    try:
+        scores: NDArray[np.float64] = np.array(values, np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise BadRanking(f"the score column holds something other than numbers: {error}") from None
+    if scores.ndim != 1:
+        raise BadRanking("the score column holds lists; expected numbers")
+    return scores

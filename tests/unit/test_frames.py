@@ -1,0 +1,247 @@
+"""Runs and judgments from dicts, frames of three libraries, columns and files."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+
+from tests.strategies import judgments, rankings
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.errors import BadRanking, BadValue, FormatError
+from weir.io.frames import qrels_from, run_from, to_rows
+from weir.io.trec import write_qrels, write_run
+
+RUN = {"q2": {"a": 1.5, "b": 2.5}, "q1": {"a": 0.25, "c": 0.25}}
+QRELS = {"q2": {"a": 1, "z": 0}, "q1": {"c": -1, "a": 3}}
+RUN_ROWS = {"query": ["q2", "q2", "q1", "q1"], "doc": ["a", "b", "a", "c"], "score": [1.5, 2.5, 0.25, 0.25]}
+QRELS_ROWS = {"query": ["q2", "q2", "q1", "q1"], "doc": ["a", "z", "c", "a"], "grade": [1, 0, -1, 3]}
+FRAMES = {
+    "columns": lambda rows: rows,
+    "arrays": lambda rows: {name: np.array(column) for name, column in rows.items()},
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "lazy": lambda rows: pl.DataFrame(rows).lazy(),
+    "arrow": pa.table,
+    "batch": pa.RecordBatch.from_pydict,
+}
+each_frame = pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+NAMES = [
+    ("query_id", "doc_id"),  # ir-measures
+    ("q_id", "doc_id"),  # ranx
+    ("qid", "docno"),  # PyTerrier
+    ("query-id", "corpus-id"),  # BEIR
+    ("query", "doc"),
+    ("Query_ID", "DocID"),
+]
+
+
+def renamed(rows, **names):
+    return {names.get(name, name): column for name, column in rows.items()}
+
+
+@each_frame
+def test_a_frame_becomes_a_run_and_judgments(frame):
+    run, qrels = run_from(frame(RUN_ROWS)), qrels_from(frame(QRELS_ROWS))
+    assert run.to_dict() == RUN
+    assert list(run.to_dict()) == list(RUN)
+    assert list(run.to_dict()["q2"]) == ["b", "a"]
+    assert list(run.to_dict()["q1"]) == ["c", "a"]
+    assert qrels.to_dict() == QRELS
+
+
+@each_frame
+@pytest.mark.parametrize(("query", "doc"), NAMES)
+def test_columns_are_recognised_by_their_usual_names(frame, query, doc):
+    assert run_from(frame(renamed(RUN_ROWS, query=query, doc=doc))).to_dict() == RUN
+    for grade in ("rel", "relevance", "label", "score"):
+        assert qrels_from(frame(renamed(QRELS_ROWS, query=query, doc=doc, grade=grade))).to_dict() == QRELS
+
+
+@each_frame
+def test_values_come_back_as_columns(frame):
+    run, qrels = Run.of(RUN), Qrels.of(QRELS)
+    rows = to_rows(run)
+    assert rows == {
+        "query": ["q2", "q2", "q1", "q1"],
+        "doc": ["b", "a", "c", "a"],
+        "rank": [1, 2, 1, 2],
+        "score": [2.5, 1.5, 0.25, 0.25],
+    }
+    assert run_from(frame(rows)).to_dict() == RUN
+    assert qrels_from(frame(to_rows(qrels))).to_dict() == QRELS
+
+
+@given(rankings.map(lambda run: {q: row for q, row in run.items() if row}), judgments)
+def test_any_run_and_judgments_survive_a_frame(run, qrels):
+    for frame in (dict, pl.DataFrame):
+        assert run_from(frame(to_rows(Run.of(run)))).to_dict() == run
+        assert qrels_from(frame(to_rows(Qrels.of(qrels)))).to_dict() == qrels
+
+
+def test_values_pass_through_and_dicts_are_copied():
+    run, qrels = Run.of(RUN, name="mine"), Qrels.of(QRELS)
+    assert run_from(run) is run
+    assert qrels_from(qrels) is qrels
+    assert run_from(run, name="yours").name == "yours"
+    assert run.name == "mine"
+    before = copy.deepcopy((RUN, QRELS, RUN_ROWS))
+    assert run_from(RUN).to_dict() == RUN
+    assert qrels_from(QRELS).to_dict() == QRELS
+    run_from(RUN_ROWS)
+    assert before == (RUN, QRELS, RUN_ROWS)
+
+
+def test_ties_are_as_asked_for_and_a_run_keeps_its_own():
+    scores = {"q": {"a": 0.1234567891, "b": 0.123456789}}
+    rows = to_rows(Run.of(scores))
+    for value in (scores, rows, Run.of(scores)):
+        assert list(run_from(value).to_dict()["q"]) == ["a", "b"]
+        again = run_from(value, ties="trec9")
+        assert (list(again.to_dict()["q"]), again.ties) == (["b", "a"], "trec9")
+        assert run_from(again).ties == "trec9"
+        assert list(run_from(again, ties="trec").to_dict()["q"]) == ["a", "b"]
+    with pytest.raises(BadValue, match="ties is 'random'"):
+        run_from(scores, ties="random")
+
+
+@each_frame
+def test_whole_numbers_become_text(frame):
+    rows = {"qid": [1, 1, 10], "docno": [7, 8, 7], "score": [3, 2, 1]}
+    assert run_from(frame(rows)).to_dict() == {"1": {"7": 3.0, "8": 2.0}, "10": {"7": 1.0}}
+
+
+def test_pyterriers_frame_with_its_texts_and_internal_numbers():
+    frame = pd.DataFrame(
+        {"qid": ["1"], "docid": [17], "docno": ["d"], "rank": [0], "score": [2.0], "query": ["two words"]}
+    )
+    assert run_from(frame).to_dict() == {"1": {"d": 2.0}}
+
+
+def test_a_table_of_another_library_that_has_column_names():
+    class Table:
+        column_names = ("query-id", "corpus-id", "score")
+
+        def __getitem__(self, name):
+            return {"query-id": ["q"], "corpus-id": ["d"], "score": [2]}[name]
+
+    assert qrels_from(Table()).to_dict() == {"q": {"d": 2}}
+
+
+def test_odd_column_types_of_pandas():
+    frame = pd.DataFrame(RUN_ROWS).astype({"query": "category", "doc": "string", "score": "float32"})
+    assert run_from(frame).to_dict() == RUN
+    frame = pd.DataFrame(QRELS_ROWS).astype({"grade": "Int16"})
+    assert qrels_from(frame).to_dict() == QRELS
+    assert qrels_from(frame.astype({"grade": "float64"})).to_dict() == QRELS
+
+
+MIXED = {"qid": [1, "1"], "docno": ["a", "b"], "score": [1.0, 2.0]}
+BAD_RUNS = [
+    (MIXED, BadValue, "column qid: identifier '1' occurs twice"),
+    ({"qid": [1.0], "docno": ["a"], "score": [1.0]}, BadValue, "column qid holds float"),
+    ({"qid": [None], "docno": ["a"], "score": [1.0]}, BadValue, "column qid holds NoneType"),
+    ({"qid": [True], "docno": ["a"], "score": [1.0]}, BadValue, "column qid holds bool"),
+    ({"qid": ["q"], "docno": [""], "score": [1.0]}, BadValue, "column docno: an identifier is empty"),
+    ({"qid": ["q"], "docno": ["a"], "score": ["1"]}, BadRanking, "text"),
+    ({"qid": ["q"], "docno": ["a"], "score": [None]}, BadRanking, "query 'q', document 'a': .*finite"),
+    ({"qid": ["q"], "docno": ["a"], "score": [[1.0]]}, BadRanking, "lists"),
+    ({"qid": ["q"], "docno": ["a"], "score": [10**400]}, BadRanking, "something other than numbers"),
+    (
+        {"qid": ["q", "q"], "docno": ["a", "a"], "score": [1.0, 2.0]},
+        BadRanking,
+        "'q' ranks document 'a' twice",
+    ),
+    ({"qid": ["q"], "docno": ["a", "b"], "score": [1.0]}, BadValue, "qid, docno, score hold 1, 2 and 1 rows"),
+    ({"qid": ["q"], "docno": ["a"], "points": [1.0]}, BadValue, "columns: qid, docno, points; .*'score'"),
+    ({"who": ["q"], "docno": ["a"], "score": [1.0]}, BadValue, "columns: who, .*'query_id'"),
+    ({"qid": ["q"], "what": ["a"], "score": [1.0]}, BadValue, "columns: qid, what, .*'doc_id'"),
+    (
+        {"qid": ["q"], "query_id": ["q"], "docno": ["a"], "score": [1.0]},
+        BadValue,
+        "qid and query_id could both",
+    ),
+    ({"q": ["d"]}, BadValue, "columns: q; none of them is the query"),
+    ({"q": "d"}, BadRanking, "query 'q': found str"),
+    (17, BadValue, "a run cannot be made from int"),
+    (None, BadValue, "a run cannot be made from NoneType"),
+    ([("q", "d", 1.0)], BadValue, "a run cannot be made from list"),
+    (np.zeros((2, 3)), BadValue, "a run cannot be made from ndarray"),
+]
+
+
+@pytest.mark.parametrize(("value", "error", "message"), BAD_RUNS, ids=lambda v: str(v)[:40])
+def test_what_is_no_run_is_refused_in_one_line(value, error, message):
+    with pytest.raises(error, match=message) as refusal:
+        run_from(value)
+    assert "\n" not in str(refusal.value)
+
+
+BAD_QRELS = [
+    (
+        {"qid": ["q"], "docno": ["a"], "rel": [0.5]},
+        "query 'q', document 'a': grade 0.5 is not a whole number",
+    ),
+    ({"qid": ["q"], "docno": ["a"], "rel": ["1"]}, "whole number"),
+    ({"qid": ["q"], "docno": ["a"], "rel": [float("nan")]}, "whole number"),
+    ({"qid": ["q"], "docno": ["a"], "rel": [10**30]}, "beyond"),
+    ({"qid": ["q"], "docno": ["a"], "rel": [1], "label": [2]}, "rel and label could both"),
+    ({"qid": ["q", "q"], "docno": ["a", "a"], "rel": [1, 1]}, "query 'q' judges document 'a' twice"),
+    (3.5, "judgments cannot be made from float"),
+]
+
+
+@pytest.mark.parametrize(("value", "message"), BAD_QRELS, ids=lambda v: str(v)[:40])
+def test_what_are_no_judgments_is_refused_in_one_line(value, message):
+    with pytest.raises(BadValue, match=message):
+        qrels_from(value)
+
+
+def test_a_missing_value_of_pandas_is_no_identifier():
+    with pytest.raises(BadValue, match="column qid holds"):
+        run_from(
+            pd.DataFrame({"qid": pd.array(["q", None], "string"), "docno": ["a", "b"], "score": [1.0, 2.0]})
+        )
+
+
+def test_paths_of_files(tmp_path):
+    run, qrels = Run.of(RUN), Qrels.of(QRELS)
+    for name in ("mine.trec", "mine.json", "mine.trec.gz"):
+        write_run(run, tmp_path / name)
+        for path in (tmp_path / name, str(tmp_path / name)):
+            assert run_from(path).to_dict() == RUN
+            assert run_from(path).name == "mine"
+            assert run_from(path, name="other", ties="trec9").ties == "trec9"
+    for name in ("qrels.txt", "qrels.tsv"):
+        write_qrels(qrels, tmp_path / name)
+        assert qrels_from(tmp_path / name).to_dict() == QRELS
+    (tmp_path / "qrels.json").write_text(json.dumps(QRELS), encoding="utf-8")
+    assert qrels_from(str(tmp_path / "qrels.json")).to_dict() == QRELS
+    with pytest.raises(FormatError, match="no such file"):
+        run_from(tmp_path / "absent.trec")
+
+
+def test_a_run_of_judged_documents_only_has_no_rows():
+    run = Run.of({"q": {"a": 1.0}})
+    part = Run(run.queries, run.docs, run.ptr, np.array([-1], np.int32), run.score)
+    for use in (lambda: to_rows(part), lambda: run_from(part, ties="trec9")):
+        with pytest.raises(BadValue, match="read the whole run"):
+            use()
+
+
+def test_no_frame_library_is_imported():
+    code = (
+        "import sys; from weir.io.frames import run_from, to_rows; "
+        "to_rows(run_from({'qid': ['q'], 'docno': ['d'], 'score': [1.0]})); "
+        "assert not {'pandas', 'polars', 'pyarrow', 'numba'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
