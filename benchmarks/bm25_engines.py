@@ -13,6 +13,7 @@ Settings are each tool's best for English at k1=0.9, b=0.4 where they can be set
 
 from __future__ import annotations
 
+import itertools
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -67,14 +68,13 @@ class Weir:
         from weir.core.corpus import Corpus
         from weir.core.ids import Ids
         from weir.io.beir import read_documents
-        from weir.io.spool import packed
+        from weir.io.spool import concatenated
 
-        ids, titles, texts = [], [], []
-        for batch in read_documents(self._part(source)):
-            ids += batch.ids
-            titles += batch.titles
-            texts += batch.texts
-        return Corpus(Ids(packed(ids)), packed(texts), packed(titles))
+        batches = list(read_documents(self._part(source)))
+        ids, titles, texts = (
+            concatenated([getattr(batch, name) for batch in batches]) for name in ("ids", "titles", "texts")
+        )
+        return Corpus(Ids(ids), texts, titles)
 
     def texts(self, texts: list[str]) -> Any:
         from weir.core.corpus import Queries
@@ -97,7 +97,7 @@ class Weir:
     def answers(self, found: Any, k: int) -> list[list[str]]:
         names = self.searcher.corpus.ids.strings.take(found.doc).tolist()
         cuts = found.ptr.tolist()
-        return [names[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+        return [names[a:b] for a, b in itertools.pairwise(cuts)]
 
     def one(self, text: str, k: int) -> Any:
         return self.searcher.search(self.texts([text]), k)

@@ -58,7 +58,7 @@ def run_build(spec: dict[str, Any]) -> dict[str, Any]:
     out: dict[str, Any] = {"versions": common.versions(*entry.kind.distributions)}
     for kind in ("memory",) * entry.in_memory + ("disk",) * entry.on_disk:
         wall, cpu, peaks = [], [], []
-        for number in range(spec["repetitions"] + 1):
+        for _ in range(spec["repetitions"] + 1):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
             source = Path(shutil.copy(Path(spec["collection"]) / "corpus.jsonl", folder / "corpus.jsonl"))

@@ -46,6 +46,7 @@ class Weir:
     def _corpus(folder: Path) -> Any:
         """The file as it lies there, mapped; a line's end is white space, too."""
         import numpy as np
+
         from weir.core.corpus import Corpus
         from weir.core.ids import Ids
         from weir.core.strings import Strings

@@ -112,7 +112,7 @@ def percentile(values: list[float], share: float) -> float:
 
 def memory_mb(key: str = "VmRSS") -> float:
     """This process's resident memory in MB; key VmHWM: its peak since the start or `reset_peak`."""
-    with contextlib.suppress(OSError), open("/proc/self/status", encoding="ascii") as status:
+    with contextlib.suppress(OSError), Path("/proc/self/status").open(encoding="ascii") as status:
         return next(int(line.split()[1]) / 1024 for line in status if line.startswith(key + ":"))
     return float("nan")
 
@@ -135,7 +135,7 @@ def versions(*names: str) -> dict[str, str]:
 def machine() -> dict[str, Any]:
     """What the figures were measured on, and how busy it was."""
     model = platform.processor()
-    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as info:
+    with contextlib.suppress(OSError), Path("/proc/cpuinfo").open(encoding="utf-8") as info:
         model = next(line.split(":", 1)[1].strip() for line in info if line.startswith("model name"))
     return {
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

@@ -41,6 +41,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     """
     from weir.cli.progress import Progress
     from weir.experiment import Experiment, group_rows
+    from weir.kernels.jit import compiled_before
     from weir.report.table import json_lines, text_table
 
     plan = Experiment.read(experiment) if experiment is not None else Experiment((), ())
@@ -52,6 +53,8 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
         k=plan.k if depth is None else depth,
     )
     progress = Progress(quiet)
+    if not (quiet or compiled_before()):
+        click.echo("compiling kernels: only this once, half a minute or so", err=True)
     try:
         found = plan.execute(output, progress)
     finally:

@@ -51,7 +51,7 @@ def run_from(value: object, name: str | None = None, ties: Ties | None = None) -
     if isinstance(value, (str, os.PathLike)):
         value = read_run(os.fspath(value), ties or "trec")
     if isinstance(value, Run):
-        run = value if ties in (None, value.ties) else _compared(value, ties or "trec")
+        run = value if ties is None or ties == value.ties else _compared(value, ties)
         return run if name is None else replace(run, name=name)
     named = Named(name or "run", ties or "trec")
     columns = _columns(value)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from weir.errors import require
 
-__all__ = ["jit"]
+__all__ = ["compiled_before", "jit"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def compiled_before() -> bool:
+    """Whether kernels of this installation lie compiled in the cache, so that they need not be compiled now."""
+    places = [Path(__file__).parent / "__pycache__"]
+    if "NUMBA_CACHE_DIR" in os.environ:
+        places.append(Path(os.environ["NUMBA_CACHE_DIR"]))
+    return any(next(place.rglob("*.nbi"), None) is not None for place in places)
 
 
 def jit(function: F) -> F:

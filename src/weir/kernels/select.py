@@ -62,7 +62,8 @@ def keep_largest(keys: Keys, spare: Keys, n: int, k: int, counts: Keys) -> int:
     shift = 0
     while (most - least) >> shift > 255:
         shift += 1
-    counts[:256] = 0
+    for i in range(256):
+        counts[i] = 0
     for i in range(n):
         counts[np.uint64(((keys[i] >> 32) - least) >> shift)] += 1
     cut, above = 255, 0
@@ -103,26 +104,29 @@ def sort_descending(keys: Keys, spare: Keys, n: int, counts: Keys) -> None:
         s, d = v >> 32, v & 0xFFFFFFFF
         most, least = max(most, s), min(least, s)
         high, low = max(high, d), min(low, d)
-    counts[:] = 0
+    for i in range(2048):
+        counts[i] = 0
     source, target, swapped = keys, spare, False
     for step in range(8):
         base, span, down = (low, high - low, 0) if step < 4 else (least, most - least, 32)
         shift = 8 * (step & 3)
         if span >> shift == 0:
             continue
-        row = counts[256 * step : 256 * step + 256]
+        row = 256 * step
         for i in range(n):
-            row[np.uint64(255 - (((((source[i] >> down) & 0xFFFFFFFF) - base) >> shift) & 255))] += 1
+            b = 255 - (((((source[i] >> down) & 0xFFFFFFFF) - base) >> shift) & 255)
+            counts[np.uint64(row + b)] += 1
         total = 0
         for b in range(256):
-            c = row[b]
-            row[b] = total
+            c = counts[row + b]
+            counts[row + b] = total
             total += c
         for i in range(n):
             v = source[i]
             b = 255 - (((((v >> down) & 0xFFFFFFFF) - base) >> shift) & 255)
-            target[np.uint64(row[np.uint64(b)])] = v
-            row[np.uint64(b)] += 1
+            target[np.uint64(counts[np.uint64(row + b)])] = v
+            counts[np.uint64(row + b)] += 1
         source, target, swapped = target, source, not swapped
     if swapped:
-        keys[:n] = spare[:n]
+        for i in range(n):
+            keys[i] = spare[i]

@@ -12,11 +12,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.strings import Bytes, Int32, Int64
 from weir.kernels.jit import jit
 
 __all__ = ["BEGINS", "DROPPED", "EMPTY", "MIDDLE", "SIMPLE", "STOP", "regrow", "renumber", "scan"]
 
+Bytes: TypeAlias = NDArray[np.uint8]
+Int32: TypeAlias = NDArray[np.int32]
+Int64: TypeAlias = NDArray[np.int64]
 Words: TypeAlias = NDArray[np.uint64]
 
 SIMPLE, BEGINS, STOP, MIDDLE = (

@@ -107,7 +107,8 @@ def _gather_all(
                 cval[n] = acc[j]
                 # Adds 1 above the bar without a branch, which would be mispredicted half the time.
                 n += np.uint64(edge - bits[j]) >> np.uint64(63)
-    acc[:width] = 0.0
+    for j in range(np.uint64(width)):
+        acc[j] = 0.0
     return np.int64(n)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import re
-import sys
 import unicodedata
 from dataclasses import dataclass
 from functools import cache
@@ -88,8 +87,12 @@ class Analyzer:
         return f"{self.stopwords}: {' '.join(sorted(stopword_list(self.stopwords or '')))}"
 
     def _stemmer_text(self) -> str:
-        library = sys.modules.get("Stemmer")
-        return f"{self.stemmer}, PyStemmer {library.version() if library else 'not loaded'}"
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return f"{self.stemmer}, PyStemmer {version('PyStemmer')}"
+        except PackageNotFoundError:
+            return f"{self.stemmer}, PyStemmer not installed"
 
 
 def _lower_code_points(text: str) -> str:

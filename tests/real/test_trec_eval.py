@@ -1,0 +1,98 @@
+"""Every stored run, every measure that trec_eval has, every query: the same number to 1e-12."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pytrec_eval")
+from tests import certified
+from tests.conftest import SHARED
+
+from weir.io.trec import read_qrels, read_run
+from weir.measures import evaluate
+
+pytestmark = pytest.mark.real
+PAIRS = certified.pairs(SHARED) if (SHARED / "data").is_dir() else []
+TESTS = SHARED / "data" / "trec_eval-tests"
+
+
+def test_the_runs_are_there(shared: Path):
+    assert len(PAIRS) > 60
+    assert all(pair.run.is_file() and (pair.qrels is None or pair.qrels.is_file()) for pair in PAIRS)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda p: f"{p.group}-{p.run.name}-{p.qrels and p.qrels.name}")
+def test_every_query_of_every_measure(shared: Path, pair: certified.Pair):
+    found = certified.check(pair)
+    assert {c.measure for c in found} == set(certified.MEASURES)
+    assert all(c.queries > 0 for c in found)
+    worst = max(found, key=lambda c: c.difference)
+    assert worst.difference <= 1e-12, worst
+
+
+# Expected files of trec_eval's own test suite: judgments, run, options, expected output.
+PRINTED = [
+    ("qrels.test", "results.test", "out.test", {}),
+    ("qrels.test", "results.test", "out.test.a", {}),
+    ("qrels.test", "results.test", "out.test.aq", {}),
+    ("qrels.test", "results.trunc", "out.test.aqc", {}),
+    ("qrels.test", "results.trunc", "out.test.aqcM", {"first": 100}),
+    ("qrels.rel_level", "results.test", "out.test.aql", {"rel": 2}),
+    ("qrels.test", "results.test", "out.test.meas_params", {}),
+]
+
+
+@pytest.mark.parametrize("version", ["v9.0.8", "v10.0"])
+@pytest.mark.parametrize(("judged", "run", "expected", "options"), PRINTED, ids=str)
+def test_what_trec_eval_prints_for_its_own_files(shared: Path, version, judged, run, expected, options):
+    _compare(TESTS / version, judged, run, expected, options)
+
+
+def test_what_trec_eval_10_prints_for_files_with_comments(shared: Path):
+    _compare(TESTS / "v10.0", "qrels.comment.test", "results.comment.test", "out.comment.test", {})
+
+
+def _compare(folder: Path, judged: str, run: str, expected: str, options: dict[str, int]) -> None:
+    ours = read_run(folder / run, ties="trec9" if folder.name == "v9.0.8" else "trec")
+    ours = ours.top(options["first"]) if "first" in options else ours
+    rows = list(certified.printed(folder / expected, options.get("rel", 1)))
+    scores = evaluate(ours, read_qrels(folder / judged), {name for _, name, _ in rows})
+    means = dict(zip(scores.measures, scores.means().tolist(), strict=True))
+    assert len(rows) >= 10
+    for query, measure, value in rows:
+        code = int(scores.queries.codes([query])[0])
+        mine = means[measure] if query == "all" else scores.of(measure)[code]
+        assert code >= 0 or query == "all"
+        assert mine == pytest.approx(value, abs=0.5e-4 + 1e-9), (query, measure)
+
+
+OFFICIAL = ["ICT-BERT2", "ICT-CKNRM_B", "ICT-CKNRM_B50"]
+
+
+@pytest.mark.parametrize("ties", ["trec", "trec9"])
+@pytest.mark.parametrize("run", OFFICIAL)
+def test_the_official_scores_of_trec(shared: Path, run: str, ties):
+    folder = shared / "data" / "trec-dl"
+    qrels = read_qrels(folder / "qrels" / "qrels.dl19-passage.txt")
+    made = read_run(folder / "runs-official-dl19" / f"{run}.trec.gz", ties)
+    expected = certified.official(folder / "official-scores" / "dl19.ndcg_cut10.per-topic.csv", run)
+    scores = evaluate(made, qrels, ["nDCG@10"])
+    assert set(expected) == set(scores.queries)
+    for query, value in zip(scores.queries, scores.values[0].tolist(), strict=True):
+        assert value == pytest.approx(expected[query], abs=0.5e-4 + 1e-9), query
+    rows = list(certified.summaries(folder / "official-scores" / "nist.dl19.csv", run))
+    assert len(rows) >= 20
+    summary = evaluate(made, qrels, {measure for measure, _ in rows})
+    means = dict(zip(summary.measures, summary.means().tolist(), strict=True))
+    for measure, value in rows:
+        assert means[measure] == pytest.approx(value, abs=0.5e-4 + 1e-9), measure
+
+
+@pytest.mark.skipif("CI" in os.environ, reason="rewrites nothing: checks that the page is up to date")
+def test_the_page_of_certificates_covers_these_runs(shared: Path):
+    page = (Path(__file__).resolve().parents[2] / "docs" / "certificates.md").read_text(encoding="utf-8")
+    assert all(f"| {measure} |" in page for measure in certified.MEASURES)
+    assert f"{len(PAIRS)} runs" in page
