@@ -18,7 +18,12 @@ SYSTEMS_SHOWN = ("bm25", 'bm25("lucene-multifield")', "rm3")
 
 def measures_page() -> str:
     """Every measure with its settings and documentation."""
-    lines = ["# Measures", "", "Made from the code by `make docs`. `@k` is required, `[@k]` may be left out.", ""]
+    lines = [
+        "# Measures",
+        "",
+        "Made from the code by `make docs`. `@k` is required, `[@k]` may be left out.",
+        "",
+    ]
     for name in MEASURES:
         known = MEASURES.get(name)
         lines += [f"## {name}", "", f"`{name}{'@k' if known.cutoff == 'required' else '[@k]'}`", ""]
@@ -36,13 +41,19 @@ def systems_page() -> str:
     for name in SYSTEMS:
         lines += [f"## {name}", "", f"`{usage(name)}`", ""]
         lines += [inspect.getdoc(SYSTEMS.get(name)) or "", ""]
-    lines += ["## Presets of bm25", "", "| preset | reproduces | analyzer | k1 | b | lengths | fields | fields combine |"]
+    lines += [
+        "## Presets of bm25",
+        "",
+        "| preset | reproduces | analyzer | k1 | b | lengths | fields | fields combine |",
+    ]
     lines += ["|---|---|---|---|---|---|---|---|"]
     for preset, r in PRESETS.items():
         rule = "one field" if len(r.fields) == 1 else "sum"
         rule = rule if r.tie_breaker is None else f"best + {r.tie_breaker} x the others"
         fields = ", ".join(r.fields)
-        lines += [f"| `{preset}` | {r.reproduces} | `{r.analyzer}` | {r.k1} | {r.b} | {r.lengths} | {fields} | {rule} |"]
+        lines += [
+            f"| `{preset}` | {r.reproduces} | `{r.analyzer}` | {r.k1} | {r.b} | {r.lengths} | {fields} | {rule} |"
+        ]
     return "\n".join([*lines, ""])
 
 
@@ -61,11 +72,16 @@ def picture(path: Path) -> None:
     names = sorted({r.dataset for r in rows}, reverse=True)
     mpl.rcParams.update({"svg.hashsalt": "weir", "font.size": 9, "svg.fonttype": "none"})
     figure, axes = plt.subplots(figsize=(7.2, 4.2))
-    for number, (system, colour) in enumerate(zip(SYSTEMS_SHOWN, ("#1f6f8b", "#d9822b", "#6b4c9a"), strict=True)):
+    for number, (system, colour) in enumerate(
+        zip(SYSTEMS_SHOWN, ("#1f6f8b", "#d9822b", "#6b4c9a"), strict=True)
+    ):
         chosen = {r.dataset: r for r in rows if r.system == system}
         y = [names.index(n) + 0.22 * (1 - number) for n in names]
         means = [chosen[n].mean for n in names]
-        spread = [[chosen[n].mean - chosen[n].low for n in names], [chosen[n].high - chosen[n].mean for n in names]]
+        spread = [
+            [chosen[n].mean - chosen[n].low for n in names],
+            [chosen[n].high - chosen[n].mean for n in names],
+        ]
         axes.errorbar(means, y, xerr=spread, fmt="o", ms=4, color=colour, elinewidth=1.2, label=system)
     axes.set_yticks(range(len(names)), names)
     axes.set_xlim(0, 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,10 @@ import pytest
 pytest.importorskip("pytrec_eval")
 from tests import certified
 from tests.conftest import SHARED
+from tests.peers import by_trec_eval, differences
 
+from weir.core.qrels import Qrels
+from weir.core.run import Run
 from weir.io.trec import read_qrels, read_run
 from weir.measures import evaluate
 
@@ -27,10 +29,27 @@ def test_the_runs_are_there(shared: Path):
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda p: f"{p.group}-{p.run.name}-{p.qrels and p.qrels.name}")
 def test_every_query_of_every_measure(shared: Path, pair: certified.Pair):
     found = certified.check(pair)
-    assert {c.measure for c in found} == set(certified.MEASURES)
+    left_out = set(certified.MEASURES) - {c.measure for c in found}
+    assert left_out == ({"nDCG(gain='exp')@10"} if pair.run.name == "compat.run" else set())
     assert all(c.queries > 0 for c in found)
     worst = max(found, key=lambda c: c.difference)
     assert worst.difference <= 1e-12, worst
+
+
+def test_scores_that_only_floats_confuse(shared: Path):
+    """No stored run has such ties, so one is squeezed until a third of its scores are equal as floats."""
+    path = next(pair.run for pair in PAIRS if pair.run.name == "BM25.trec.gz")
+    run = {q: {d: 1 + s * 1e-7 for d, s in row.items()} for q, row in certified.plain_run(path).items()}
+    judged = certified.plain_qrels(next(pair.qrels for pair in PAIRS if pair.run == path))
+    theirs = by_trec_eval(judged, run, certified.MEASURES)
+    scores = evaluate(Run.of(run, ties="trec9"), Qrels.of(judged), certified.MEASURES)
+    assert scores.tied > 0.3
+    for measure in certified.MEASURES:
+        ours = dict(zip(scores.queries.tolist(), scores.of(measure).tolist(), strict=True))
+        assert differences(ours, theirs[measure])[1] <= 1e-12, measure
+    plain = evaluate(Run.of(run), Qrels.of(judged), ["AP"])
+    assert plain.tied < 0.3
+    assert plain.means()[0] != scores.means()[list(scores.measures).index("AP")]
 
 
 # Expected files of trec_eval's own test suite: judgments, run, options, expected output.
@@ -91,8 +110,7 @@ def test_the_official_scores_of_trec(shared: Path, run: str, ties):
         assert means[measure] == pytest.approx(value, abs=0.5e-4 + 1e-9), measure
 
 
-@pytest.mark.skipif("CI" in os.environ, reason="rewrites nothing: checks that the page is up to date")
-def test_the_page_of_certificates_covers_these_runs(shared: Path):
+def test_the_page_of_certificates_is_about_these_runs(shared: Path):
     page = (Path(__file__).resolve().parents[2] / "docs" / "certificates.md").read_text(encoding="utf-8")
     assert all(f"| {measure} |" in page for measure in certified.MEASURES)
     assert f"{len(PAIRS)} runs" in page

@@ -147,8 +147,14 @@ def test_damage_is_repaired(tmp_path, collection):
 
 def test_a_folder_that_cannot_be_written_is_one_error(tmp_path, collection):
     (tmp_path / "file").write_text("")
+    stages: list[str] = []
+    watch = lambda stage, done, total: stages.append(stage)  # noqa: E731
     with pytest.raises(StoreError, match="cannot write"):
-        Experiment((collection,), ("bm25",)).execute(tmp_path / "file" / "results")
+        Experiment((collection,), ("bm25",)).execute(tmp_path / "file" / "results", watch)
+    (tmp_path / "sealed").mkdir(mode=0o555)
+    with pytest.raises(StoreError, match="cannot write"):
+        Experiment((collection,), ("bm25",)).execute(tmp_path / "sealed", watch)
+    assert stages == []
 
 
 def test_a_full_disk_leaves_nothing_half_written(tmp_path, collection, monkeypatch):

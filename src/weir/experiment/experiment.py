@@ -9,8 +9,9 @@ from pathlib import Path
 
 from weir.core.row import Row
 from weir.datasets.load import Dataset, load_group
-from weir.errors import BadValue, FormatError, UnknownName
+from weir.errors import BadValue, FormatError, StoreError, UnknownName
 from weir.experiment.cell import Cell, Watch
+from weir.io.atomic import storing, writable
 from weir.measures import DEFAULT_MEASURES, measures_of
 from weir.systems import Retriever, parse_system
 
@@ -72,12 +73,21 @@ class Experiment:
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
             raise BadValue(f"k is {self.k!r}; expected a whole number from 1")
         datasets = _distinct([d for name in self.datasets for d in load_group(name)])
+        _prepare(Path(at))
         found: list[Row] = []
         for dataset in datasets:
             for system in systems:
                 cell = Cell(Path(at), dataset, system, self.k)
                 found.extend(cell.complete(measures, _named(watch, dataset, system)))
         return found
+
+
+def _prepare(at: Path) -> None:
+    """Make the results folder now: hours of indexing must not end at a folder that cannot be written."""
+    with storing(at):
+        at.mkdir(parents=True, exist_ok=True)
+    if not writable(at):
+        raise StoreError(f"cannot write {at}: no permission to write there")
 
 
 def _distinct(datasets: list[Dataset]) -> list[Dataset]:

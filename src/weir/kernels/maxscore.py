@@ -63,18 +63,19 @@ def search_chunk(
     k: int,
     rank: int,
     window: int,
-    room: int,
     acc: Float64,
-    work: Float64,
+    cval: Float64,
+    cdoc: Int32,
+    keys_spare: Int64,
     out_count: Int32,
     out_doc: Int32,
     out_score: Float32,
 ) -> int:
     """Search a chunk of queries; 0, or 1 when a weight is negative or not finite (nothing is searched then).
 
-    rank: the column of `top` for this k (0: none). 1 << window: documents of a window. room: keys collected
-    before the best k are selected. acc: 1 << window accumulators, zero before and after. work: scratch, as
-    many again, half as many for document numbers, and 2 * room for keys.
+    rank: the column of `top` for this k (0: none). 1 << window: documents of a window. acc: one accumulator
+    more than that, zero before and after. cval, cdoc: scratch, as many. keys_spare: int64[2, room], scratch;
+    the best k are selected whenever `room` > k keys have been collected.
     """
     longest = 1
     for q in range(len(qptr) - 1):
@@ -83,15 +84,14 @@ def search_chunk(
             if not 0.0 <= qweight[j] < np.inf:
                 return 1
     width = 1 << window
-    cval, cdoc = work[:width], work[width : width + width // 2].view(np.int32)
-    tail = work[width + width // 2 :].view(np.int64)
-    keys, spare = tail[:room], tail[room : 2 * room]
+    keys, spare = keys_spare[0], keys_spare[1]
+    room = keys_spare.shape[1]
     bits = acc.view(np.int64)
     counts, live = np.empty(2048, np.int64), np.empty(longest, np.int64)
     order, other = np.empty(longest, np.int64), np.empty(longest, np.int64)
     term, value = np.empty((6, longest), np.int64), np.empty((4, longest), np.float64)
-    f32, f64 = np.empty(1, np.float32), np.empty(1, np.float64)
-    u32, i64 = f32.view(np.uint32), f64.view(np.int64)
+    f32 = np.empty(1, np.float32)
+    u32 = f32.view(np.uint32)
     for q in range(len(qptr) - 1):
         n_terms, limit = plan(
             ptr,
@@ -114,7 +114,7 @@ def search_chunk(
             f32,
             u32,
         )
-        n_keys, least = 0, np.int64(-1)
+        n_keys, least = int(np.int64(0)), np.int64(-1)
         for begin in range(0, n_docs if n_terms > 0 else 0, width):
             finish = min(begin + width, n_docs)
             n_live, total = enter_window(doc, offset, term, value, n_terms, finish, n_docs, live)
@@ -134,8 +134,6 @@ def search_chunk(
                     limit,
                     acc,
                     bits,
-                    f64,
-                    i64,
                     cdoc,
                     cval,
                 )

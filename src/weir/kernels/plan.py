@@ -69,7 +69,7 @@ def plan(
 
     Fills term (rows: start, end, now, stop, first range or -1, shift) and value (rows: weight, bound).
     """
-    n = 0
+    n = int(np.int64(0))  # a literal 0 would compile what takes n a second time
     for j in range(first, last):
         t = qterm[j]
         if 0 <= t < len(ptr) - 1 and qweight[j] > 0 and ptr[t] < ptr[t + 1]:

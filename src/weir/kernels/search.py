@@ -124,16 +124,17 @@ def _chunk(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, hits: Hi
     depth = min(k, max(1, index.n_docs))
     room = 2 * depth + _SLACK
     rank = next((i + 1 for i, r in enumerate(RANKS) if k <= r), 0)
-    acc, work = getattr(_scratch, "arrays", None) or (np.zeros(0), np.empty(0))
     # Taken out while in use: should a call be interrupted, the next one starts from clean memory.
-    _scratch.arrays = None
-    if len(acc) < 1 << window:
-        acc = np.zeros(1 << window)
-    if len(work) < (3 << (window - 1)) + 2 * room:
-        work = np.empty((3 << (window - 1)) + 2 * room)
+    held = getattr(_scratch, "held", None)
+    _scratch.held = None
+    width = 1 << window
+    if held is None or len(held[1]) < width:
+        held = np.zeros(width + 1), np.empty(width), np.empty(width, np.int32), np.empty((2, room), np.int64)
+    if held[3].shape[1] != room:
+        held = *held[:3], np.empty((2, room), np.int64)
     status = search_chunk(
-        index.n_docs, *index.arrays, qptr, qterm, qweight, depth, rank, window, room, acc, work, *hits
+        index.n_docs, *index.arrays, qptr, qterm, qweight, depth, rank, window, *held, *hits
     )
-    _scratch.arrays = acc, work
+    _scratch.held = held
     if status:
         raise BadValue("weights of query terms must be finite and not negative")

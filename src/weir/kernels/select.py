@@ -70,16 +70,15 @@ def keep_largest(keys: Keys, spare: Keys, n: int, k: int, counts: Keys) -> int:
     while above + counts[cut] < k:
         above += counts[cut]
         cut -= 1
-    m, edge = 0, 0
+    m, edge = np.int64(0), np.int64(0)
     for i in range(n):
-        v = keys[i]
+        v = keys[np.uint64(i)]
         r = ((v >> 32) - least) >> shift
-        if r > cut:
-            keys[m] = v
-            m += 1
-        elif r == cut:
-            spare[edge] = v
-            edge += 1
+        # Written either way and kept by counting: a branch would be mispredicted every other time.
+        keys[np.uint64(m)] = v
+        m += np.int64(r > cut)
+        spare[np.uint64(edge)] = v
+        edge += np.int64(r == cut)
     _partial_sort(spare, 0, edge - 1, k - above - 1)
     for i in range(k - above):
         keys[above + i] = spare[i]

@@ -81,20 +81,13 @@ def _near(doc: Int32, acc: Float64, low: int, high: int, origin: np.uint64, bar:
 
 @jit
 def _gather_all(
-    acc: Float64,
-    bits: Int64,
-    f64: Float64,
-    i64: Int64,
-    width: int,
-    begin: int,
-    bar: float,
-    cdoc: Int32,
-    cval: Float64,
+    acc: Float64, bits: Int64, width: int, begin: int, bar: float, cdoc: Int32, cval: Float64
 ) -> int:
     """Collect the window's sums above the bar in order of documents, and clear it; how many."""
     # Non-negative doubles order as their bits do, and comparing integers is what compilers vectorise.
-    f64[0] = bar
-    edge = i64[0]
+    acc[width] = bar  # one entry more than there are documents, to read the bar's bits from
+    edge = bits[width]
+    acc[width] = 0.0
     n = np.uint64(0)
     for b in range(0, width, 64):
         low, high = np.uint64(b), np.uint64(min(b + 64, width))
@@ -196,8 +189,6 @@ def score_window(
     limit: float,
     acc: Float64,
     bits: Int64,
-    f64: Float64,
-    i64: Int64,
     cdoc: Int32,
     cval: Float64,
 ) -> int:
@@ -221,7 +212,8 @@ def score_window(
         size = term[3, live[x]] - term[2, live[x]]
         total += size if x < needed or size <= _LOOK_UP * touched else 0
     dense = total * _DENSE > width
-    n, added = 0, needed
+    added = needed
+    n = int(np.int64(0))  # a literal 0 would compile what takes n a second time
     if needed > 1 or (n_live > 1 and term[3, live[1]] - term[2, live[1]] < _LOOK_UP * touched):
         for x in range(needed):
             i = live[x]
@@ -241,7 +233,7 @@ def score_window(
             added += 1
             rest = max(rest - value[1, i], 0.0)
         if dense:
-            n = _gather_all(acc, bits, f64, i64, width, begin, limit - rest, cdoc, cval)
+            n = _gather_all(acc, bits, width, begin, limit - rest, cdoc, cval)
         else:
             for x in range(needed):
                 i = live[x]
