@@ -68,11 +68,11 @@ class Weir:
         from weir.core.corpus import Corpus
         from weir.core.ids import Ids
         from weir.io.beir import read_documents
-        from weir.io.spool import concatenated
+        from weir.core.strings import Strings
 
         batches = list(read_documents(self._part(source)))
         ids, titles, texts = (
-            concatenated([getattr(batch, name) for batch in batches]) for name in ("ids", "titles", "texts")
+            Strings.concatenated([getattr(batch, name) for batch in batches]) for name in ("ids", "titles", "texts")
         )
         return Corpus(Ids(ids), texts, titles)
 

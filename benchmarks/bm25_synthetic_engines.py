@@ -50,7 +50,7 @@ class Weir:
         from weir.core.corpus import Corpus
         from weir.core.ids import Ids
         from weir.core.strings import Strings
-        from weir.io.spool import packed
+        from weir.core.strings import Strings
 
         data = np.asarray(np.memmap(folder / "corpus.txt", np.uint8, "r"))
         step = 1 << 22
@@ -58,7 +58,7 @@ class Weir:
             np.flatnonzero(data[at : at + step] == ord("\n")) + at + 1 for at in range(0, len(data), step)
         ]
         ptr = np.concatenate([np.zeros(1, np.int64), *ends])
-        return Corpus(Ids(packed([b"%d" % number for number in range(len(ptr) - 1)])), Strings(data, ptr))
+        return Corpus(Ids(Strings.packed([b"%d" % number for number in range(len(ptr) - 1)])), Strings(data, ptr))
 
     def prepare(self, texts: list[str]) -> Any:
         from weir.core.strings import Strings

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from weir.core.strings import Strings
 from weir.errors import FormatError
 from weir.io import beir
 from weir.io.beir import read_documents
 from weir.io.jsonl import read_blocks
 from weir.io.layout import Part
 from weir.io.plain import PlainReader
-from weir.io.spool import concatenated
 
 READER = PlainReader()
 Columns = tuple[list[str], list[str], list[str]]
@@ -37,7 +37,7 @@ def general(block: bytes, folder: Path) -> Columns | None:
     except FormatError:
         return None
     columns = ([b.ids for b in batches], [b.titles for b in batches], [b.texts for b in batches])
-    ids, titles, texts = (concatenated(column).tolist() for column in columns)
+    ids, titles, texts = (Strings.concatenated(column).tolist() for column in columns)
     return ids, titles, texts
 
 

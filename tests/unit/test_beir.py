@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from weir.core.strings import Strings
 from weir.datasets.load import load
 from weir.errors import FormatError, UnknownName
 from weir.io.beir import read_documents, read_queries
 from weir.io.jsonl import BLOCK, read_blocks, read_records
 from weir.io.judgments import read_judgments
 from weir.io.layout import Part, find_layout
-from weir.io.spool import concatenated
 
 DOCUMENTS = [
     {"_id": "d1", "title": "One", "text": "first text"},
@@ -187,7 +187,7 @@ def part(tmp_path: Path, data: bytes, name: str = "corpus.jsonl") -> Part:
 def everything(source: Part) -> tuple[list[str], list[str], list[str]]:
     batches = list(read_documents(source))
     columns = ([b.ids for b in batches], [b.titles for b in batches], [b.texts for b in batches])
-    ids, titles, texts = (concatenated(column).tolist() for column in columns)
+    ids, titles, texts = (Strings.concatenated(column).tolist() for column in columns)
     return ids, titles, texts
 
 

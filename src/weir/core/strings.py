@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -36,12 +36,24 @@ class Strings:
     def of(values: Iterable[str]) -> Strings:
         """Pack Python strings; raises BadValue for half of a surrogate pair, which UTF-8 cannot hold."""
         try:
-            encoded = [v.encode("utf-8") for v in values]
+            return Strings.packed([v.encode("utf-8") for v in values])
         except UnicodeEncodeError as error:
             raise BadValue(f"{error.object!r} is not valid Unicode: {error.reason}") from None
-        ptr = np.zeros(len(encoded) + 1, np.int64)
-        np.cumsum([len(e) for e in encoded], out=ptr[1:])
-        return Strings(np.frombuffer(b"".join(encoded), np.uint8), ptr)
+
+    @staticmethod
+    def packed(values: Sequence[bytes]) -> Strings:
+        """Pack UTF-8 byte strings."""
+        ptr = np.zeros(len(values) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, values), np.int64, len(values)), out=ptr[1:])
+        return Strings(np.frombuffer(b"".join(values), np.uint8), ptr)
+
+    @staticmethod
+    def concatenated(columns: Sequence[Strings]) -> Strings:
+        """Several columns as one, copied."""
+        pieces = [c.data[int(c.ptr[0]) : int(c.ptr[-1])] for c in columns]
+        ptr = np.zeros(sum(map(len, columns)) + 1, np.int64)
+        np.cumsum(np.concatenate([c.lengths() for c in columns] or [ptr[:0]]), out=ptr[1:])
+        return Strings(np.concatenate(pieces or [np.zeros(0, np.uint8)]), ptr)
 
     def __len__(self) -> int:
         return len(self.ptr) - 1

@@ -20,7 +20,6 @@ from weir.errors import FormatError
 from weir.io.jsonl import Records, parse_block, read_blocks, read_records
 from weir.io.layout import Part
 from weir.io.plain import PlainReader
-from weir.io.spool import concatenated, packed
 
 __all__ = ["Batch", "duplicate", "read_documents", "read_queries", "reading"]
 
@@ -75,11 +74,11 @@ def read_documents(part: Part) -> Iterator[Batch]:
 def read_queries(part: Part) -> Queries:
     """All queries of a file; raises FormatError for a line that is no query or an id that occurs twice."""
     batches = list(read_documents(part))
-    ids = concatenated([batch.ids for batch in batches])
+    ids = Strings.concatenated([batch.ids for batch in batches])
     names = ids.tolist()
     if len(set(names)) != len(names):
         raise duplicate(part, _first_twice(names))
-    return Queries(Ids(ids), concatenated([batch.texts for batch in batches]))
+    return Queries(Ids(ids), Strings.concatenated([batch.texts for batch in batches]))
 
 
 def duplicate(part: Part, name: str) -> FormatError:
@@ -158,11 +157,11 @@ def _text(value: object, records: Records, i: int, where: tuple[Part, str]) -> s
 
 def _encoded(texts: list[str]) -> Strings:
     try:
-        return packed([text.encode() for text in texts])
+        return Strings.packed([text.encode() for text in texts])
     except UnicodeEncodeError:
         # Half a surrogate pair is no character: it becomes U+FFFD, as readers of broken UTF-16 show it.
         whole = [t.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for t in texts]
-        return packed([text.encode() for text in whole])
+        return Strings.packed([text.encode() for text in whole])
 
 
 def _from_tsv(stream: BinaryIO, part: Part) -> Iterator[Batch]:
@@ -180,10 +179,10 @@ def _from_tsv(stream: BinaryIO, part: Part) -> Iterator[Batch]:
         except UnicodeDecodeError as error:
             raise FormatError(part, f"bytes that are not UTF-8 ({error.reason})", "UTF-8", number) from None
         if len(ids) == 256:
-            yield Batch(packed(ids), packed(titles), packed(texts))
+            yield Batch(Strings.packed(ids), Strings.packed(titles), Strings.packed(texts))
             ids, titles, texts = [], [], []
     if ids:
-        yield Batch(packed(ids), packed(titles), packed(texts))
+        yield Batch(Strings.packed(ids), Strings.packed(titles), Strings.packed(texts))
 
 
 def _tsv_rows(stream: BinaryIO) -> Iterator[tuple[int, list[bytes]]]:

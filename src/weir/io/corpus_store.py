@@ -30,7 +30,7 @@ from weir.io.arrow import Extent, write_strings
 from weir.io.atomic import atomic_dir, writable, write_json
 from weir.io.beir import duplicate, read_documents
 from weir.io.layout import Part
-from weir.io.spool import ColumnSpool, packed
+from weir.io.spool import ColumnSpool
 from weir.settings import settings
 
 __all__ = ["Store", "fingerprint_of", "open_corpus", "open_store", "store_paths"]
@@ -159,7 +159,7 @@ def _fill(columns: dict[str, ColumnSpool], part: Part) -> int:
         columns["_id"].append(batch.ids)
         columns["title"].append(batch.titles)
         columns["text"].append(batch.texts)
-        columns["metadata"].append(batch.metadata or packed([b""] * len(batch)))
+        columns["metadata"].append(batch.metadata or Strings.packed([b""] * len(batch)))
         nulls += batch.null_texts
     if nulls and nulls == columns["_id"].rows:
         raise FormatError(part, "no document with a 'text'", "texts under the key 'text'")

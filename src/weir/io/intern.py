@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from weir.core.hashing import hash_strings
 from weir.core.strings import Bytes, Int64, Strings
 
-__all__ = ["as_bytes", "concatenated", "distinct", "distinct_strings", "packed"]
+__all__ = ["as_bytes", "distinct", "distinct_strings"]
 
 
 def distinct(data: Bytes, start: Int64, length: Int64, hashes: NDArray[np.uint64]) -> tuple[Int64, Int64]:
@@ -43,22 +43,6 @@ def distinct_strings(strings: Strings) -> tuple[Int64, Strings]:
     start, length = strings.ptr[:-1], strings.lengths()
     codes, first = distinct(strings.data, start, length, hash_strings(strings.data, start, length))
     return codes, strings.take(first)
-
-
-def concatenated(parts: list[Strings]) -> Strings:
-    """One column of strings after the other."""
-    data = [p.data[p.ptr[0] : p.ptr[-1]] for p in parts]
-    ptr = np.zeros(sum(map(len, parts)) + 1, np.int64)
-    if parts:
-        np.cumsum(np.concatenate([p.lengths() for p in parts]), out=ptr[1:])
-    return Strings(np.concatenate([np.empty(0, np.uint8), *data]), ptr)
-
-
-def packed(texts: list[bytes]) -> Strings:
-    """A column of strings from their bytes."""
-    ptr = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum([len(t) for t in texts], out=ptr[1:])
-    return Strings(np.frombuffer(b"".join(texts), np.uint8), ptr)
 
 
 def as_bytes(strings: Strings) -> list[bytes]:

@@ -18,7 +18,7 @@ from weir.core.ids import Ids
 from weir.core.order import Ties, compared
 from weir.core.strings import Float64, Int32, Int64, Strings
 from weir.errors import BadRanking, FormatError
-from weir.io.intern import as_bytes, concatenated, distinct, distinct_strings, packed
+from weir.io.intern import as_bytes, distinct, distinct_strings
 from weir.io.lines import LineBuffer
 from weir.io.rows import Engine, EngineName, Lookup, Rows, choose_engine, take_strings
 
@@ -96,11 +96,11 @@ class Names:
 
     def all_queries(self) -> Ids:
         """The queries numbered so far."""
-        return Ids(packed(list(self.numbered)))
+        return Ids(Strings.packed(list(self.numbered)))
 
     def all_docs(self) -> tuple[Int64, Ids]:
         """The new code of each code given so far, and the distinct documents."""
-        codes, strings = distinct_strings(concatenated(self.docs))
+        codes, strings = distinct_strings(Strings.concatenated(self.docs))
         return codes, Ids(strings)
 
 

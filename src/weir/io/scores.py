@@ -42,9 +42,13 @@ def read_scores(path: Path) -> Scores:
         try:
             one = json.loads(line)
             value = one["value"]
-            rows.setdefault(one["measure"], {})[one["query"]] = float("nan") if value is None else float(value)
+            rows.setdefault(one["measure"], {})[one["query"]] = (
+                float("nan") if value is None else float(value)
+            )
         except (ValueError, KeyError, TypeError):
-            raise FormatError(path, f"'{line[:60]}'", "a score as weir writes it; delete the file", number) from None
+            raise FormatError(
+                path, f"'{line[:60]}'", "a score as weir writes it; delete the file", number
+            ) from None
     first = next(iter(rows.values()), {})
     queries = Ids.of(first)
     if any(row.keys() != first.keys() for row in rows.values()):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -14,24 +13,9 @@ import numpy as np
 from weir.core.strings import Strings
 from weir.io.arrow import Column
 
-__all__ = ["ColumnSpool", "Spool", "concatenated", "packed"]
+__all__ = ["ColumnSpool", "Spool"]
 
 _IN_MEMORY = 1 << 24  # bytes a buffer may hold before it moves to a file
-
-
-def packed(texts: Sequence[bytes]) -> Strings:
-    """UTF-8 byte strings as one column."""
-    ptr = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=ptr[1:])
-    return Strings(np.frombuffer(b"".join(texts), np.uint8), ptr)
-
-
-def concatenated(columns: Sequence[Strings]) -> Strings:
-    """Several columns as one, copied."""
-    pieces = [c.data[int(c.ptr[0]) : int(c.ptr[-1])] for c in columns]
-    ptr = np.zeros(sum(map(len, columns)) + 1, np.int64)
-    np.cumsum(np.concatenate([c.lengths() for c in columns] or [ptr[:0]]), out=ptr[1:])
-    return Strings(np.concatenate(pieces or [np.zeros(0, np.uint8)]), ptr)
 
 
 class Spool:
