@@ -6,7 +6,9 @@ out queries that the run does not hold.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pytrec_eval
@@ -23,15 +25,61 @@ NAMES: dict[str, tuple[str | None, str | None]] = {
     "AP": ("map", "map_cut"),
     "P": (None, "P"),
     "R": ("set_recall", "recall"),
-    "RR": ("recip_rank", "recip_rank"),
+    "R_cap": (None, "relative_P"),
     "Success": (None, "success"),
     "nDCG": ("ndcg", "ndcg_cut"),
+}
+# Those that know no cut-off in trec_eval (that is its option -M): the ranking itself is cut.
+WHOLE = {
+    "IAP": "11pt_avg",
+    "IPrec": "iprec_at_recall",
+    "NumRelRet": "num_rel_ret",
+    "NumRet": "num_ret",
+    "RR": "recip_rank",
+    "Rprec": "Rprec",
+    "SetAP": "set_map",
+    "SetF": "set_F",
+    "SetP": "set_P",
+    "SetR": "set_recall",
+    "bpref": "bpref",
+    "infAP": "infAP",
 }
 
 
 def _name(measure: Measure) -> str | None:
+    if measure.name in WHOLE:
+        return WHOLE[measure.name]
     whole, cut = NAMES.get(measure.name, (None, None))
     return whole if measure.cutoff is None else cut
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What one evaluator of pytrec_eval is made for."""
+
+    rel: int
+    steep: bool
+    cut: int | None
+    condensed: bool
+    one_of: str  # pytrec_eval computes set_F with one parameter only
+
+    @staticmethod
+    def of(measure: Measure) -> tuple[Asked, str, str]:
+        """The evaluator, what to ask it, and what it calls the answer."""
+        name, settings = _name(measure), dict(measure.settings)
+        if name is None:
+            raise ValueError(f"trec_eval has no {measure}")
+        cut = measure.cutoff if measure.name in WHOLE else None
+        key = name if measure.cutoff is None or cut is not None else f"{name}.{measure.cutoff}"
+        answer = key.replace(".", "_")
+        if name == "iprec_at_recall":
+            key = f"{name}.{settings.get('recall', 0.1):.2f}"
+            answer = key.replace(".", "_", 1)
+        elif name == "set_F":
+            key = f"{name}.{float(settings.get('beta', 1.0)) ** 2}"
+        one_of = key if name == "set_F" else ""
+        steep = settings.get("gain") == "exp"
+        return Asked(int(settings.get("rel", 1)), steep, cut, measure.condensed, one_of), key, answer
 
 
 def has_peer(measure: Measure | str) -> bool:
@@ -41,26 +89,23 @@ def has_peer(measure: Measure | str) -> bool:
 
 def by_trec_eval(qrels: Judgments, run: Rankings, measures: Iterable[str]) -> dict[str, dict[str, float]]:
     """{measure: {query: value}} as pytrec_eval computes them, for the queries it returns."""
-    asked: dict[tuple[int, bool, int | None], dict[str, str]] = {}
+    asked: dict[Asked, list[tuple[str, str, str]]] = {}
     for text in measures:
         measure = parse_measure(text)
-        name, settings = _name(measure), dict(measure.settings)
-        if name is None:
-            raise ValueError(f"trec_eval has no {measure}")
-        # Its reciprocal rank knows no cut-off (that is its option -M): the ranking itself is cut.
-        cut = measure.cutoff if name == "recip_rank" else None
-        plain = measure.cutoff is None or cut is not None
-        key = name if plain else f"{name}.{measure.cutoff}"
-        group = (int(settings.get("rel", 1)), settings.get("gain") == "exp", cut)
-        asked.setdefault(group, {})[str(measure)] = key
+        group, key, answer = Asked.of(measure)
+        asked.setdefault(group, []).append((str(measure), key, answer))
     found: dict[str, dict[str, float]] = {}
-    for (rel, steep, cut), keys in asked.items():
-        judged = _steep(qrels) if steep else qrels
-        ranked = run if cut is None else _cut(run, cut)
-        evaluator = pytrec_eval.RelevanceEvaluator(_plain(judged), set(keys.values()), relevance_level=rel)
+    for group, several in asked.items():
+        judged = _steep(qrels) if group.steep else qrels
+        ranked = _judged_only(run, qrels) if group.condensed and group.cut else run
+        ranked = ranked if group.cut is None else _cut(ranked, group.cut)
+        evaluator = pytrec_eval.RelevanceEvaluator(
+            _plain(judged), {key for _, key, _ in several}, group.rel, judged_docs_only_flag=group.condensed
+        )
         values = evaluator.evaluate(_plain(ranked))
-        for text, key in keys.items():
-            found[text] = {q: row[key.replace(".", "_")] for q, row in values.items()}
+        for text, _, answer in several:
+            # It divides by the number returned before it looks at it: 0 / 0 where the list is empty.
+            found[text] = {q: 0.0 if math.isnan(row[answer]) else row[answer] for q, row in values.items()}
     return found
 
 
@@ -87,6 +132,11 @@ def _plain(table: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, obj
 def _steep(qrels: Judgments) -> dict[str, dict[str, int]]:
     """Exponential gains are linear gains of other grades."""
     return {q: {d: 2**g - 1 if g > 0 else g for d, g in row.items()} for q, row in qrels.items()}
+
+
+def _judged_only(run: Rankings, qrels: Judgments) -> dict[str, dict[str, float]]:
+    """Condensed before it is cut; trec_eval's -M cuts before -J condenses."""
+    return {q: {d: s for d, s in row.items() if qrels.get(q, {}).get(d, -1) >= 0} for q, row in run.items()}
 
 
 def _cut(run: Rankings, k: int) -> dict[str, dict[str, float]]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 import numpy as np
+from tests.reference_family import FAMILY
 
 from weir.measures import parse_measure
 
@@ -110,13 +111,17 @@ VALUES: dict[str, Callable[..., float | Fraction]] = {
     "R_cap": capped_recall,
     "Success": success,
     "nDCG": ndcg,
+    **FAMILY,
 }
 
 
 def value(text: str, scores: Mapping[str, float], grades: Grades, ties: str = "trec") -> float:
     """One measure for one query."""
     measure = parse_measure(text)
-    found = VALUES[measure.name](ranking(scores, ties), grades, measure.cutoff, **dict(measure.settings))
+    ranked = ranking(scores, ties)
+    if measure.condensed:
+        ranked = [document for document in ranked if grades.get(document, -1) >= 0]
+    found = VALUES[measure.name](ranked, grades, measure.cutoff, **dict(measure.settings))
     return float(found)
 
 

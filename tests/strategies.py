@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from weir.measures import MEASURES
 
-__all__ = ["grades", "identifiers", "judgments", "measure_texts", "rankings", "scores", "texts"]
+__all__ = ["grades", "identifiers", "judgments", "measure_texts", "rankings", "scores", "texts", "trials"]
 
 # How long one example takes says more about the machine than about the code.
 settings.register_profile("weir", deadline=None)
@@ -33,7 +33,27 @@ judgments = st.dictionaries(
     identifiers, st.dictionaries(identifiers, grades, min_size=1, max_size=8), min_size=1, max_size=6
 )
 
-_SETTINGS = {"rel": st.integers(-2, 4), "gain": st.sampled_from(["linear", "exp"])}
+
+@st.composite
+def trials(draw: st.DrawFn, grade: st.SearchStrategy[int] = grades, score: st.SearchStrategy[float] = scores):
+    """A run and judgments that meet: mostly the same queries, and documents out of one small pool."""
+    pool = draw(st.lists(identifiers, min_size=1, max_size=9, unique=True))
+    asked = draw(st.lists(identifiers, min_size=1, max_size=5, unique=True))
+    documents = st.sampled_from(pool)
+    judged = {q: draw(st.dictionaries(documents, grade, min_size=1, max_size=9)) for q in asked}
+    others = draw(st.lists(identifiers, max_size=2))
+    answered = [q for q in dict.fromkeys(asked + others) if draw(st.integers(0, 4)) > 0]
+    run = {q: draw(st.dictionaries(documents, score, max_size=9)) for q in draw(st.permutations(answered))}
+    return run, judged
+
+
+_SETTINGS = {
+    "rel": st.integers(-2, 4),
+    "beta": st.floats(0, 3),
+    "max_grade": st.integers(5, 8),  # the grades drawn above reach 5
+    "p": st.floats(0, 0.99),
+    "recall": st.floats(0, 1),
+}
 
 
 @st.composite
@@ -41,7 +61,11 @@ def measure_texts(draw: st.DrawFn, largest: int = 12) -> str:
     """The text of a registered measure with random settings and cut-off."""
     name = draw(st.sampled_from(MEASURES.names()))
     definition = MEASURES.get(name)
-    given = draw(st.fixed_dictionaries({}, optional={key: _SETTINGS[key] for key in definition.defaults()}))
+    choices = {key: st.sampled_from(values) for key, values in definition.choices}
+    drawn = {key: choices.get(key, _SETTINGS.get(key)) for key in definition.defaults()}
+    needed = {key: drawn.pop(key) for key in drawn.keys() & {"max_grade"}}
+    given = draw(st.fixed_dictionaries(needed, optional=drawn))
     inside = ", ".join(f"{key}={setting!r}" for key, setting in given.items())
     cut = definition.cutoff == "required" or draw(st.booleans())
-    return name + (f"({inside})" if inside else "") + (f"@{draw(st.integers(1, largest))}" if cut else "")
+    text = name + (f"({inside})" if inside else "") + (f"@{draw(st.integers(1, largest))}" if cut else "")
+    return f"condensed({text})" if draw(st.integers(0, 4)) == 0 else text

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from tests import reference
-from tests.strategies import identifiers, judgments, measure_texts, rankings, scores
+from tests.strategies import measure_texts, scores, trials
 
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
@@ -35,6 +35,14 @@ EVERY = [
     ),
     *("P@1", "P@3", "P(rel=2)@3", "R", "R@2", "R(rel=0)@2", "RR", "RR@2", "RR(rel=2)", "R_cap@1", "R_cap@3"),
     *("Success@1", "Success(rel=3)@5", "nDCG", "nDCG@2", "nDCG@10", "nDCG(gain='exp')@3"),
+    *("Rprec", "Rprec(rel=2)@3", "bpref", "bpref(rel=2)@4", "infAP", "infAP(rel=2)@4", "IPrec", "IAP"),
+    *("IPrec(recall=0.0)", "IPrec(recall=0.5, rel=2)@3", "IPrec(recall=1.0)", "IAP(rel=2)@4"),
+    *("F@1", "F(beta=2.0)@3", "SetP", "SetP(rel=2)@3", "SetR", "SetF", "SetF(beta=2.0)@3", "SetAP"),
+    *("NumRet", "NumRet@2", "NumRel", "NumRel(rel=2)@2", "NumRelRet", "NumRelRet(rel=2)@2"),
+    *("ERR(max_grade=5)", "ERR(max_grade=6)@2", "nERR(max_grade=5)", "nERR(max_grade=5)@2"),
+    *("RBP", "RBP(gain='scaled', p=0.5)@3", "RBP(p=0.0)", "RBP_residual", "RBP_residual(p=0.95)@2"),
+    *("NCG", "NCG@2", "NCG(gain='exp')@3", "Q", "Q@2", "Q(beta=10.0, gain='exp')", "Q(beta=0.0)"),
+    *("condensed(AP)", "condensed(nDCG@2)", "condensed(P@2)", "condensed(RBP)", "condensed(infAP)"),
 ]
 TIES = st.sampled_from(["trec", "trec9"])
 
@@ -48,11 +56,12 @@ def test_every_registered_measure_has_a_slow_reference_here():
     assert {parse_measure(text).name for text in EVERY} == set(MEASURES.names())
 
 
-@given(rankings, judgments, TIES)
-@example({}, {"q": {"d": 1}}, "trec")
-@example({"q": {}}, {"q": {"d": 0}}, "trec")
-@example({"q": {"a": 1e300, "b": 1e299}}, {"q": {"a": 1}}, "trec9")
-def test_values_are_those_of_plain_loops(run, qrels, ties):
+@given(trials(), TIES)
+@example(({}, {"q": {"d": 1}}), "trec")
+@example(({"q": {}}, {"q": {"d": 0}}), "trec")
+@example(({"q": {"a": 1e300, "b": 1e299}}, {"q": {"a": 1}}), "trec9")
+def test_values_are_those_of_plain_loops(trial, ties):
+    run, qrels = trial
     found = evaluate(Run.of(run, ties=ties), Qrels.of(qrels), EVERY)
     assert found.queries.tolist() == list(qrels)
     assert found.answered.tolist() == [bool(run.get(q)) for q in qrels]
@@ -62,8 +71,9 @@ def test_values_are_those_of_plain_loops(run, qrels, ties):
         assert per_query(found, measure) == pytest.approx(expected, rel=1e-14, abs=1e-15)
 
 
-@given(rankings, judgments, measure_texts(), TIES)
-def test_any_settings_and_cutoffs(run, qrels, text, ties):
+@given(trials(), measure_texts(), TIES)
+def test_any_settings_and_cutoffs(trial, text, ties):
+    run, qrels = trial
     measure = str(parse_measure(text))
     found = evaluate(Run.of(run, ties=ties), Qrels.of(qrels), [measure])
     expected = reference.score_all(measure, run, qrels, ties)
@@ -72,23 +82,13 @@ def test_any_settings_and_cutoffs(run, qrels, text, ties):
         assert all(0 <= v <= 1 + 1e-12 for v in found.of(measure).tolist())
 
 
-# Within the range of a float: trec_eval reads what lies beyond as it pleases.
-moderate = st.dictionaries(
-    identifiers,
-    st.dictionaries(identifiers, scores.filter(lambda s: abs(s) < 1e30), min_size=1, max_size=8),
-    min_size=1,
-    max_size=6,
-)
-graded = st.dictionaries(
-    identifiers,
-    st.dictionaries(identifiers, st.integers(-1, 4), min_size=1, max_size=8),
-    min_size=1,
-    max_size=6,
-)
+# Within the range of a float and of grades that trec_eval tells apart.
+moderate = trials(st.integers(-1, 4), scores.filter(lambda s: abs(s) < 1e30))
 
 
-@given(moderate, graded)
-def test_values_are_those_of_trec_eval(run, qrels):
+@given(moderate)
+def test_values_are_those_of_trec_eval(trial):
+    run, qrels = trial
     peers = pytest.importorskip("tests.peers")
     measures = [text for text in EVERY if peers.has_peer(text) and "rel=0" not in text]
     theirs = peers.by_trec_eval(qrels, run, measures)
@@ -105,9 +105,10 @@ def shuffled(table, seed):
     return {q: dict(rng.sample(list(row.items()), len(row))) for q, row in outer}
 
 
-@given(rankings, judgments, TIES, st.integers(0, 2**31))
-def test_shuffling_rows_and_queries_changes_no_bit(run, qrels, ties, seed):
+@given(trials(), TIES, st.integers(0, 2**31))
+def test_shuffling_rows_and_queries_changes_no_bit(trial, ties, seed):
     """needs.md E1."""
+    run, qrels = trial
     first = evaluate(Run.of(run, ties=ties), Qrels.of(qrels), EVERY)
     again = evaluate(Run.of(shuffled(run, seed), ties=ties), Qrels.of(shuffled(qrels, seed + 1)), EVERY)
     for measure in first.measures:
@@ -116,17 +117,19 @@ def test_shuffling_rows_and_queries_changes_no_bit(run, qrels, ties, seed):
     assert (first.tied, first.ignored) == (again.tied, again.ignored)
 
 
-@given(rankings, judgments, st.integers(0, 2**31))
-def test_shuffling_changes_no_bit_of_an_interval(run, qrels, seed):
+@given(trials(), st.integers(0, 2**31))
+def test_shuffling_changes_no_bit_of_an_interval(trial, seed):
     """needs.md E1."""
+    run, qrels = trial
     measures = ["nDCG@10", "AP"]
     first = evaluate(Run.of(run), Qrels.of(qrels), measures)
     again = evaluate(Run.of(shuffled(run, seed)), Qrels.of(shuffled(qrels, seed)), measures)
     assert intervals(first) == intervals(again)
 
 
-@given(rankings, judgments, st.randoms(use_true_random=False))
-def test_the_order_of_columns_changes_nothing(run, qrels, rng):
+@given(trials(), st.randoms(use_true_random=False))
+def test_the_order_of_columns_changes_nothing(trial, rng):
+    run, qrels = trial
     made = Run.of(run)
     rows = list(range(len(made.doc)))
     rng.shuffle(rows)
@@ -140,9 +143,10 @@ def test_the_order_of_columns_changes_nothing(run, qrels, rng):
     assert judged.rank.tolist() == shuffled_judged.rank.tolist()
 
 
-@given(rankings, judgments, TIES)
-def test_nothing_of_the_callers_is_changed(run, qrels, ties):
+@given(trials(), TIES)
+def test_nothing_of_the_callers_is_changed(trial, ties):
     """needs.md E11."""
+    run, qrels = trial
     run_before, qrels_before = copy.deepcopy(run), copy.deepcopy(qrels)
     made, judged = Run.of(run, ties=ties), Qrels.of(qrels)
     score, doc, grade = made.score.copy(), made.doc.copy(), judged.grade.copy()
@@ -152,6 +156,18 @@ def test_nothing_of_the_callers_is_changed(run, qrels, ties):
     assert (made.score == score).all()
     assert (made.doc == doc).all()
     assert (judged.grade == grade).all()
+
+
+@given(trials())
+def test_the_size_of_the_look_up_table_changes_nothing(trial):
+    """Few cells: one query at a time; the joins of long runs take many steps."""
+    run, qrels = Run.of(trial[0]), Qrels.of(trial[1])
+    whole = Judged.of(run, qrels)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("weir.core.judged._TABLE", 1)
+        parts = Judged.of(run, qrels)
+    for column in ("query", "rank", "grade", "retrieved", "tied"):
+        assert getattr(parts, column).tolist() == getattr(whole, column).tolist()
 
 
 @given(measure_texts(10**6))
@@ -176,6 +192,9 @@ def test_a_measure_parses_back_to_itself(text):
 @example("P(rel=2, rel=3)@3")
 @example("P(rel=\ud800)@3")
 @example("(" * 3000)
+@example("condensed(" * 3000)
+@example("condensed(nDCG)@10")
+@example("condensed(" * 15 + "AP")
 def test_a_bad_text_is_refused_with_a_message_and_nothing_else(text):
     message = ""
     try:
@@ -187,8 +206,9 @@ def test_a_bad_text_is_refused_with_a_message_and_nothing_else(text):
     assert len(message) < 500
 
 
-@given(rankings, judgments)
-def test_values_do_not_depend_on_what_else_is_measured(run, qrels):
+@given(trials())
+def test_values_do_not_depend_on_what_else_is_measured(trial):
+    run, qrels = trial
     together = evaluate(Run.of(run), Qrels.of(qrels), EVERY)
     for measure in EVERY[::5]:
         alone = evaluate(Run.of(run), Qrels.of(qrels), measure)
@@ -207,8 +227,9 @@ def test_means_are_exact_whatever_the_order(values, rng):
     assert Scores(("m",), queries, np.array([values]), np.ones(len(values), bool)).means()[0] == mean
 
 
-@given(rankings, judgments)
-def test_a_query_without_a_judgment_is_not_judged(run, qrels):
+@given(trials())
+def test_a_query_without_a_judgment_is_not_judged(trial):
+    run, qrels = trial
     assume("nobody" not in qrels)
     first = evaluate(Run.of(run), Qrels.of(qrels), EVERY)
     again = evaluate(Run.of(run), Qrels.of({"nobody": {}, **qrels}), EVERY)

@@ -174,3 +174,11 @@ def test_bounds_hold_for_every_list():
             assert b.offset[first + r + 1] - b.offset[first + r] == len(inside)
             assert b.peak[first + r] == inside.max(initial=0)
     assert cut > 5
+
+
+def test_memory_reused_between_indexes_of_different_sizes_is_clean():
+    rng = np.random.default_rng(23)
+    indexes = [impact_index(random_lists(rng, n, 12, 3), n) for n in (200_000, 50, 9_000)]
+    for k in (1000, 3, 100):
+        for index in (*indexes, *reversed(indexes)):
+            check(index, random_queries(rng, 12, 4, 6, real_weights=False), k)

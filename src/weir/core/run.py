@@ -118,7 +118,7 @@ class Run:
         """
         self._all_known()
         own = self.docs.codes(self.queries.strings)
-        return self._keep(self.doc != np.where(own < 0, -2, own)[self.query_of_row()])
+        return self._keep(self.doc != own[self.query_of_row()])
 
     def tied(self) -> Int32:
         """How many answers of each query share their score with another answer to it."""

@@ -10,7 +10,7 @@ from weir.errors import BadValue
 from weir.measures.measure import Setting, measure
 from weir.measures.ratio import ratio
 
-__all__ = ["DCG", "nDCG"]
+__all__ = ["DCG", "GAINS", "gain_of", "nDCG"]
 
 _STEEPEST = 500  # a sum of gains 2**grade stays far inside the range of a double
 
@@ -38,16 +38,17 @@ def nDCG(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float64:
     """
     ideal_rank = j.ideal_rank()
     best = (j.ideal > 0) & ((ideal_rank <= k) if k is not None else True)
-    ideal = j.total(j.ideal_query()[best], _gain(j.ideal[best], gain) / np.log2(ideal_rank[best] + 1.0))
+    ideal = j.total(j.ideal_query()[best], gain_of(j.ideal[best], gain) / np.log2(ideal_rank[best] + 1.0))
     return ratio(_dcg(j, k, gain), ideal)
 
 
 def _dcg(j: Judged, k: int | None, gain: str) -> Float64:
     rows = j.found(k)
-    return j.total(j.query[rows], _gain(j.grade[rows], gain) / np.log2(j.rank[rows] + 1.0))
+    return j.total(j.query[rows], gain_of(j.grade[rows], gain) / np.log2(j.rank[rows] + 1.0))
 
 
-def _gain(grade: Int16, gain: str) -> Float64:
+def gain_of(grade: Int16, gain: str) -> Float64:
+    """What documents of these grades are worth: the grade itself, or 2^grade - 1 for "exp"."""
     if gain == "linear":
         return grade.astype(np.float64)
     if grade.max(initial=0) > _STEEPEST:

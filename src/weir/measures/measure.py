@@ -15,9 +15,10 @@ from weir.core.judged import Judged
 from weir.core.qrels import LARGEST
 from weir.core.strings import Float64
 from weir.errors import BadValue, UnknownName, WeirError
+from weir.measures.condense import without_unjudged
 from weir.registry import Registry
 
-__all__ = ["MEASURES", "Definition", "Measure", "Setting", "measure", "parse_measure"]
+__all__ = ["MEASURES", "Definition", "Measure", "Setting", "condensed", "measure", "parse_measure"]
 
 Setting: TypeAlias = int | float | str
 Cutoff: TypeAlias = Literal["required", "optional"]
@@ -34,6 +35,7 @@ class Definition:
     cutoff: Cutoff
     bounded: bool
     choices: tuple[tuple[str, tuple[Setting, ...]], ...]
+    within: tuple[tuple[str, tuple[float, float]], ...] = ()
 
     @property
     def summary(self) -> str:
@@ -55,15 +57,18 @@ def measure(
     cutoff: Cutoff = "optional",
     bounded: bool = True,
     choices: dict[str, tuple[Setting, ...]] | None = None,
+    within: dict[str, tuple[float, float]] | None = None,
 ) -> Callable[[Callable[..., Float64]], Measure]:
     """Register the decorated function of a `Judged` as a measure.
 
     Its keyword parameter `k` is the cut-off; its other keyword parameters are the measure's settings,
-    whose type is that of their default; `choices` lists the allowed values of a setting.
+    whose type is that of their default; `choices` lists the allowed values of a setting, `within` gives
+    the smallest and the largest of one that is a number.
     """
 
     def register(function: Callable[..., Float64]) -> Measure:
-        MEASURES.add(name, Definition(name, function, cutoff, bounded, tuple((choices or {}).items())))
+        listed, ranges = tuple((choices or {}).items()), tuple((within or {}).items())
+        MEASURES.add(name, Definition(name, function, cutoff, bounded, listed, ranges))
         return Measure(name)
 
     return register
@@ -73,16 +78,19 @@ def measure(
 class Measure:
     """A measure with its settings and cut-off, such as nDCG@10 or nDCG(gain='exp')@10.
 
-    settings: only those that differ from the default, sorted by name, so equal measures compare equal.
+    settings: only those that differ from the default, sorted by name, so equal measures compare equal;
+    condensed: whether unjudged documents leave the ranking first, printed as condensed(nDCG@10).
     """
 
     name: str
     settings: tuple[tuple[str, Setting], ...] = ()
     cutoff: int | None = None
+    condensed: bool = False
 
     def __str__(self) -> str:
         inside = ", ".join(f"{key}={value!r}" for key, value in self.settings)
-        return self.name + (f"({inside})" if inside else "") + (f"@{self.cutoff}" if self.cutoff else "")
+        text = self.name + (f"({inside})" if inside else "") + (f"@{self.cutoff}" if self.cutoff else "")
+        return f"condensed({text})" if self.condensed else text
 
     def __matmul__(self, cutoff: int) -> Measure:
         """The same measure cut at this rank."""
@@ -109,18 +117,33 @@ class Measure:
         definition = MEASURES.get(self.name)
         if definition.cutoff == "required" and self.cutoff is None:
             raise BadValue(f"{self.name} needs a cut-off, such as {self.name}@10")
-        values = definition.function(judged, k=self.cutoff, **dict(self.settings))
+        seen = without_unjudged(judged) if self.condensed else judged
+        values = definition.function(seen, k=self.cutoff, **dict(self.settings))
         if definition.bounded and len(values) and not _within_unit(values):
             raise WeirError(f"{self} lies outside 0..1: an error in Weir, please report it")
         return values
 
 
+def condensed(measure: Measure) -> Measure:
+    """The measure on condensed lists: documents without a judgment leave the ranking first, others move up.
+
+    A grade below 0 means "pooled, not judged", as in trec_eval, and leaves too; the ideal ranking stays.
+    condensed(nDCG@10) cuts the condensed list at 10. Source: Sakai 2007; trec_eval's option -J.
+    """
+    return replace(measure, condensed=True)
+
+
 def parse_measure(text: str) -> Measure:
-    """The measure that a text such as "nDCG(gain='exp')@10" names.
+    """The measure that a text such as "nDCG(gain='exp')@10" or "condensed(AP)" names.
 
     Raises UnknownName for a measure or setting that does not exist, BadValue for a malformed text.
     """
-    name, given, cutoff = _parts(text.strip())
+    text = text.strip()
+    if len(text) <= _LONGEST and text.startswith("condensed("):
+        if not text.endswith(")"):
+            raise BadValue(f"{text}: the cut-off belongs inside, as in condensed(nDCG@10)")
+        return condensed(parse_measure(text.removeprefix("condensed(").removesuffix(")")))
+    name, given, cutoff = _parts(text)
     definition = MEASURES.get(name)
     found = Measure(name).with_settings(given)
     if cutoff is not None:
@@ -166,8 +189,9 @@ def _checked(definition: Definition, key: str, value: object, default: Setting) 
         value = float(value)
     if type(value) is not type(default) or not isinstance(value, (int, float, str)):
         raise BadValue(f"{where}: expected {type(default).__name__}")
-    if isinstance(value, int) and abs(value) > LARGEST:
-        raise BadValue(f"{where}: expected within ±{LARGEST}")
+    low, high = dict(definition.within).get(key, (-LARGEST, LARGEST))
+    if not isinstance(value, str) and not low <= value <= high:  # NaN lies nowhere
+        raise BadValue(f"{where}: expected within {low}..{high}")
     return value
 
 

@@ -1,0 +1,83 @@
+"""Tests that draw: the paired randomisation (permutation) test and the bootstrap-shift test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.strings import Float64
+from weir.stats.resampling import BLOCK, resampled_sums, sign_sums
+from weir.stats.significance import Draws, Pairs, significance
+
+__all__ = ["bootstrap_shift_test", "exact_p", "permutation_test"]
+
+# Sums that are equal but for rounding must count as equal, or the arrangement observed would not count.
+_ROUNDING = 1e-12
+
+
+@significance("permutation", drawn=True)
+def permutation_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
+    """The paired randomisation test: how often is a mean difference as large when labels are swapped at random?
+
+    Swapping two systems on a query flips the sign of its difference. The p-value is (b + 1) / (B + 1) for b of
+    B draws at least as large; exact, from all patterns, where there are no more patterns than draws.
+    Source: Fisher 1935; Smucker, Allan and Carterette 2007; Phipson and Smyth 2010 for the +1.
+    """
+    found = np.empty(len(pairs))
+    open_ = np.ones(len(pairs), np.bool_)
+    # Flipping the sign of the first difference mirrors every sum, so half the patterns tell all.
+    longest = draws.count.bit_length()
+    for number, (i, j) in enumerate(pairs.tolist()):
+        differences = values[i] - values[j]
+        differences = differences[differences != 0]
+        if len(differences) <= longest:
+            found[number], open_[number] = exact_p(differences), False
+    if open_.any():
+        centred = values - values.mean(axis=0)
+        sums = sign_sums(centred, draws.count, draws.generator())
+        found[open_] = _shares(values, pairs[open_], sums, draws.count)
+    return found
+
+
+@significance("bootstrap-shift", drawn=True)
+def bootstrap_shift_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
+    """The bootstrap-shift test: how often is a resampled mean difference, shifted to zero, as large?
+
+    Queries are drawn with replacement; p-values as in the permutation test. Too liberal for few queries.
+    Source: Savoy 1997; Urbano, Lima and Hanjalic 2019, who shift by the mean of the resampled means, which
+    is the observed mean up to Monte Carlo error.
+    """
+    centred = values - values.mean(axis=0)
+    totals = centred.sum(axis=1)
+    sums = (block - totals for block in resampled_sums(centred, draws.count, draws.generator()))
+    return _shares(values, pairs, sums, draws.count)
+
+
+def exact_p(differences: Float64) -> float:
+    """Two-sided p-value of the randomisation test of one row of differences, from all 2^n sign patterns."""
+    if len(differences) == 0:
+        return 1.0
+    sums = differences[:1].copy()
+    for d in differences[1:].tolist():
+        sums = np.concatenate([sums + d, sums - d])
+    tolerance = _ROUNDING * float(np.abs(differences).sum())
+    return float(np.mean(np.abs(sums) >= abs(float(differences.sum())) - tolerance))
+
+
+def _shares(values: Float64, pairs: Pairs, sums: Iterator[Float64], draws: int) -> Float64:
+    """(b + 1) / (B + 1) for b of B sums at least as far from zero as the observed difference, by pair."""
+    first, second = pairs.T
+    scale = np.abs(values).sum(axis=1)
+    observed = np.abs(values.sum(axis=1)[first] - values.sum(axis=1)[second])
+    threshold = observed - _ROUNDING * (scale[first] + scale[second])
+    larger: NDArray[np.int64] = np.zeros(len(pairs), np.int64)
+    for block in sums:
+        width = max(1, BLOCK // len(block))
+        for start in range(0, len(pairs), width):
+            part = slice(start, start + width)
+            by_system = block.T
+            differences = by_system[first[part]] - by_system[second[part]]
+            larger[part] += np.count_nonzero(np.abs(differences) >= threshold[part, None], axis=1)
+    return (larger + 1) / (draws + 1)

@@ -1,0 +1,94 @@
+"""How small a difference a test can find, how many queries it takes, and when two systems are equivalent."""
+
+from __future__ import annotations
+
+import math
+
+from weir.core.strings import Float64
+from weir.errors import BadValue
+from weir.stats.paired import t_statistic
+from weir.stats.tails import noncentral_tail, root, student_quantile, student_tail
+
+__all__ = ["ALPHA", "POWER", "detectable", "equivalence", "power", "queries_needed"]
+
+ALPHA = 0.05
+POWER = 0.8
+_MOST = 10_000_000
+
+
+def power(difference: float, deviation: float, queries: int, alpha: float = ALPHA) -> float:
+    """Probability that a two-sided paired t-test finds a true mean difference.
+
+    deviation: standard deviation of the differences between queries. From the noncentral t. Raises BadValue for
+    fewer than two queries, a negative deviation, and an alpha outside 0..1.
+    """
+    _check(queries, deviation, alpha)
+    if deviation == 0:
+        return 1.0 if difference else alpha
+    shift = abs(difference) / deviation * math.sqrt(queries)
+    return _power(shift, queries - 1, alpha)
+
+
+def detectable(deviation: float, queries: int, wanted: float = POWER, alpha: float = ALPHA) -> float:
+    """The smallest true difference that a two-sided paired t-test finds with the wanted probability.
+
+    Arguments and errors as `power`; BadValue also for a wanted power that is not above alpha and below 1.
+    """
+    _check(queries, deviation, alpha)
+    if not alpha < wanted < 1:
+        raise BadValue(f"the wanted power is {wanted}; expected between {alpha} and 1")
+    shift = root(lambda s: _power(s, queries - 1, alpha) - wanted, 1.0)
+    return shift * deviation / math.sqrt(queries)
+
+
+def queries_needed(difference: float, deviation: float, wanted: float = POWER, alpha: float = ALPHA) -> int:
+    """How many queries a two-sided paired t-test needs to find a true difference with the wanted probability.
+
+    At least 2. Raises BadValue for a difference of 0, for one that would need more than ten million queries, and
+    as `detectable`.
+    """
+    _check(2, deviation, alpha)
+    if difference == 0 or not math.isfinite(difference):
+        raise BadValue(f"the difference to find is {difference}; expected a number other than 0")
+    if not alpha < wanted < 1:
+        raise BadValue(f"the wanted power is {wanted}; expected between {alpha} and 1")
+    low, high = 1, 2
+    while power(difference, deviation, high, alpha) < wanted:
+        low, high = high, 2 * high
+        if high > _MOST:
+            raise BadValue(f"a difference of {difference} would need more than {_MOST:,} queries")
+    while high - low > 1:
+        middle = (low + high) // 2
+        if power(difference, deviation, middle, alpha) < wanted:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def equivalence(differences: Float64, margin: float) -> float:
+    """p-value of the claim that the true mean difference lies within plus and minus a margin.
+
+    Two one-sided t-tests (TOST): the larger of their p-values. Raises BadValue for a margin that is not positive
+    and for fewer than two differences. Source: Schuirmann 1987.
+    """
+    if not (margin > 0 and math.isfinite(margin)):
+        raise BadValue(f"the margin is {margin}; expected a number above 0")
+    if len(differences) < 2:
+        raise BadValue(f"equivalence needs at least two queries; found {len(differences)}")
+    sides = (t_statistic(differences + margin), t_statistic(margin - differences))
+    return max(student_tail(t, len(differences) - 1) for t in sides)
+
+
+def _power(shift: float, df: int, alpha: float) -> float:
+    edge = student_quantile(1 - alpha / 2, df)
+    return noncentral_tail(edge, df, shift) + noncentral_tail(edge, df, -shift)
+
+
+def _check(queries: int, deviation: float, alpha: float) -> None:
+    if queries < 2:
+        raise BadValue(f"power needs at least two queries; found {queries}")
+    if not (deviation >= 0 and math.isfinite(deviation)):
+        raise BadValue(f"the deviation is {deviation}; expected a number from 0")
+    if not 0 < alpha < 1:
+        raise BadValue(f"alpha is {alpha}; expected between 0 and 1")
