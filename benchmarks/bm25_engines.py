@@ -67,12 +67,13 @@ class Weir:
     def _in_memory(self, source: Path) -> Any:
         from weir.core.corpus import Corpus
         from weir.core.ids import Ids
-        from weir.io.beir import read_documents
         from weir.core.strings import Strings
+        from weir.io.beir import read_documents
 
         batches = list(read_documents(self._part(source)))
         ids, titles, texts = (
-            Strings.concatenated([getattr(batch, name) for batch in batches]) for name in ("ids", "titles", "texts")
+            Strings.concatenated([getattr(batch, name) for batch in batches])
+            for name in ("ids", "titles", "texts")
         )
         return Corpus(Ids(ids), texts, titles)
 

@@ -215,14 +215,18 @@ def main() -> None:
     parser.add_argument("--collections", default=",".join(COLLECTIONS))
     parser.add_argument("--core", type=int, help="the core everything runs on")
     parser.add_argument("--repetitions", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.6, help="most seconds for one batch of queries")
+    parser.add_argument("--seconds", type=float, default=0.4, help="most seconds for one batch of queries")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions; writes no results")
+    parser.add_argument("--tables", action="store_true", help="only print the tables of the latest results")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         spec = json.loads(options.child)
         phases = {"build": run_build, "first": run_first, "search": run_search}
         common.emit(phases[spec["phase"]](spec))
+        return
+    if options.tables:
+        print("\n".join(latest()))
         return
     if options.quick:
         options.repetitions, options.seconds = 2, 0.2
@@ -252,6 +256,23 @@ def run_all(options: argparse.Namespace) -> None:
                 common.append("bm25_real", record)
     for text in tables(records):
         print(text)
+
+
+def latest() -> list[str]:
+    """The tables of each engine's newest results, and what they were measured on."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for text in (common.RESULTS / "bm25_real.jsonl").read_text(encoding="utf-8").splitlines():
+        record = json.loads(text)
+        found[record["collection"], record["engine"]] = record
+    about = [r["machine"] for r in found.values()]
+    days = sorted({m["time"][:10] for m in about})
+    load = " to ".join(str(f(m["load"] for m in about)) for f in (min, max))
+    installed = {n: v for r in found.values() for n, v in r["build"].get("versions", {}).items()}
+    says = [
+        f"{about[-1]['cpu']}, one core of {about[-1]['cores']}, load at the start {load}, {' to '.join(days)}."
+    ]
+    says.append(", ".join(f"{name} {version}" for name, version in sorted(installed.items())) + ".")
+    return [*says, *tables(list(found.values()))]
 
 
 def line(record: dict[str, Any]) -> str:

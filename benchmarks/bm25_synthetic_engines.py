@@ -58,7 +58,9 @@ class Weir:
             np.flatnonzero(data[at : at + step] == ord("\n")) + at + 1 for at in range(0, len(data), step)
         ]
         ptr = np.concatenate([np.zeros(1, np.int64), *ends])
-        return Corpus(Ids(Strings.packed([b"%d" % number for number in range(len(ptr) - 1)])), Strings(data, ptr))
+        return Corpus(
+            Ids(Strings.packed([b"%d" % number for number in range(len(ptr) - 1)])), Strings(data, ptr)
+        )
 
     def prepare(self, texts: list[str]) -> Any:
         from weir.core.strings import Strings

@@ -13,7 +13,7 @@ from weir.stats.significance import Draws, Pairs, significance
 
 __all__ = ["ranges", "tukey_test"]
 
-SHARED = 16
+SHARED = 32
 _ROUNDING = 1e-12
 
 
@@ -37,20 +37,29 @@ def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 def ranges(values: Float64, draws: Draws) -> Iterator[Float64]:
     """Largest minus smallest mean in each deal, in blocks.
 
-    A deal shuffles the values of each query and then turns them by a random number of places; 16 deals share a
+    A deal shuffles the values of each query and then turns them by a random number of places; 32 deals share a
     shuffle. Each deal alone is uniform over all ways to deal; those that share a shuffle have uncorrelated means.
     """
     systems, queries = values.shape
     generator = draws.generator()
-    turn = (np.arange(systems)[:, None] + np.arange(systems)) % systems
     by_query = np.ascontiguousarray(values.T)
     shuffles = max(1, BLOCK // (queries * systems * max(SHARED, systems)))
     for start in range(0, draws.count, shuffles * SHARED):
         wanted = min(shuffles * SHARED, draws.count - start)
         count = -(-wanted // SHARED)
         shuffled = generator.permuted(np.broadcast_to(by_query, (count, *by_query.shape)), axis=2)
-        turned = shuffled[:, :, turn].reshape(-1, systems)
+        turned = _turned(shuffled).reshape(-1, systems)
         drawn: NDArray[np.int32] = generator.integers(0, systems, (count, SHARED, queries), np.int32)
         at = drawn + (np.arange(count * queries, dtype=np.int32) * systems).reshape(count, 1, queries)
-        sums = turned.take(at.reshape(-1, queries), axis=0).sum(axis=1)
-        yield (np.ptp(sums, axis=1) / queries)[:wanted]
+        means = np.matmul(np.full(queries, 1 / queries), turned.take(at.reshape(-1, queries), axis=0))
+        yield np.ptp(means, axis=1)[:wanted]
+
+
+def _turned(shuffled: Float64) -> Float64:
+    """Each row turned by each number of places, float64[..., K, K]."""
+    systems = shuffled.shape[-1]
+    twice = np.concatenate([shuffled, shuffled[..., :-1]], axis=-1)
+    turned = np.empty((*shuffled.shape, systems))
+    for places in range(systems):
+        turned[..., places, :] = twice[..., places : places + systems]
+    return turned
