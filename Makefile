@@ -5,7 +5,6 @@ BIN = .venv/bin
 
 demo: .venv/run                ## the main job on the embedded collections: a table, and a folder of results
 	$(BIN)/weir run -d brook -s bm25 -s 'bm25("lucene-multifield")' -s rm3 -o demo-results
-	$(BIN)/weir results demo-results
 
 test: .venv/dev                ## every test; those that need ../shared skip without it
 	$(BIN)/python -m pytest -n 2 --dist loadgroup

@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from weir.core.row import Row
+from weir.core.scores import Scores
 from weir.datasets import catalogue
 from weir.errors import FormatError
 from weir.experiment.cell import finished_rows, member_values
 from weir.stats.summary import group_row
 
-__all__ = ["group_rows", "read_results"]
+__all__ = ["group_rows", "read_results", "read_scores_of"]
 
 
 def read_results(root: Path) -> list[Row]:
@@ -22,18 +23,16 @@ def read_results(root: Path) -> list[Row]:
 
     Raises FormatError where the folder holds no finished cell.
     """
-    cells = _cells(root)
-    if not cells:
-        raise FormatError(root, "no finished cell", "a folder written by weir run")
-    twice = Counter((r.dataset, r.system) for _, rows in cells for r in rows[:1])
-    found = []
-    for folder, rows in cells:
-        for row in rows:
-            # The same system with another depth or another version of the data: its key tells them apart.
-            key = folder.name.rpartition("-")[2]
-            once = twice[row.dataset, row.system] == 1
-            found.append(row if once else replace(row, system=f"{row.system} #{key}"))
+    found = [replace(row, system=name) for _, name, rows in _named(root) for row in rows]
     return [*found, *group_rows(root, {row.dataset for row in found})]
+
+
+def read_scores_of(root: Path) -> dict[tuple[str, str], Scores]:
+    """The per-query scores of every finished cell, by dataset and system as `read_results` names them.
+
+    Raises FormatError where the folder holds no finished cell.
+    """
+    return {(rows[0].dataset, name): member_values(folder) for folder, name, rows in _named(root) if rows}
 
 
 def group_rows(root: Path, datasets: set[str]) -> list[Row]:
@@ -58,6 +57,21 @@ def group_rows(root: Path, datasets: set[str]) -> list[Row]:
 def _in_id_order(folder: Path, measure: str) -> np.ndarray:
     scores = member_values(folder)
     return scores.of(measure)[np.argsort(scores.queries.tie_ranks)]
+
+
+def _named(root: Path) -> list[tuple[Path, str, list[Row]]]:
+    """Every finished cell with a name of its system that is its own on that dataset."""
+    cells = _cells(root)
+    if not cells:
+        raise FormatError(root, "no finished cell", "a folder written by weir run")
+    twice = Counter((r.dataset, r.system) for _, rows in cells for r in rows[:1])
+    found = []
+    for folder, rows in cells:
+        name = rows[0].system if rows else ""
+        # The same system with another depth or another version of the data: its key tells them apart.
+        once = not rows or twice[rows[0].dataset, name] == 1
+        found.append((folder, name if once else f"{name} #{folder.name.rpartition('-')[2]}", rows))
+    return found
 
 
 def _cells(root: Path) -> list[tuple[Path, list[Row]]]:

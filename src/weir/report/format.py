@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["count", "megabytes", "score", "seconds"]
+__all__ = ["change", "count", "effect", "megabytes", "probability", "score", "seconds"]
 
 
 def score(value: float) -> str:
@@ -27,3 +27,20 @@ def seconds(value: float) -> str:
 def megabytes(value: float) -> str:
     """A size given in bytes, in MB."""
     return f"{value / 1e6:,.1f} MB"
+
+
+def change(value: float) -> str:
+    """A difference of scores with its sign and four decimals; a dash where it is undefined."""
+    return "-" if math.isnan(value) else f"{value:+.4f}"
+
+
+def probability(value: float) -> str:
+    """A p-value with four decimals; never as zero, which no p-value is."""
+    if math.isnan(value):
+        return "-"
+    return "<0.0001" if value < 0.00005 else f"{value:.4f}"
+
+
+def effect(value: float) -> str:
+    """An effect size with two decimals; a dash where it is undefined."""
+    return "-" if math.isnan(value) else f"{value:+.2f}"

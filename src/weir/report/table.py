@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from weir.core.row import Row
 from weir.report.format import score
 
-__all__ = ["columns", "csv_table", "json_lines", "latex_table", "text_table"]
+__all__ = ["columns", "csv_table", "escaped", "json_lines", "latex_table", "text_table"]
 
 
 def text_table(rows: Sequence[Row]) -> str:
@@ -52,7 +52,7 @@ def latex_table(rows: Sequence[Row]) -> str:
     lines = [
         rf"\begin{{tabular}}{{ll{'r' * len(measures)}}}",
         r"\toprule",
-        " & ".join(["Dataset", "System", *map(_escaped, measures)]) + r" \\",
+        " & ".join(["Dataset", "System", *map(escaped, measures)]) + r" \\",
         r"\midrule",
     ]
     for (dataset, system), group in _grouped(rows).items():
@@ -62,7 +62,7 @@ def latex_table(rows: Sequence[Row]) -> str:
             shown = _cell(found)
             bold = found is not None and found.mean == best[dataset, m]
             cells.append(rf"\textbf{{{shown}}}" if bold else shown)
-        lines.append(" & ".join([_escaped(dataset), _escaped(system), *cells]) + r" \\")
+        lines.append(" & ".join([escaped(dataset), escaped(system), *cells]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
 
@@ -92,5 +92,6 @@ def _cell(row: Row | None) -> str:
     return "" if row is None else f"{score(row.mean)} [{score(row.low)}, {score(row.high)}]"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Text as LaTeX takes it."""
     return "".join("\\" + c if c in "&%$#_{}" else r"\textgreater{}" if c == ">" else c for c in text)

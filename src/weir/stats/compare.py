@@ -14,11 +14,12 @@ from weir.core.scores import Scores
 from weir.core.strings import Float64
 from weir.errors import BadValue, UnknownName
 from weir.stats import paired, permutation, tukey  # noqa: F401  each registers its tests
-from weir.stats.bootstrap import LEVEL, RESAMPLES, SEED, interval
+from weir.stats.bootstrap import LEVEL, RESAMPLES, SEED
 from weir.stats.intervals import INTERVALS, bounds
 from weir.stats.multiple import CORRECTIONS, adjusted
-from weir.stats.order import letters
+from weir.stats.order import letters, ranks_within
 from weir.stats.power import POWER, detectable, equivalence
+from weir.stats.resampling import resampled_sums
 from weir.stats.significance import DRAWS, TESTS, Draws, Pairs, all_pairs, p_values
 
 __all__ = ["Comparison", "Method", "Pair", "Standing", "Table", "Verdict", "across", "compared", "table"]
@@ -45,7 +46,7 @@ class Method:
     margin: float | None = None
 
     def __post_init__(self) -> None:
-        familywise = TESTS.get(self.test).familywise
+        TESTS.get(self.test)
         CORRECTIONS.get(self.correct)
         INTERVALS.get(self.interval)
         if not 0 < self.level < 1:
@@ -56,14 +57,21 @@ class Method:
             raise BadValue(f"the number of draws is {self.draws}; expected at least 1")
         if self.margin is not None and not (self.margin > 0 and math.isfinite(self.margin)):
             raise BadValue(f"the margin is {self.margin}; expected a number above 0")
-        if familywise and self.correct != "none":
-            # Its p-values hold for all pairs together: to correct them once more would only lose power.
-            object.__setattr__(self, "correct", "none")
 
     @property
     def alpha(self) -> float:
         """The level of the tests."""
         return 1 - self.level
+
+    @property
+    def correction(self) -> str:
+        """The correction that is made: none where the test's p-values hold for all pairs together already."""
+        return "none" if TESTS.get(self.test).familywise else self.correct
+
+    def strictest(self, tests: int) -> float:
+        """The level of the strictest of so many tests made together."""
+        together = self.correct != "none" or TESTS.get(self.test).familywise
+        return self.alpha / tests if together else self.alpha
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,13 +94,16 @@ class Table:
 class Standing:
     """A system in a comparison: its mean with the percentile bootstrap interval of `weir eval`, and its letters.
 
-    Two systems share a letter exactly if the test cannot tell them apart.
+    best, worst: between which ranks it falls when queries are drawn anew; letters: two systems share one exactly
+    if the test cannot tell them apart.
     """
 
     system: str
     mean: float
     low: float
     high: float
+    best: int
+    worst: int
     letters: str
 
 
@@ -192,7 +203,8 @@ def compared(given: Table, baseline: str | None = None, method: Method | None = 
     values, names = given.values[ranked], [given.systems[k] for k in ranked]
     pairs = all_pairs(len(names))
     p = p_values(method.test, values, pairs, Draws(method.draws, method.seed))
-    standings = _standings(names, values, letters(_apart(pairs, adjusted(p, method.correct), method)))
+    groups = letters(_apart(pairs, adjusted(p, method.correction), method))
+    standings = _standings(names, values, groups, method.level)
     if baseline is not None:
         pairs, p = _against(names.index(baseline), pairs, p)
     return Comparison(
@@ -223,24 +235,30 @@ def _against(baseline: int, pairs: Pairs, p: Float64) -> tuple[Pairs, Float64]:
     return np.stack([others, np.full(len(others), baseline)], axis=1), p[with_it]
 
 
-def _standings(names: list[str], values: Float64, groups: list[str]) -> tuple[Standing, ...]:
+def _standings(
+    names: list[str], values: Float64, groups: list[str], level: float
+) -> tuple[Standing, ...]:
+    # The samples are those of `weir eval`, so the intervals are too.
+    sums = np.concatenate(list(resampled_sums(values, RESAMPLES, np.random.default_rng(SEED))))
+    ranks = ranks_within(sums, level)
+    low, high = np.quantile(sums / values.shape[1], [(1 - level) / 2, (1 + level) / 2], axis=0)
     found = []
-    for name, row, group in zip(names, values, groups, strict=True):
-        low, high = interval(row, np.random.default_rng(SEED), LEVEL)
-        found.append(Standing(name, math.fsum(row.tolist()) / row.size, low, high, group))
+    for k, (name, row) in enumerate(zip(names, values, strict=True)):
+        mean = math.fsum(row.tolist()) / row.size
+        ends = (mean, mean) if np.all(row == row[0]) else (float(low[k]), float(high[k]))
+        found.append(Standing(name, mean, *ends, int(ranks[k, 0]), int(ranks[k, 1]), groups[k]))
     return tuple(found)
 
 
 def _pairs(
     names: list[str], values: Float64, pairs: Pairs, p: Float64, method: Method
 ) -> tuple[Pair, ...]:
-    corrected = adjusted(p, method.correct)
+    corrected = adjusted(p, method.correction)
     differences = values[pairs[:, 0]] - values[pairs[:, 1]]
     limits = bounds(differences, method.interval, method.level, Draws(RESAMPLES, method.seed))
     same = _equivalences(differences, method)
-    tests = 1 if method.correct == "none" else len(pairs)
-    # The effect that is detectable is a multiple of the deviation.
-    unit = detectable(1.0, values.shape[1], method.power, method.alpha / tests)
+    # What is detectable is a multiple of the deviation.
+    unit = detectable(1.0, values.shape[1], method.power, method.strictest(len(pairs)))
     found = []
     for number, (i, j) in enumerate(pairs.tolist()):
         row = differences[number]
@@ -268,11 +286,11 @@ def _pairs(
 def _equivalences(differences: Float64, method: Method) -> Float64:
     if method.margin is None:
         return np.full(len(differences), np.nan)
-    return adjusted(np.array([equivalence(d, method.margin) for d in differences]), method.correct)
+    return adjusted(np.array([equivalence(d, method.margin) for d in differences]), method.correction)
 
 
 def _effect(mean: float, deviation: float, count: int) -> float:
-    if deviation == 0:
+    if deviation <= 1e-12 * abs(mean):
         return math.nan
     return mean / deviation * (1 - 3 / (4 * (count - 1) - 1))
 

@@ -92,6 +92,8 @@ def bca(values: Float64, sample: Resampled, level: float) -> tuple[float, float]
     """
     mean = float(values.mean())
     below = float(np.mean(sample.means < mean) + np.mean(sample.means <= mean)) / 2
+    if not 0 < below < 1:  # differences that are nothing but rounding
+        return percentile(values, sample, level)
     bias = normal_quantile(below)
     deviations = values - mean  # the jackknife's, but for a factor that cancels
     acceleration = float(np.sum(deviations**3)) / (6 * float(np.sum(deviations**2)) ** 1.5)

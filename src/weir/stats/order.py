@@ -14,7 +14,7 @@ from weir.stats.bootstrap import LEVEL, RESAMPLES
 from weir.stats.resampling import resampled_sums
 from weir.stats.significance import Draws
 
-__all__ = ["kendall_tau", "letters", "rank_intervals", "rbo"]
+__all__ = ["kendall_tau", "letters", "rank_intervals", "ranks_within", "rbo"]
 
 
 def letters(apart: NDArray[np.bool_]) -> list[str]:
@@ -52,19 +52,20 @@ def rank_intervals(values: Float64, level: float = LEVEL, draws: Draws | None = 
     values: float64[K, Q]; rank 1 has the largest mean, equal means share the smaller rank. Raises BadValue for a
     level outside 0..1.
     """
+    draws = draws or Draws(RESAMPLES)
+    sums = resampled_sums(values, draws.count, draws.generator())
+    return ranks_within(np.concatenate(list(sums)), level)
+
+
+def ranks_within(sums: Float64, level: float = LEVEL) -> Int64:
+    """As `rank_intervals`, from the sums of the systems in each sample, float64[B, K]."""
     if not 0 < level < 1:
         raise BadValue(f"the level of an interval is {level}; expected between 0 and 1")
-    draws = draws or Draws(RESAMPLES)
-    found = []
-    for sums in resampled_sums(values, draws.count, draws.generator()):
-        # Equal systems have equal sums but for rounding.
-        close = np.round(sums / max(float(np.abs(sums).max()), 1e-300), 12)
-        larger = [(close > close[:, [k]]).sum(axis=1) for k in range(len(values))]
-        found.append(1 + np.stack(larger))
-    ranks = np.concatenate(found, axis=1)
-    low = np.quantile(ranks, (1 - level) / 2, axis=1, method="inverted_cdf")
-    high = np.quantile(ranks, (1 + level) / 2, axis=1, method="inverted_cdf")
-    return np.stack([low, high], axis=1).astype(np.int64)
+    # Equal systems have equal sums but for rounding.
+    close = np.round(sums / max(float(np.abs(sums).max()), 1e-300), 12)
+    ranks = np.stack([1 + (close > close[:, [k]]).sum(axis=1) for k in range(sums.shape[1])])
+    ends = [np.quantile(ranks, q, axis=1, method="inverted_cdf") for q in ((1 - level) / 2, (1 + level) / 2)]
+    return np.stack(ends, axis=1).astype(np.int64)
 
 
 def kendall_tau(a: Float64, b: Float64) -> float:

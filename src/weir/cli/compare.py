@@ -1,0 +1,66 @@
+"""weir compare: which of several systems is better, and is that certain?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command("compare")
+@click.argument("paths", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option("-m", "--measure", "measures", multiple=True, help="A measure such as nDCG@10; repeatable.")
+@click.option("--baseline", help="The system that the others are compared with, instead of each with each.")
+@click.option("--test", default="permutation", show_default=True,
+              help="permutation, t, tukey, bootstrap-shift, wilcoxon or sign.")  # fmt: skip
+@click.option("--correct", default="holm", show_default=True, help="holm, bonferroni, bh or none.")
+@click.option("--interval", default="t", show_default=True,
+              help="Interval of a difference: t, percentile, bca or studentised.")  # fmt: skip
+@click.option("--level", type=float, default=0.95, show_default=True,
+              help="Level of the intervals; tests use 1 minus it.")  # fmt: skip
+@click.option("--margin", type=float, help="A difference that counts as none: systems within it are equivalent.")
+@click.option("--draws", type=int, help="Draws of a test that draws.  [default: 100000]")
+@click.option("--seed", type=int, help="Seed of the draws.")
+@click.option("--json", "form", flag_value="json", help="One JSON object per comparison, at full precision.")
+@click.option("--csv", "form", flag_value="csv", help="One line per pair, at full precision.")
+@click.option("--latex", "form", flag_value="latex", help="A LaTeX table with the markers papers use.")
+@click.option("--markdown", "form", flag_value="markdown", help="The same as a Markdown table.")
+def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+    paths: tuple[Path, ...],
+    measures: tuple[str, ...],
+    baseline: str | None,
+    test: str,
+    correct: str,
+    interval: str,
+    level: float,
+    margin: float | None,
+    draws: int | None,
+    seed: int | None,
+    form: str | None,
+) -> None:
+    """Compare systems, with a verdict on each pair.
+
+    PATHS: judgments and two or more runs; or a results folder, whose systems are compared on each dataset and
+    across datasets. Each verdict is better, worse or not separable, with the smallest difference that the queries
+    could have shown. Tables are sorted by value; systems that share a letter cannot be told apart.
+    """
+    from weir.api import compare_folder, compare_with
+    from weir.report import compare as report
+    from weir.stats.compare import Method
+
+    given = {"draws": draws, "seed": seed}
+    settings = {k: v for k, v in given.items() if v is not None}
+    method = Method(test, correct, interval, level, margin=margin, **settings)
+    if len(paths) == 1 and paths[0].is_dir():
+        found = compare_folder(paths[0], measures, baseline, method)
+    else:
+        found = compare_with(_scores(paths, measures), paths[0].name, baseline, method)
+    shown = {
+        "json": report.compare_json,
+        "csv": report.compare_csv,
+        "latex": report.compare_latex,
+        "markdown": report.compare_markdown,
+    }
+    click.echo(shown.get(form or "", report.compare_text)(found.comparisons))

@@ -1,0 +1,176 @@
+"""Comparisons as people read them: each ends with its verdict."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from weir.report.format import change, count, effect, probability, score
+from weir.report.table import columns, escaped
+from weir.stats.compare import Comparison, Pair, Standing
+from weir.stats.significance import TESTS
+
+__all__ = ["Verdicts", "compare_csv", "compare_json", "compare_latex", "compare_markdown", "compare_text", "verdict"]
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """Comparisons, one for each dataset and measure; printing it shows the tables and verdicts."""
+
+    comparisons: tuple[Comparison, ...]
+
+    def __str__(self) -> str:
+        return compare_text(self.comparisons)
+
+
+def verdict(pair: Pair) -> str:
+    """What can be said of the first system against the second."""
+    if pair.verdict != "not separable":
+        return pair.verdict
+    if pair.tied and not pair.won and not pair.lost:
+        return "not separable (equal throughout)"
+    return f"not separable (minimum detectable effect {score(pair.detectable)})"
+
+
+def compare_text(comparisons: Sequence[Comparison]) -> str:
+    """Tables for the terminal: the systems by value with their groups, then the verdict on each pair."""
+    parts = []
+    for c in comparisons:
+        left_out = f", {c.left_out} left out that not all systems have" if c.left_out else ""
+        parts.append(f"{c.measure} on {c.dataset} ({count(c.count)} {c.unit}{left_out})")
+        parts.append(columns([["system", "mean", "rank", "group"], *map(_standing, c.standings)]))
+        header = ["pair", "difference", "p", "adjusted", "effect", "won/lost/tied"]
+        lines = [_pair(p) for p in c.pairs]
+        # The verdict is flush left: it is a sentence.
+        body = columns([header, *(line[:-1] for line in lines)], right=5).split("\n")
+        width = max(map(len, body))
+        ends = ["verdict", "-" * max(7, *(len(line[-1]) for line in lines)), *(line[-1] for line in lines)]
+        parts.append("\n".join(f"{b.ljust(width)}  {e}" for b, e in zip(body, ends, strict=True)))
+    return "\n\n".join([*parts, _notes(comparisons)])
+
+
+def compare_json(comparisons: Sequence[Comparison]) -> str:
+    """One JSON object for each dataset and measure, at full precision; undefined numbers are null."""
+    return "\n".join(json.dumps(_plain(asdict(c)), ensure_ascii=False) for c in comparisons)
+
+
+def compare_csv(comparisons: Sequence[Comparison]) -> str:
+    """Comma-separated values at full precision: a line for each dataset, measure and pair."""
+    out = io.StringIO()
+    names = ["dataset", "measure", "count", "unit", *Pair.__dataclass_fields__]
+    writer = csv.DictWriter(out, names, lineterminator="\n")
+    writer.writeheader()
+    for c in comparisons:
+        for pair in c.pairs:
+            fields = {k: "" if v != v else v for k, v in asdict(pair).items()}
+            writer.writerow(
+                {"dataset": c.dataset, "measure": c.measure, "count": c.count, "unit": c.unit} | fields
+            )
+    return out.getvalue().rstrip("\n")
+
+
+def compare_latex(comparisons: Sequence[Comparison]) -> str:
+    """A LaTeX tabular for the booktabs package, with the markers papers use.
+
+    It takes amssymb too. The best mean is bold; superscript letters are groups: systems that share one cannot be told apart. Against a
+    baseline, upward and downward triangles mark better and worse.
+    """
+    measures = list(dict.fromkeys(c.measure for c in comparisons))
+    head = " & ".join(["Dataset", "System", *map(escaped, measures)])
+    lines = [rf"\begin{{tabular}}{{ll{'l' * len(measures)}}}", r"\toprule", rf"{head} \\", r"\midrule"]
+    for dataset, system, cells in _grid(comparisons, measures):
+        shown = [_latex_cell(*cell) if cell else "" for cell in cells]
+        lines.append(" & ".join([escaped(dataset), escaped(system), *shown]) + r" \\")
+    note = [f"% {line}" for line in _notes(comparisons).split("\n")]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *note])
+
+
+def compare_markdown(comparisons: Sequence[Comparison]) -> str:
+    """A Markdown table: means with the letters of their groups, the best in bold, marks against the baseline."""
+    measures = list(dict.fromkeys(c.measure for c in comparisons))
+    lines = ["| " + " | ".join(["dataset", "system", *measures]) + " |", "|" + "---|" * (len(measures) + 2)]
+    for dataset, system, cells in _grid(comparisons, measures):
+        shown = [_markdown_cell(*cell) if cell else "" for cell in cells]
+        lines.append("| " + " | ".join([dataset, system.replace("|", r"\|"), *shown]) + " |")
+    return "\n".join([*lines, "", _notes(comparisons)])
+
+
+Cell = tuple[Standing, str, bool]
+
+
+def _grid(
+    comparisons: Sequence[Comparison], measures: Sequence[str]
+) -> list[tuple[str, str, list[Cell | None]]]:
+    """Dataset, system, and for each measure the standing, the mark against the baseline and whether it is best."""
+    cells: dict[tuple[str, str, str], Cell] = {}
+    for c in comparisons:
+        marks = {p.first: p.verdict for p in c.pairs} if c.baseline is not None else {}
+        for s in c.standings:
+            best = s.mean == c.standings[0].mean
+            cells[c.dataset, s.system, c.measure] = (s, marks.get(s.system, ""), best)
+    rows = dict.fromkeys((dataset, system) for dataset, system, _ in cells)
+    return [(d, s, [cells.get((d, s, m)) for m in measures]) for d, s in rows]
+
+
+def _latex_cell(standing: Standing, mark: str, best: bool) -> str:
+    shown = rf"\textbf{{{score(standing.mean)}}}" if best else score(standing.mean)
+    sign = {"better": r"\blacktriangle", "worse": r"\blacktriangledown"}.get(mark, "")
+    return rf"{shown}$^{{{sign}\mathrm{{{standing.letters}}}}}$"
+
+
+def _markdown_cell(standing: Standing, mark: str, best: bool) -> str:
+    shown = f"**{score(standing.mean)}**" if best else score(standing.mean)
+    sign = {"better": "▲", "worse": "▼"}.get(mark, "")
+    return f"{shown}{sign} {standing.letters}"
+
+
+def _standing(s: Standing) -> list[str]:
+    ranks = str(s.best) if s.best == s.worst else f"{s.best}-{s.worst}"
+    return [s.system, f"{score(s.mean)} [{score(s.low)}, {score(s.high)}]", ranks, s.letters]
+
+
+def _pair(p: Pair) -> list[str]:
+    return [
+        f"{p.first} - {p.second}",
+        f"{change(p.difference)} [{change(p.low)}, {change(p.high)}]",
+        probability(p.p),
+        probability(p.adjusted),
+        effect(p.effect),
+        f"{p.won}/{p.lost}/{p.tied}",
+        verdict(p),
+    ]
+
+
+def _notes(comparisons: Sequence[Comparison]) -> str:
+    """How the numbers were made."""
+    if not comparisons:
+        return "nothing to compare"
+    first = comparisons[0]
+    m = first.method
+    level = f"{100 * m.level:g}%"
+    drawn = f", {m.draws:,} draws, seed {m.seed}" if TESTS.get(m.test).drawn else ""
+    tests = sorted({len(c.pairs) for c in comparisons})
+    many = " or ".join(map(str, tests))
+    how = "holds for all pairs together" if TESTS.get(m.test).familywise else f"{m.correct} over {many} comparisons"
+    lines = [
+        f"difference: first minus second with its {level} interval ({m.interval}); p: {m.test}{drawn}; adjusted: {how}",
+        "group: systems that share a letter cannot be told apart, whatever their order; "
+        f"rank: {level} of resamples; level {m.alpha:g}; power {m.power:g}",
+    ]
+    if first.baseline is not None:
+        lines[1] = "verdicts are against the baseline, groups from all pairs; " + lines[1]
+    if m.margin is not None:
+        lines.append(f"equivalent: the difference lies within ±{m.margin:g} (two one-sided t-tests)")
+    return "\n".join(lines)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
