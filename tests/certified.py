@@ -13,7 +13,7 @@ from weir.core.qrels import Qrels
 from weir.io.trec import read_qrels, read_run
 from weir.measures import evaluate
 
-__all__ = ["MEASURES", "Checked", "Pair", "check", "official", "pairs", "printed", "summaries"]
+__all__ = ["FAMILY", "MEASURES", "Checked", "Pair", "check", "official", "pairs", "printed", "summaries"]
 
 MEASURES = (
     *("AP", "AP@10", "AP@100", "AP(rel=2)"),
@@ -22,6 +22,16 @@ MEASURES = (
     *("RR", "RR@10", "RR(rel=2)"),
     *("Success@1", "Success@5", "Success(rel=2)@5"),
     *("nDCG", "nDCG@1", "nDCG@5", "nDCG@10", "nDCG@100", "nDCG@1000", "nDCG(gain='exp')@10"),
+)
+
+# What else trec_eval has: tests/real/test_family_real.py.
+FAMILY = (
+    *("Rprec", "Rprec(rel=2)", "bpref", "bpref(rel=2)", "infAP", "infAP(rel=2)", "IAP", "IAP(rel=2)"),
+    *(f"IPrec(recall={point / 10})" for point in range(11)),
+    *("IPrec(rel=2)", "SetP", "SetP@10", "SetR", "SetF", "SetF(beta=2.0)", "SetAP", "SetAP(rel=2)"),
+    *("NumRet", "NumRelRet", "NumRelRet(rel=2)", "R_cap@10", "R_cap@100", "R_cap(rel=2)@100"),
+    *("condensed(AP)", "condensed(nDCG@10)", "condensed(P@10)", "condensed(RR)", "condensed(R@100)"),
+    *("condensed(Rprec)", "condensed(infAP)", "condensed(IAP)", "condensed(NumRet)"),
 )
 
 

@@ -102,7 +102,8 @@ def by_trec_eval(qrels: Judgments, run: Rankings, measures: Iterable[str]) -> di
         evaluator = pytrec_eval.RelevanceEvaluator(
             _plain(judged), {key for _, key, _ in several}, group.rel, judged_docs_only_flag=group.condensed
         )
-        values = evaluator.evaluate(_plain(ranked))
+        # An empty ranking makes it read memory it never wrote, and crash now and then.
+        values = evaluator.evaluate({q: row for q, row in _plain(ranked).items() if row})
         for text, _, answer in several:
             # It divides by the number returned before it looks at it: 0 / 0 where the list is empty.
             found[text] = {q: 0.0 if math.isnan(row[answer]) else row[answer] for q, row in values.items()}

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 import numpy as np
-from tests.reference_family import FAMILY
 
+from tests.reference_family import FAMILY
 from weir.measures import parse_measure
 
 __all__ = ["VALUES", "ranking", "score_all", "value"]

@@ -13,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from weir.api import evaluate
+    from weir.api import compare, evaluate
     from weir.core.corpus import Corpus, Queries
     from weir.core.judged import Judged
     from weir.core.qrels import Qrels
@@ -41,6 +41,7 @@ __all__ = [
     "Run",
     "Scores",
     "WeirError",
+    "compare",
     "evaluate",
     "fetch",
     "load",
@@ -65,6 +66,7 @@ _HOMES = {
     "Run": "core.run",
     "Scores": "core.scores",
     "WeirError": "errors",
+    "compare": "api",
     "evaluate": "api",
     "fetch": "datasets.load",
     "load": "datasets.load",

@@ -13,6 +13,7 @@ from tests.strategies import identifiers, judgments, rankings, texts
 
 from weir.core.corpus import VIEWS, Corpus, Queries
 from weir.core.ids import HashIndex, Ids
+from weir.core.judged import Judged
 from weir.core.order import best_of, ranked, tied
 from weir.core.qrels import Qrels
 from weir.core.run import Run
@@ -258,3 +259,14 @@ def test_a_run_of_judged_documents_only_does_not_pretend_to_know_the_others():
 def test_no_first_none_of_a_ranking(k):
     with pytest.raises(BadValue, match="expected a whole number from 1"):
         Run.of({"q": {"a": 1.0}}).top(k)
+
+
+def test_documents_known_only_by_their_place_are_unjudged_in_any_join():
+    queries, docs = Ids.of(["q"]), Ids.of(["a", "b"])
+    run = Run(queries, docs, np.array([0, 3]), np.array([-1, 0, -1], np.int32), np.array([3.0, 2.0, 1.0]))
+    for qrels in (Qrels.of({"q": {"b": 1, "a": 2}}), Qrels.of({"q": {"a": 2}})):
+        joined = Judged.of(run, qrels)
+        assert (joined.rank.tolist(), joined.grade.tolist(), joined.retrieved.tolist()) == ([2], [2], [3])
+    nameless = Run(queries, Ids.of([]), np.array([0, 1]), np.array([-1], np.int32), np.array([1.0]))
+    joined = Judged.of(nameless, Qrels.of({"q": {"a": 2}}))
+    assert (joined.rank.tolist(), joined.retrieved.tolist()) == ([], [1])

@@ -20,7 +20,9 @@ __all__ = ["command"]
               help="Interval of a difference: t, percentile, bca or studentised.")  # fmt: skip
 @click.option("--level", type=float, default=0.95, show_default=True,
               help="Level of the intervals; tests use 1 minus it.")  # fmt: skip
-@click.option("--margin", type=float, help="A difference that counts as none: systems within it are equivalent.")
+@click.option(
+    "--margin", type=float, help="A difference that counts as none: systems within it are equivalent."
+)
 @click.option("--draws", type=int, help="Draws of a test that draws.  [default: 100000]")
 @click.option("--seed", type=int, help="Seed of the draws.")
 @click.option("--json", "form", flag_value="json", help="One JSON object per comparison, at full precision.")
@@ -46,21 +48,28 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     across datasets. Each verdict is better, worse or not separable, with the smallest difference that the queries
     could have shown. Tables are sorted by value; systems that share a letter cannot be told apart.
     """
-    from weir.api import compare_folder, compare_with
+    from weir.errors import BadValue
+    from weir.experiment.compare import compare_results, compare_scores, scores_of_files
     from weir.report import compare as report
+    from weir.stats.bootstrap import SEED
     from weir.stats.compare import Method
+    from weir.stats.significance import DRAWS
 
-    given = {"draws": draws, "seed": seed}
-    settings = {k: v for k, v in given.items() if v is not None}
-    method = Method(test, correct, interval, level, margin=margin, **settings)
+    method = Method(test, correct, interval, level, margin=margin,
+                    draws=DRAWS if draws is None else draws, seed=SEED if seed is None else seed)  # fmt: skip
     if len(paths) == 1 and paths[0].is_dir():
-        found = compare_folder(paths[0], measures, baseline, method)
+        found = compare_results(paths[0], measures, baseline, method)
+    elif len(paths) < 3:
+        raise BadValue("expected judgments and two or more runs, or one results folder")
     else:
-        found = compare_with(_scores(paths, measures), paths[0].name, baseline, method)
+        scores = scores_of_files(paths[0], paths[1:], measures)
+        found = compare_scores(scores, paths[0].name, baseline, method)
+        for note in report.answer_notes(scores):
+            click.echo(note, err=True)
     shown = {
         "json": report.compare_json,
         "csv": report.compare_csv,
         "latex": report.compare_latex,
         "markdown": report.compare_markdown,
     }
-    click.echo(shown.get(form or "", report.compare_text)(found.comparisons))
+    click.echo(shown.get(form or "", report.compare_text)(found))

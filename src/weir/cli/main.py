@@ -16,10 +16,13 @@ __all__ = ["COMMANDS", "main", "weir"]
 # Name -> first sentence of its help. A command lives in weir.cli.<name> as `command`; spelling the sentence
 # out here keeps `weir --help` from importing anything, and a test compares both.
 COMMANDS = {
+    "compare": "Compare systems, with a verdict on each pair.",
     "datasets": "List the collections that Weir knows.",
     "eval": "Score a run file against judgments.",
     "fetch": "Download collections, verify them, and make them ready.",
+    "gate": "Fail when a candidate may have become worse than allowed.",
     "measures": "List the measures, their settings and where they come from.",
+    "power": "Say how small a difference the queries can show, and how many would show a smaller one.",
     "results": "Show the results in a folder written by weir run.",
     "run": "Run systems on collections and score them, resumably.",
     "stats": "Describe a collection: sizes, judgments, duplicates, damage.",
@@ -56,9 +59,13 @@ def weir() -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; returns the exit code: 0, 2 for a mistake or bad input, 130 when interrupted."""
+    """Run the command line; returns the exit code.
+
+    0; 1 where a command says so, as weir gate does; 2 for a mistake or bad input; 130 when interrupted.
+    """
     try:
-        weir.main(arguments, prog_name="weir", standalone_mode=False)
+        # Click returns the code of ctx.exit(); a command itself returns None.
+        code = weir.main(arguments, prog_name="weir", standalone_mode=False)
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:
@@ -74,7 +81,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     except OSError as error:
         return _failed(_described(error))
-    return 0
+    return code if isinstance(code, int) else 0
 
 
 def _failed(message: str) -> int:

@@ -6,15 +6,26 @@ import csv
 import io
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
+from weir.core.scores import Scores
 from weir.report.format import change, count, effect, probability, score
 from weir.report.table import columns, escaped
 from weir.stats.compare import Comparison, Pair, Standing
 from weir.stats.significance import TESTS
 
-__all__ = ["Verdicts", "compare_csv", "compare_json", "compare_latex", "compare_markdown", "compare_text", "verdict"]
+__all__ = [
+    "Verdicts",
+    "answer_notes",
+    "compare_csv",
+    "compare_json",
+    "compare_latex",
+    "compare_markdown",
+    "compare_text",
+    "verdict",
+]
 
 
 @dataclass(frozen=True)
@@ -25,6 +36,19 @@ class Verdicts:
 
     def __str__(self) -> str:
         return compare_text(self.comparisons)
+
+
+def answer_notes(scores: Mapping[str, Scores]) -> list[str]:
+    """A sentence for each system that left judged queries unanswered, and for each that answered others."""
+    found = []
+    for name, one in scores.items():
+        missing = int((~one.answered).sum())
+        if missing:
+            of = len(one.answered)
+            found.append(f"note: {name}: {missing} of {of} judged queries are not answered and score 0")
+        if one.ignored:
+            found.append(f"note: {name}: {one.ignored} queries have no judgments and are ignored")
+    return found
 
 
 def verdict(pair: Pair) -> str:
@@ -66,7 +90,7 @@ def compare_csv(comparisons: Sequence[Comparison]) -> str:
     writer.writeheader()
     for c in comparisons:
         for pair in c.pairs:
-            fields = {k: "" if v != v else v for k, v in asdict(pair).items()}
+            fields = {k: "" if v is None else v for k, v in _plain(asdict(pair)).items()}
             writer.writerow(
                 {"dataset": c.dataset, "measure": c.measure, "count": c.count, "unit": c.unit} | fields
             )
@@ -76,8 +100,8 @@ def compare_csv(comparisons: Sequence[Comparison]) -> str:
 def compare_latex(comparisons: Sequence[Comparison]) -> str:
     """A LaTeX tabular for the booktabs package, with the markers papers use.
 
-    It takes amssymb too. The best mean is bold; superscript letters are groups: systems that share one cannot be told apart. Against a
-    baseline, upward and downward triangles mark better and worse.
+    It takes amssymb too. The best mean is bold; superscript letters are groups: systems that share one cannot be
+    told apart. Against a baseline, upward and downward triangles mark better and worse.
     """
     measures = list(dict.fromkeys(c.measure for c in comparisons))
     head = " & ".join(["Dataset", "System", *map(escaped, measures)])
@@ -155,22 +179,31 @@ def _notes(comparisons: Sequence[Comparison]) -> str:
     drawn = f", {m.draws:,} draws, seed {m.seed}" if TESTS.get(m.test).drawn else ""
     tests = sorted({len(c.pairs) for c in comparisons})
     many = " or ".join(map(str, tests))
-    how = "holds for all pairs together" if TESTS.get(m.test).familywise else f"{m.correct} over {many} comparisons"
+    how = (
+        "holds for all pairs together"
+        if TESTS.get(m.test).familywise
+        else f"{m.correct} over {many} comparisons"
+    )
     lines = [
         f"difference: first minus second with its {level} interval ({m.interval}); p: {m.test}{drawn}; adjusted: {how}",
         "group: systems that share a letter cannot be told apart, whatever their order; "
         f"rank: {level} of resamples; level {m.alpha:g}; power {m.power:g}",
     ]
     if first.baseline is not None:
-        lines[1] = "verdicts are against the baseline, groups from all pairs; " + lines[1]
+        lines.insert(1, f"verdicts: against {first.baseline}; groups: from all pairs")
     if m.margin is not None:
         lines.append(f"equivalent: the difference lies within ±{m.margin:g} (two one-sided t-tests)")
     return "\n".join(lines)
 
 
-def _plain(value: object) -> object:
+def _plain(fields: dict[str, Any]) -> dict[str, Any]:
+    """The same with None for undefined numbers, as JSON has no NaN."""
+    return {k: _defined(v) for k, v in fields.items()}
+
+
+def _defined(value: object) -> object:
     if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
+        return _plain(value)
     if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
+        return [_defined(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -173,20 +173,24 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> Table:
     return Table(dataset, measure, tuple(scores), np.stack(rows)[:, shared], len(known) - count)
 
 
-def across(tables: Sequence[Table], name: str) -> Table:
+def across(datasets: Mapping[str, Sequence[Table]], name: str) -> Table:
     """The means of the systems on several datasets, as a table whose columns are datasets.
 
-    What is compared then is the mean over datasets, with datasets as the random factor: would it be so on another
-    dataset? Raises BadValue for fewer than two datasets, or where the systems or the measure are not the same.
+    datasets: the table of each, or those of its parts, whose means are averaged. What is compared then is the mean
+    over datasets, with datasets as the random factor: would it be so on other datasets? Raises BadValue for fewer
+    than two datasets, or where the systems or the measure are not the same.
     """
-    if len(tables) < 2:
-        raise BadValue(f"a comparison across datasets needs at least two; found {len(tables)}")
-    if len({(t.systems, t.measure) for t in tables}) > 1:
+    if len(datasets) < 2:
+        raise BadValue(f"a comparison across datasets needs at least two; found {len(datasets)}")
+    parts = [t for tables in datasets.values() for t in tables]
+    if len({(t.systems, t.measure) for t in parts}) > 1:
         raise BadValue("a comparison across datasets needs the same systems and measure on each")
-    by_name = sorted(tables, key=lambda t: t.dataset)
-    means = np.array([[math.fsum(row.tolist()) / len(row) for row in t.values] for t in by_name]).T
-    first = tables[0]
-    return Table(name, first.measure, first.systems, means, 0, "datasets")
+    columns = []
+    for dataset in sorted(datasets):
+        means = [[_mean(row) for row in t.values] for t in sorted(datasets[dataset], key=lambda t: t.dataset)]
+        columns.append([_mean(np.array(of_system)) for of_system in zip(*means, strict=True)])
+    first = parts[0]
+    return Table(name, first.measure, first.systems, np.array(columns).T, 0, "datasets")
 
 
 def compared(given: Table, baseline: str | None = None, method: Method | None = None) -> Comparison:
@@ -198,7 +202,7 @@ def compared(given: Table, baseline: str | None = None, method: Method | None = 
     method = method or Method()
     if baseline is not None and baseline not in given.systems:
         raise UnknownName("system to be the baseline", baseline, given.systems)
-    means = [math.fsum(row.tolist()) / row.size for row in given.values]
+    means = [_mean(row) for row in given.values]
     ranked = sorted(range(len(means)), key=lambda k: (-means[k], given.systems[k]))
     values, names = given.values[ranked], [given.systems[k] for k in ranked]
     pairs = all_pairs(len(names))
@@ -235,24 +239,20 @@ def _against(baseline: int, pairs: Pairs, p: Float64) -> tuple[Pairs, Float64]:
     return np.stack([others, np.full(len(others), baseline)], axis=1), p[with_it]
 
 
-def _standings(
-    names: list[str], values: Float64, groups: list[str], level: float
-) -> tuple[Standing, ...]:
+def _standings(names: list[str], values: Float64, groups: list[str], level: float) -> tuple[Standing, ...]:
     # The samples are those of `weir eval`, so the intervals are too.
     sums = np.concatenate(list(resampled_sums(values, RESAMPLES, np.random.default_rng(SEED))))
     ranks = ranks_within(sums, level)
     low, high = np.quantile(sums / values.shape[1], [(1 - level) / 2, (1 + level) / 2], axis=0)
     found = []
     for k, (name, row) in enumerate(zip(names, values, strict=True)):
-        mean = math.fsum(row.tolist()) / row.size
+        mean = _mean(row)
         ends = (mean, mean) if np.all(row == row[0]) else (float(low[k]), float(high[k]))
         found.append(Standing(name, mean, *ends, int(ranks[k, 0]), int(ranks[k, 1]), groups[k]))
     return tuple(found)
 
 
-def _pairs(
-    names: list[str], values: Float64, pairs: Pairs, p: Float64, method: Method
-) -> tuple[Pair, ...]:
+def _pairs(names: list[str], values: Float64, pairs: Pairs, p: Float64, method: Method) -> tuple[Pair, ...]:
     corrected = adjusted(p, method.correction)
     differences = values[pairs[:, 0]] - values[pairs[:, 1]]
     limits = bounds(differences, method.interval, method.level, Draws(RESAMPLES, method.seed))
@@ -262,25 +262,33 @@ def _pairs(
     found = []
     for number, (i, j) in enumerate(pairs.tolist()):
         row = differences[number]
-        mean, deviation = math.fsum(row.tolist()) / len(row), float(row.std(ddof=1))
+        mean, deviation = _mean(row), float(row.std(ddof=1))
         found.append(
             Pair(
                 names[i],
                 names[j],
                 mean,
-                *limits[number].tolist(),
+                float(limits[number, 0]),
+                float(limits[number, 1]),
                 float(p[number]),
                 float(corrected[number]),
                 _effect(mean, deviation, len(row)),
-                int(np.sum(row > 0)),
-                int(np.sum(row < 0)),
-                int(np.sum(row == 0)),
+                *_counts(row),
                 unit * deviation,
                 float(same[number]),
                 _verdict(mean, float(corrected[number]), float(same[number]), method.alpha),
             )
         )
     return tuple(found)
+
+
+def _mean(values: Float64) -> float:
+    return math.fsum(values.tolist()) / len(values)
+
+
+def _counts(differences: Float64) -> tuple[int, int, int]:
+    """How many are above, below and at zero."""
+    return tuple(int(np.sum(np.sign(differences) == s)) for s in (1, -1, 0))  # type: ignore[return-value]
 
 
 def _equivalences(differences: Float64, method: Method) -> Float64:

@@ -79,7 +79,7 @@ def resampled(rows: Float64, draws: Draws) -> list[Resampled]:
 
 
 @INTERVALS.register("percentile")
-def percentile(values: Float64, sample: Resampled, level: float) -> tuple[float, float]:  # noqa: ARG001
+def percentile(values: Float64, sample: Resampled, level: float) -> tuple[float, float]:
     """Percentiles of the resampled means. Source: Efron and Tibshirani 1993, section 13.3."""
     return _quantiles(sample.means, (1 - level) / 2, (1 + level) / 2)
 
@@ -120,7 +120,7 @@ def studentised(values: Float64, sample: Resampled, level: float) -> tuple[float
 
 
 @INTERVALS.register("t")
-def student(values: Float64, sample: Resampled, level: float) -> tuple[float, float]:  # noqa: ARG001
+def student(values: Float64, sample: Resampled, level: float) -> tuple[float, float]:
     """Student's interval: the mean plus and minus a quantile of t times its standard error; draws nothing."""
     n = len(values)
     mean = float(values.mean())

@@ -17,7 +17,7 @@ EXACT = 50
 
 
 @significance("t")
-def t_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:  # noqa: ARG001
+def t_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """The paired t-test: is the mean difference zero?
 
     The p-value is 1 where all differences are zero. Closest to its nominal level of all tests on retrieval
@@ -27,7 +27,7 @@ def t_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:  # noqa: ARG
 
 
 @significance("wilcoxon")
-def wilcoxon_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:  # noqa: ARG001
+def wilcoxon_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """Wilcoxon's signed-rank test: are differences as often and as far above zero as below?
 
     It asks about the median, so with skewed differences it finds too much, more so with more queries; kept for
@@ -37,7 +37,7 @@ def wilcoxon_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:  # no
 
 
 @significance("sign")
-def sign_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:  # noqa: ARG001
+def sign_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """The sign test: are differences as often above zero as below?
 
     Equal values are left out; the binomial distribution is exact. It asks about the median, as Wilcoxon's.

@@ -3,17 +3,84 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 from weir.core.strings import Float64
 from weir.errors import BadValue
 from weir.stats.paired import t_statistic
 from weir.stats.tails import noncentral_tail, root, student_quantile, student_tail
 
-__all__ = ["ALPHA", "POWER", "detectable", "equivalence", "power", "queries_needed"]
+__all__ = [
+    "ALPHA",
+    "MOST",
+    "POWER",
+    "Need",
+    "Plan",
+    "detectable",
+    "equivalence",
+    "plan",
+    "power",
+    "queries_needed",
+]
 
 ALPHA = 0.05
 POWER = 0.8
-_MOST = 10_000_000
+MOST = 10_000_000
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a true difference of this size needs: the power now, the queries for the wanted one.
+
+    queries: None where that is more than ten million.
+    """
+
+    effect: float
+    power: float
+    queries: int | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How small a difference of a measure the queries at hand can show, and what other differences need."""
+
+    measure: str
+    queries: int
+    difference: float
+    deviation: float
+    wanted: float
+    alpha: float
+    detectable: float
+    needs: tuple[Need, ...]
+
+    def to_dict(self) -> dict[str, object]:
+        """The plan as plain values."""
+        return asdict(self)
+
+
+def plan(
+    measure: str,
+    differences: Float64,
+    effects: Sequence[float],
+    wanted: float = POWER,
+    alpha: float = ALPHA,
+) -> Plan:
+    """What the differences of two systems between queries say about finding such and other effects.
+
+    Raises BadValue as `detectable` and `queries_needed`.
+    """
+    n = len(differences)
+    if n < 2:
+        raise BadValue(f"power needs at least two queries; found {n}")
+    mean = math.fsum(differences.tolist()) / n
+    deviation = float(differences.std(ddof=1))
+    least = detectable(deviation, n, wanted, alpha)
+    needs = []
+    for effect in effects:
+        needed = queries_needed(effect, deviation, wanted, alpha)
+        needs.append(Need(effect, power(effect, deviation, n, alpha), needed))
+    return Plan(measure, n, mean, deviation, wanted, alpha, least, tuple(needs))
 
 
 def power(difference: float, deviation: float, queries: int, alpha: float = ALPHA) -> float:
@@ -26,7 +93,7 @@ def power(difference: float, deviation: float, queries: int, alpha: float = ALPH
     if deviation == 0:
         return 1.0 if difference else alpha
     shift = abs(difference) / deviation * math.sqrt(queries)
-    return _power(shift, queries - 1, alpha)
+    return _power(shift, queries - 1, student_quantile(1 - alpha / 2, queries - 1))
 
 
 def detectable(deviation: float, queries: int, wanted: float = POWER, alpha: float = ALPHA) -> float:
@@ -37,15 +104,17 @@ def detectable(deviation: float, queries: int, wanted: float = POWER, alpha: flo
     _check(queries, deviation, alpha)
     if not alpha < wanted < 1:
         raise BadValue(f"the wanted power is {wanted}; expected between {alpha} and 1")
-    shift = root(lambda s: _power(s, queries - 1, alpha) - wanted, 1.0)
+    edge = student_quantile(1 - alpha / 2, queries - 1)
+    shift = root(lambda s: _power(s, queries - 1, edge) - wanted, 1.0)
     return shift * deviation / math.sqrt(queries)
 
 
-def queries_needed(difference: float, deviation: float, wanted: float = POWER, alpha: float = ALPHA) -> int:
+def queries_needed(
+    difference: float, deviation: float, wanted: float = POWER, alpha: float = ALPHA
+) -> int | None:
     """How many queries a two-sided paired t-test needs to find a true difference with the wanted probability.
 
-    At least 2. Raises BadValue for a difference of 0, for one that would need more than ten million queries, and
-    as `detectable`.
+    At least 2, and None for more than ten million. Raises BadValue for a difference of 0 and as `detectable`.
     """
     _check(2, deviation, alpha)
     if difference == 0 or not math.isfinite(difference):
@@ -55,8 +124,8 @@ def queries_needed(difference: float, deviation: float, wanted: float = POWER, a
     low, high = 1, 2
     while power(difference, deviation, high, alpha) < wanted:
         low, high = high, 2 * high
-        if high > _MOST:
-            raise BadValue(f"a difference of {difference} would need more than {_MOST:,} queries")
+        if high > MOST:
+            return None
     while high - low > 1:
         middle = (low + high) // 2
         if power(difference, deviation, middle, alpha) < wanted:
@@ -80,8 +149,8 @@ def equivalence(differences: Float64, margin: float) -> float:
     return max(student_tail(t, len(differences) - 1) for t in sides)
 
 
-def _power(shift: float, df: int, alpha: float) -> float:
-    edge = student_quantile(1 - alpha / 2, df)
+def _power(shift: float, df: int, edge: float) -> float:
+    """Probability that t, so shifted, lies beyond the edge on either side."""
     return noncentral_tail(edge, df, shift) + noncentral_tail(edge, df, -shift)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from statistics import NormalDist
 
 import numpy as np
@@ -71,7 +72,7 @@ def noncentral_tail(t: float, df: int, shift: float) -> float:
     """
     width = 10 / math.sqrt(2 * df)
     low, high = max(0.0, 1 - width), 1 + width
-    nodes, weights = np.polynomial.legendre.leggauss(200)
+    nodes, weights = _legendre()
     s: Float64 = (high - low) / 2 * nodes + (high + low) / 2
     log_scale = (1 - df / 2) * math.log(2) + df / 2 * math.log(df) - math.lgamma(df / 2)
     density = np.exp(log_scale + (df - 1) * np.log(s) - df / 2 * s * s)
@@ -109,6 +110,12 @@ def root(rising: Callable[[float], float], start: float) -> float:
             low = middle
         else:
             high = middle
+
+
+@cache
+def _legendre() -> tuple[Float64, Float64]:
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    return nodes, weights
 
 
 def _log_gamma_step(a: float, b: float) -> float:

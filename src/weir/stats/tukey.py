@@ -29,9 +29,10 @@ def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     means = values.mean(axis=1)
     observed = np.abs(means[pairs[:, 0]] - means[pairs[:, 1]])
     tolerance = _ROUNDING * float(np.abs(means).max())
-    found = np.sort(np.concatenate(list(ranges(values, draws))))
-    larger = len(found) - np.searchsorted(found, observed - tolerance)
-    return (larger + 1) / (draws.count + 1)
+    drawn = np.sort(np.concatenate(list(ranges(values, draws))))
+    larger = len(drawn) - np.searchsorted(drawn, observed - tolerance)
+    p: Float64 = (larger + 1) / (draws.count + 1)
+    return p
 
 
 def ranges(values: Float64, draws: Draws) -> Iterator[Float64]:

@@ -1,0 +1,62 @@
+"""weir gate: may this change be merged?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command("gate")
+@click.argument("qrels", type=click.Path(path_type=Path))
+@click.argument("baseline", type=click.Path(path_type=Path))
+@click.argument("candidate", type=click.Path(path_type=Path))
+@click.option("-m", "--measure", "measures", multiple=True, help="A measure such as nDCG@10; repeatable.")
+@click.option("--max-drop", type=float, default=0.01, show_default=True,
+              help="The largest drop of the mean that is accepted.")  # fmt: skip
+@click.option("--confidence", type=float, default=0.95, show_default=True,
+              help="How certain it must be that the drop is no larger.")  # fmt: skip
+@click.option("--interval", default="t", show_default=True, help="t, percentile, bca or studentised.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
+def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+    qrels: Path,
+    baseline: Path,
+    candidate: Path,
+    measures: tuple[str, ...],
+    max_drop: float,
+    confidence: float,
+    interval: str,
+    as_json: bool,
+) -> None:
+    """Fail when a candidate may have become worse than allowed.
+
+    QRELS: judgments. BASELINE, CANDIDATE: two runs. The exit code is 0 when the lower confidence bound of candidate
+    minus baseline is at least minus the allowed drop, for every measure; 1 when it is not; 2 for bad input. The bound
+    is one-sided: with a confidence of 0.95 a drop larger than allowed passes at most 1 time in 20.
+    """
+    import json
+    from dataclasses import asdict
+
+    from weir.experiment.compare import scores_of_files
+    from weir.report.compare import answer_notes
+    from weir.report.format import change, score
+    from weir.stats.compare import table
+    from weir.stats.gate import gate
+
+    scores = scores_of_files(qrels, (baseline, candidate), measures)
+    for note in answer_notes(scores):
+        click.echo(note, err=True)
+    passed = True
+    for measure in next(iter(scores.values())).measures:
+        before, after = table(qrels.name, measure, scores).values
+        found = gate(measure, after - before, max_drop, confidence, interval)
+        passed &= found.passed
+        sign = "pass" if found.passed else "FAIL"
+        line = (
+            f"{sign}  {measure}: candidate - baseline {change(found.difference)}, at least {change(found.low)} "
+            f"with {100 * confidence:g}% confidence over {found.queries} queries; allowed drop {score(max_drop)}"
+        )
+        click.echo(json.dumps(asdict(found)) if as_json else line)
+    click.get_current_context().exit(0 if passed else 1)

@@ -1,0 +1,52 @@
+"""weir power: how small a difference can these queries show?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command("power")
+@click.argument("qrels", type=click.Path(path_type=Path))
+@click.argument("first", type=click.Path(path_type=Path))
+@click.argument("second", type=click.Path(path_type=Path))
+@click.option("-m", "--measure", "measures", multiple=True, help="A measure such as nDCG@10; repeatable.")
+@click.option("--effect", "effects", multiple=True, type=float,
+              help="A difference to plan for; repeatable.  [default: 0.01, 0.02, 0.05]")  # fmt: skip
+@click.option("--alpha", type=float, default=0.05, show_default=True, help="Level of the two-sided test.")
+@click.option("--power", "wanted", type=float, default=0.8, show_default=True,
+              help="Probability with which a true difference shall be found.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
+def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+    qrels: Path,
+    first: Path,
+    second: Path,
+    measures: tuple[str, ...],
+    effects: tuple[float, ...],
+    alpha: float,
+    wanted: float,
+    as_json: bool,
+) -> None:
+    """Say how small a difference the queries can show, and how many would show a smaller one.
+
+    QRELS: judgments. FIRST, SECOND: two runs, such as a baseline and a variant; how much their differences vary from
+    query to query decides. From the paired t-test.
+    """
+    import json
+
+    from weir.experiment.compare import scores_of_files
+    from weir.report.compare import answer_notes
+    from weir.report.power import power_text
+    from weir.stats.compare import table
+    from weir.stats.power import plan
+
+    scores = scores_of_files(qrels, (first, second), measures)
+    for note in answer_notes(scores):
+        click.echo(note, err=True)
+    for measure in next(iter(scores.values())).measures:
+        a, b = table(qrels.name, measure, scores).values
+        found = plan(measure, a - b, effects or (0.01, 0.02, 0.05), wanted, alpha)
+        click.echo(json.dumps(found.to_dict()) if as_json else power_text(found))

@@ -1,0 +1,26 @@
+"""What a test can find, as people read it."""
+
+from __future__ import annotations
+
+from weir.report.format import change, count, score
+from weir.report.table import columns
+from weir.stats.power import Plan
+
+__all__ = ["power_text"]
+
+
+def power_text(plan: Plan) -> str:
+    """The minimum detectable effect now, and the queries that other effects need."""
+    lines = [
+        f"{plan.measure}: {count(plan.queries)} queries, difference {change(plan.difference)}, "
+        f"standard deviation {score(plan.deviation)}",
+        f"minimum detectable effect now: {score(plan.detectable)} "
+        f"(found {100 * plan.wanted:g} times in 100 at level {plan.alpha:g})",
+    ]
+    body = [["effect", "power now", "queries needed"]]
+    body += [[f"{n.effect:g}", f"{100 * n.power:.1f}%", _needed(n.queries)] for n in plan.needs]
+    return "\n".join([*lines, columns(body, right=3)]) + "\n"
+
+
+def _needed(queries: int | None) -> str:
+    return "more than 10,000,000" if queries is None else count(queries)

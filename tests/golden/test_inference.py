@@ -1,0 +1,269 @@
+"""Inference against SciPy and against published numbers.
+
+The published ones are those of Urbano, Lima and Hanjalic (SIGIR 2019), computed from scores of TREC runs that are not
+part of the project: tests/real/test_inference.py reads the scores and compares.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from weir.stats import compare  # noqa: F401  registers every test
+from weir.stats.bootstrap import RESAMPLES
+from weir.stats.intervals import INTERVALS, Resampled, bounds, resampled
+from weir.stats.multiple import adjusted
+from weir.stats.order import kendall_tau, rbo
+from weir.stats.paired import sign_p, t_statistic, wilcoxon_p
+from weir.stats.permutation import exact_p
+from weir.stats.power import detectable, equivalence, power, queries_needed
+from weir.stats.significance import Draws, all_pairs, p_values
+from weir.stats.tails import (
+    binomial_tail,
+    incomplete_beta,
+    noncentral_tail,
+    normal_quantile,
+    normal_tail,
+    student_quantile,
+    student_tail,
+)
+
+SMALL = np.array([0.1, 0.2, -0.05, 0.3])
+
+
+def differences(seed: int, n: int) -> np.ndarray:
+    """Skewed differences, some of them zero, as two retrieval systems have."""
+    draw = np.random.default_rng(seed)
+    d = draw.beta(0.5, 1.5, n) - draw.beta(0.5, 1.6, n)
+    d[draw.random(n) < 0.2] = 0
+    return d
+
+
+def systems(seed: int, count: int, n: int) -> np.ndarray:
+    draw = np.random.default_rng(seed)
+    return np.clip(
+        draw.beta(1, 2, n) + draw.normal(0, 0.1, (count, n)) + 0.01 * np.arange(count)[:, None], 0, 1
+    )
+
+
+close = {"rel": 1e-9, "abs": 1e-300}
+
+
+@pytest.mark.parametrize("a", [0.5, 1, 3, 24.5, 500, 3489.5, 5e5])
+@pytest.mark.parametrize("b", [0.5, 1, 7, 200])
+def test_the_incomplete_beta_function_is_scipys(a, b):
+    for x in (0, 1e-6, 0.01, 0.3, 0.5, 0.7, 0.99, 1 - 1e-6, 1):
+        expected = special.betainc(a, b, x)
+        if expected == 0 or expected > 1e-290:
+            assert incomplete_beta(a, b, x) == pytest.approx(expected, **close)
+
+
+@pytest.mark.parametrize("df", [1, 2, 4, 49, 299, 6979, 10**6])
+def test_students_distribution_is_scipys(df):
+    for t in (-3, 0, 0.1, 1, 2, 3.4, 8, 20):
+        assert student_tail(t, df) == pytest.approx(stats.t.sf(t, df), **close)
+    for p in (0.001, 0.025, 0.3, 0.6, 0.8, 0.975, 0.9999):
+        assert student_quantile(p, df) == pytest.approx(stats.t.ppf(p, df), rel=1e-9)
+    assert student_tail(math.inf, df) == 0
+    assert student_tail(-math.inf, df) == 1
+
+
+@pytest.mark.parametrize("df", [1, 2, 3, 9, 49, 299, 7404])
+@pytest.mark.parametrize("shift", [0.5, 1, 2, 3, 5])
+def test_the_noncentral_t_is_scipys(df, shift):
+    for t in (-2, 0, 1.9, 2.5):
+        assert noncentral_tail(t, df, shift) == pytest.approx(stats.nct.sf(t, df, shift), abs=1e-9)
+
+
+def test_the_normal_and_the_binomial_are_scipys():
+    for z in (-8, -1.96, 0, 0.5, 3, 12):
+        assert normal_tail(z) == pytest.approx(stats.norm.sf(z), **close)
+    for p in (1e-12, 0.025, 0.5, 0.8, 1 - 1e-9):
+        assert normal_quantile(p) == pytest.approx(stats.norm.ppf(p), rel=1e-9, abs=1e-12)
+    for n, k in ((1, 1), (10, 8), (44, 31), (100, 60), (10_000, 5_100), (5, 0), (5, 6)):
+        assert binomial_tail(k, n) == pytest.approx(stats.binom.sf(k - 1, n, 0.5), **close)
+
+
+@pytest.mark.parametrize("n", [2, 5, 12, 30, 50, 200, 1000])
+def test_the_classical_tests_are_scipys(n):
+    for seed in range(5):
+        d = differences(seed, n)
+        if not d.any():
+            continue
+        theirs = stats.ttest_1samp(d, 0)
+        assert t_statistic(d) == pytest.approx(theirs.statistic, rel=1e-9)
+        pair = np.stack([d, np.zeros(n)])
+        assert p_values("t", pair)[0] == pytest.approx(theirs.pvalue, **close)
+        won, lost = int((d > 0).sum()), int((d < 0).sum())
+        assert sign_p(d) == pytest.approx(stats.binomtest(won, won + lost).pvalue, **close)
+        some = d[d != 0]
+        how = "exact" if len(some) < 50 else "asymptotic"
+        theirs = stats.wilcoxon(some, correction=True, method=how)
+        assert wilcoxon_p(d) == pytest.approx(theirs.pvalue, **close)
+
+
+def test_wilcoxons_test_with_ties_is_scipys():
+    d = np.round(differences(3, 80), 1)
+    theirs = stats.wilcoxon(d[d != 0], correction=True, method="asymptotic")
+    assert wilcoxon_p(d) == pytest.approx(theirs.pvalue, **close)
+
+
+@pytest.mark.parametrize("n", [2, 3, 8, 12])
+def test_the_exact_permutation_test_is_scipys(n):
+    d = differences(n, n)
+    theirs = stats.permutation_test(
+        (d, np.zeros(n)), lambda x, y: np.mean(x - y), permutation_type="samples", n_resamples=np.inf
+    )
+    assert exact_p(d) == pytest.approx(theirs.pvalue, abs=1e-9)
+    assert p_values("permutation", np.stack([d, np.zeros(n)]))[0] == pytest.approx(theirs.pvalue, abs=1e-9)
+
+
+def test_the_sampled_permutation_test_is_scipys_within_monte_carlo_error():
+    x, y = systems(4, 2, 60)
+    y += 0.02
+    theirs = stats.permutation_test(
+        (x, y),
+        lambda a, b, axis: np.mean(a - b, axis=axis),
+        permutation_type="samples",
+        n_resamples=20_000,
+        vectorized=True,
+        rng=np.random.default_rng(1),
+    ).pvalue
+    ours = p_values("permutation", np.stack([x, y]))[0]
+    assert ours == pytest.approx(theirs, abs=4 * math.sqrt(theirs * (1 - theirs) / 20_000))
+
+
+def test_published_small_case():
+    """Significance tests of the differences .1, .2, -.05, .3 (all 16 sign patterns by hand and by SciPy 1.17.1)."""
+    pair = np.stack([SMALL, np.zeros(4)])
+    found = {test: p_values(test, pair)[0] for test in ("permutation", "t", "wilcoxon", "sign")}
+    assert found == pytest.approx(
+        {"permutation": 0.25, "t": 0.1627331098242935, "wilcoxon": 0.25, "sign": 0.625}, rel=1e-9
+    )
+
+
+def test_published_corrections():
+    p = np.array([0.001, 0.01, 0.02, 0.03, 0.2])
+    assert adjusted(p, "bonferroni") == pytest.approx([0.005, 0.05, 0.1, 0.15, 1], rel=1e-12)
+    assert adjusted(p, "holm") == pytest.approx([0.005, 0.04, 0.06, 0.06, 0.2], rel=1e-12)
+    assert adjusted(p, "bh") == pytest.approx([0.005, 0.025, 1 / 30, 0.0375, 0.2], rel=1e-12)
+    assert adjusted(p, "none") == pytest.approx(p)
+    draw = np.random.default_rng(2).random(37) ** 3
+    assert adjusted(draw, "bh") == pytest.approx(stats.false_discovery_control(draw), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("delta", "deviation", "n", "expected"),
+    [
+        (0.05, 0.2, 50, 0.4103806417610208),
+        (0.05, 0.2, 100, 0.696980274054786),
+        (0.05, 0.2, 128, 0.8015071363726672),
+        (0.02, 0.15, 300, 0.6338401420566345),
+        (0.02, 0.15, 444, 0.8005119926977851),
+        (0.01, 0.1, 50, 0.10662906419444307),
+    ],
+)
+def test_power_is_that_of_scipys_noncentral_t(delta, deviation, n, expected):
+    """SciPy 1.17.1's nct: P(|T| > t) with n - 1 degrees of freedom and shift delta * sqrt(n) / deviation."""
+    assert power(delta, deviation, n) == pytest.approx(expected, rel=1e-9)
+    assert power(-delta, deviation, n) == power(delta, deviation, n)
+
+
+def test_planning_inverts_power():
+    assert queries_needed(0.05, 0.2) == 128
+    assert queries_needed(0.02, 0.15) == 444
+    assert power(0.05, 0.2, 127) < 0.8 <= power(0.05, 0.2, 128)
+    for n in (2, 50, 300, 7405):
+        least = detectable(0.3, n)
+        assert power(least, 0.3, n) == pytest.approx(0.8, rel=1e-9)
+    # Hand formula of the normal approximation: (1.96 + 0.8416) * 0.3 / sqrt(n); the exact one is a little more.
+    assert detectable(0.3, 50) == pytest.approx(0.119, abs=3e-3)
+    assert detectable(0.3, 300) == pytest.approx(0.049, abs=5e-4)
+    assert detectable(0.3, 7405) == pytest.approx(0.0098, abs=1e-4)
+
+
+def test_equivalence_is_two_one_sided_tests_of_scipy():
+    d = differences(9, 80) * 0.2
+    low = stats.ttest_1samp(d, -0.05, alternative="greater").pvalue
+    high = stats.ttest_1samp(d, 0.05, alternative="less").pvalue
+    assert equivalence(d, 0.05) == pytest.approx(max(low, high), **close)
+
+
+@pytest.mark.parametrize("how", ["percentile", "BCa"])
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_on_the_same_samples_bootstrap_intervals_are_scipys(how, level):
+    d = differences(5, 60)
+    theirs = stats.bootstrap(
+        (d,), np.mean, confidence_level=level, method=how, n_resamples=4000, rng=np.random.default_rng(3)
+    )
+    sample = Resampled(theirs.bootstrap_distribution, np.ones(4000))
+    ours = INTERVALS.get(how.lower())(d, sample, level)
+    assert ours == pytest.approx((theirs.confidence_interval.low, theirs.confidence_interval.high), abs=1e-9)
+
+
+def test_students_interval_is_scipys():
+    d = differences(6, 60)
+    theirs = stats.ttest_1samp(d, 0).confidence_interval(0.95)
+    assert bounds(d[None], "t")[0] == pytest.approx((theirs.low, theirs.high), rel=1e-9)
+
+
+def test_the_studentised_interval_follows_its_formula():
+    """Against a loop over the same samples, written out."""
+    d = differences(7, 40)
+    draw, ratios = np.random.default_rng(5), []
+    for row in draw.integers(0, 40, (RESAMPLES, 40), np.int32)[:2000]:
+        sample = d[row]
+        ratios.append((sample.mean() - d.mean()) / (sample.std(ddof=1) / math.sqrt(40)))
+    low, high = np.quantile(ratios, [0.025, 0.975])
+    error = d.std(ddof=1) / math.sqrt(40)
+    drawn = resampled(d[None], Draws(RESAMPLES, 5))[0]
+    first = Resampled(drawn.means[:2000], drawn.errors[:2000])
+    found = INTERVALS.get("studentised")(d, first, 0.95)
+    assert found == pytest.approx((d.mean() - high * error, d.mean() - low * error), abs=1e-9)
+
+
+def test_tukeys_randomised_test_is_a_loop_written_out():
+    """20,000 deals by permuting each query's values one after the other."""
+    values = systems(8, 4, 20)
+    draw, ranges = np.random.default_rng(6), []
+    for _ in range(20_000):
+        means = draw.permuted(values, axis=0).mean(axis=1)
+        ranges.append(means.max() - means.min())
+    found = p_values("tukey", values)
+    means = values.mean(axis=1)
+    for (i, j), p in zip(all_pairs(4), found, strict=True):
+        expected = np.mean(np.array(ranges) >= abs(means[i] - means[j]) - 1e-12)
+        assert p == pytest.approx(expected, abs=4 * math.sqrt(max(p * (1 - p), 1e-5) / 20_000))
+
+
+def test_two_systems_make_tukeys_test_the_permutation_test():
+    values = systems(3, 2, 25)
+    tukey, permutation = p_values("tukey", values)[0], p_values("permutation", values)[0]
+    assert tukey == pytest.approx(permutation, abs=4 * math.sqrt(permutation * (1 - permutation) / 5e4))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_kendalls_tau_is_scipys(seed):
+    draw = np.random.default_rng(seed)
+    a, b = draw.integers(0, 12, 25) / 4, draw.integers(0, 9, 25) / 4
+    assert kendall_tau(a, b) == pytest.approx(stats.kendalltau(a, b).statistic, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "p", "expected"),
+    [
+        ("abcdefg", "zcavwxy", 0.9, 0.28821728571428573),
+        ("abcde", "edcba", 0.98, 0.9428887066666666),
+        ("abc", "abcdefgh", 0.9, 1.0),
+        ("abcdefgh", "hxbay", 0.8, 0.2839210666666667),
+        ("ab", "cd", 0.9, 0.0),
+        ("qwertyuiop", "wqtreyuixpz", 0.95, 0.8575305357981554),
+    ],
+)
+def test_rank_biased_overlap_is_that_of_the_package_rbo(a, b, p, expected):
+    """RankingSimilarity(list(a), list(b)).rbo_ext(p) of rbo 0.1.3."""
+    assert rbo(a, b, p) == pytest.approx(expected, abs=1e-12)
+    assert rbo(b, a, p) == pytest.approx(expected, abs=1e-12)

@@ -1,0 +1,97 @@
+"""Files and folders that appear whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from weir.io.atomic import atomic_dir, atomic_file, locked, sweep, writable, write_json, write_text
+
+
+def test_a_file_appears_only_when_it_is_whole(tmp_path: Path):
+    write_text(tmp_path / "a" / "x.txt", "one\r\n\u0085two")
+    assert (tmp_path / "a" / "x.txt").read_bytes() == "one\r\n\u0085two".encode()
+
+    def fail() -> None:
+        with atomic_file(tmp_path / "a" / "x.txt") as temporary:
+            temporary.write_text("half", encoding="utf-8")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert [p.name for p in (tmp_path / "a").iterdir()] == ["x.txt"]
+    assert (tmp_path / "a" / "x.txt").read_bytes().startswith(b"one")
+    write_json(tmp_path / "j", {"é": 1.5})
+    assert json.loads((tmp_path / "j").read_text(encoding="utf-8")) == {"é": 1.5}
+
+
+def test_a_folder_replaces_another_whole(tmp_path: Path):
+    for name in ("first", "second"):
+        with atomic_dir(tmp_path / "d") as folder:
+            (folder / name).write_text("x", encoding="utf-8")
+    assert [p.name for p in (tmp_path / "d").iterdir()] == ["second"]
+    assert [p.name for p in tmp_path.iterdir()] == ["d"]
+
+
+def test_what_a_killed_process_left_is_swept(tmp_path: Path):
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait()
+    here = temporary_name(tmp_path / "d").rpartition(f"-{os.getpid()}-")[0]
+    names = (
+        (".d.tmp-elsewhere-1-a", 7200),
+        (".d.tmp-elsewhere-1-b", 10),
+        (".d.tmp-old", 7200),
+        (f"{here}-{done.pid}-c", 10),
+        (f"{here}-{os.getpid()}-d", 10),
+        (".other.tmp-elsewhere-1-a", 7200),
+    )
+    for name, age in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "spool").write_text("x", encoding="utf-8")
+        for path in (tmp_path / name / "spool", tmp_path / name):
+            os.utime(path, (time.time() - age,) * 2)
+    sweep(tmp_path / "d")
+    kept = {".d.tmp-elsewhere-1-b", f"{here}-{os.getpid()}-d", ".other.tmp-elsewhere-1-a"}
+    assert {p.name for p in tmp_path.iterdir()} == kept
+
+
+def temporary_name(path: Path) -> str:
+    with atomic_file(path, durable=False) as temporary:
+        temporary.touch()
+    path.unlink()
+    return temporary.name
+
+
+def test_a_lock_lets_one_in_at_a_time(tmp_path: Path):
+    import threading
+
+    inside, seen = [], []
+
+    def enter():
+        with locked(tmp_path / "lock"):
+            inside.append(1)
+            seen.append(len(inside))
+            time.sleep(0.01)
+            inside.pop()
+
+    threads = [threading.Thread(target=enter) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [1, 1, 1, 1]
+
+
+def test_writable_asks_the_nearest_folder_there_is(tmp_path: Path):
+    assert writable(tmp_path / "not" / "there")
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    assert not writable(tmp_path / "file" / "below")
+    tmp_path.chmod(0o555)
+    assert not writable(tmp_path / "not" / "there")
+    tmp_path.chmod(0o755)

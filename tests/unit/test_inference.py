@@ -1,0 +1,368 @@
+"""Calibration, edges and bounds of the tests, intervals and corrections."""
+
+from __future__ import annotations
+
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from weir.errors import BadValue, UnknownName
+from weir.registry import Registry
+from weir.stats import (
+    compare,  # noqa: F401  registers every test
+    resampling,
+)
+from weir.stats.gate import gate
+from weir.stats.intervals import INTERVALS, bounds, resampled
+from weir.stats.multiple import CORRECTIONS, adjusted
+from weir.stats.order import kendall_tau, letters, rank_intervals, rbo
+from weir.stats.paired import t_statistic
+from weir.stats.power import MOST, detectable, equivalence, plan, power, queries_needed
+from weir.stats.resampling import resampled_sums, sign_sums
+from weir.stats.significance import TESTS, Draws, all_pairs, p_values
+from weir.stats.tails import student_quantile
+from weir.stats.tukey import ranges
+
+
+def fresh(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def null(seed: int, repetitions: int, n: int) -> np.ndarray:
+    """Differences of two equal systems: symmetric, heavy in the middle, a fifth of them zero."""
+    draw = fresh(seed)
+    d = draw.beta(0.6, 1.2, (repetitions, n)) - draw.beta(0.6, 1.2, (repetitions, n))
+    return np.where(draw.random((repetitions, n)) < 0.2, 0, d)
+
+
+def against_zero(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Each row as a system, compared with one that is zero everywhere."""
+    pairs = np.stack([np.arange(len(rows)), np.full(len(rows), len(rows))], axis=1)
+    return np.vstack([rows, np.zeros(rows.shape[1])]), pairs
+
+
+@pytest.mark.parametrize("test", ["t", "permutation"])
+def test_without_a_difference_p_values_are_uniform(test):
+    """10,000 repetitions: at 0.05 the share of false findings is within 0.045..0.055, and the deciles are even."""
+    values, pairs = against_zero(null(1, 10_000, 50))
+    p = p_values(test, values, pairs, Draws(2_000))
+    assert 0.045 <= np.mean(p < 0.05) <= 0.055
+    deciles = np.histogram(p, np.linspace(0, 1, 11))[0] / len(p)
+    assert np.abs(deciles - 0.1).max() < 0.013  # four standard errors of a share of 10,000
+
+
+def test_the_other_tests_are_near_their_level():
+    """The bootstrap-shift test is somewhat too liberal, as published; the others keep the level here."""
+    values, pairs = against_zero(null(2, 4_000, 50))
+    found = {t: np.mean(p_values(t, values, pairs, Draws(1_000)) < 0.05) for t in ("wilcoxon", "sign")}
+    assert found["wilcoxon"] == pytest.approx(0.05, abs=0.014)
+    assert 0.02 < found["sign"] <= 0.055
+    shift = np.mean(p_values("bootstrap-shift", values, pairs, Draws(1_000)) < 0.05)
+    assert 0.045 < shift < 0.07
+
+
+def test_tukeys_test_keeps_the_level_for_all_pairs_together():
+    """1,000 repetitions of four equal systems: some pair is found in about 5% of them."""
+    draw, found = fresh(3), 0
+    for _ in range(1_000):
+        values = draw.beta(1, 2, 20) + draw.normal(0, 0.1, (4, 20))
+        found += p_values("tukey", values, draws=Draws(400)).min() < 0.05
+    assert 0.03 <= found / 1_000 <= 0.072
+
+
+def test_holm_keeps_the_level_for_all_pairs_together_where_no_correction_does_not():
+    draw, holm, none = fresh(4), 0, 0
+    for _ in range(1_000):
+        p = p_values("t", draw.normal(0, 0.1, (4, 20)))
+        holm += adjusted(p, "holm").min() < 0.05
+        none += p.min() < 0.05
+    assert holm / 1_000 <= 0.06
+    assert none / 1_000 > 0.12
+
+
+@pytest.mark.parametrize(
+    ("how", "low", "high"), [("t", 0.92, 0.96), ("studentised", 0.93, 0.97), ("bca", 0.91, 0.96)]
+)
+def test_intervals_of_skewed_differences_cover_about_as_often_as_they_say(how, low, high):
+    """1,500 samples of 60 skewed values: BCa and studentised repair what the percentile interval misses."""
+    rows = fresh(5).gamma(2, 1, (1_500, 60))
+    limits = bounds(rows, how, draws=Draws(1_000))
+    covered = np.mean((limits[:, 0] <= 2) & (limits[:, 1] >= 2))
+    assert low <= covered <= high
+    plain = bounds(rows, "percentile", draws=Draws(1_000))
+    above = np.mean(plain[:, 1] < 2)
+    assert above > 0.035  # the percentile interval ends too low nearly twice as often as the 2.5% it says
+    if how != "t":
+        assert np.mean(limits[:, 1] < 2) < above
+
+
+@pytest.mark.parametrize("test", sorted(TESTS))
+def test_equal_systems_have_a_p_value_of_one(test):
+    row = fresh(6).random(40)
+    assert p_values(test, np.stack([row, row]), draws=Draws(500)).tolist() == [1.0]
+
+
+@pytest.mark.parametrize("test", sorted(TESTS))
+def test_a_difference_that_is_everywhere_is_found(test):
+    row = fresh(7).random(60) / 2
+    other = row + 0.1 + fresh(8).random(60) / 10
+    p = p_values(test, np.stack([row, other]), draws=Draws(1_000))[0]
+    assert 0 < p < 0.01
+
+
+@pytest.mark.parametrize("test", [t for t in sorted(TESTS) if TESTS.get(t).drawn])
+def test_no_drawn_p_value_is_zero_and_the_seed_decides(test):
+    values = np.stack([fresh(9).random(50) + 5, fresh(10).random(50)])
+    assert p_values(test, values, draws=Draws(999)).tolist() == [0.001]
+    values = fresh(11).random((2, 50))
+    first, second, other = (p_values(test, values, draws=Draws(500, s))[0] for s in (1, 1, 2))
+    assert first == second
+    assert first != other
+
+
+def test_ties_of_the_permutation_statistic_count_whatever_the_rounding():
+    """0.1 + 0.2 - 0.3 is not zero in floating point; the arrangements with that sum must tie with zero."""
+    d = np.array([0.1, 0.2, -0.3] * 7)
+    values = np.stack([d, np.zeros(21)])
+    assert p_values("permutation", values, draws=Draws(1_000)).tolist() == [1.0]
+    assert p_values("permutation", values[:, :12], draws=Draws(5_000)).tolist() == [1.0]
+
+
+def test_signs_are_one_stream_whatever_the_blocks_and_the_other_systems(monkeypatch):
+    values = fresh(12).random((3, 100))
+    whole = np.concatenate(list(sign_sums(values, 500, fresh(1))))
+    monkeypatch.setattr(resampling, "BLOCK", 5_000)
+    blocks = list(sign_sums(values, 500, fresh(1)))
+    assert len(blocks) > 5
+    assert np.concatenate(blocks) == pytest.approx(whole, abs=1e-12)
+    alone = np.concatenate(list(sign_sums(values[1:2], 500, fresh(1))))
+    assert alone[:, 0] == pytest.approx(whole[:, 1], abs=1e-12)
+    ones = np.concatenate(list(sign_sums(np.eye(100), 500, fresh(1))))
+    assert set(np.unique(ones)) == {-1.0, 1.0}
+    assert np.abs(ones.mean(axis=0)).max() < 4.5 / math.sqrt(500)
+
+
+def test_resampled_sums_are_those_of_the_bootstrap():
+    values = fresh(13).random((4, 30))
+    drawn = fresh(2).integers(0, 30, (200, 30), np.int32)
+    found = np.concatenate(list(resampled_sums(values, 200, fresh(2))))
+    assert found == pytest.approx(values[:, drawn].sum(axis=2).T, abs=1e-12)
+
+
+def test_each_deal_of_tukeys_test_is_uniform():
+    """Four values, one query: every system gets every value equally often, and so the range is theirs."""
+    found = np.concatenate(list(ranges(np.array([[0.0], [1.0], [2.0], [5.0]]), Draws(2_000))))
+    assert set(found) == {5.0}
+    draws = Draws(40_000)
+    two = np.concatenate(list(ranges(np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 3.0]]), draws)))
+    # Second query against the first: the six orders are equally likely.
+    sums = {}
+    for a in ((0, 1, 3), (0, 3, 1), (1, 0, 3), (1, 3, 0), (3, 0, 1), (3, 1, 0)):
+        total = np.array([0.0, 1.0, 2.0]) + a
+        key = float(np.ptp(total)) / 2
+        sums[key] = sums.get(key, 0) + 1 / 6
+    shares = {float(v): float(np.mean(two == v)) for v in np.unique(two)}
+    assert shares == pytest.approx(sums, abs=0.012)
+
+
+def test_memory_is_bounded():
+    """10 systems, 10,000 queries: a few blocks of two million numbers, whatever the number of draws."""
+    values = fresh(14).random((10, 10_000))
+    for test, draws in (("permutation", 1_000), ("bootstrap-shift", 400), ("tukey", 64)):
+        tracemalloc.start()
+        p_values(test, values, draws=Draws(draws))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 100e6
+
+
+def test_corrections_leave_out_what_is_not_tested():
+    """A baseline's own row is NaN: it stays NaN and counts for nothing (pyterrier#440)."""
+    p = np.array([0.01, np.nan, 0.04, 0.03])
+    for name in CORRECTIONS:
+        found = adjusted(p, name)
+        assert math.isnan(found[1])
+        assert found[[0, 2, 3]].tolist() == adjusted(p[[0, 2, 3]], name).tolist()
+    assert adjusted(p, "holm")[[0, 2, 3]] == pytest.approx([0.03, 0.06, 0.06])
+    assert np.isnan(adjusted(np.array([np.nan]), "bh")).all()
+    assert adjusted(np.array([]), "holm").tolist() == []
+    with pytest.raises(BadValue, match="between 0 and 1"):
+        adjusted(np.array([0.5, 1.5]))
+    with pytest.raises(UnknownName, match="holm"):
+        adjusted(p, "hol")
+
+
+def test_letters():
+    apart = np.zeros((4, 4), bool)
+    assert letters(apart) == ["a"] * 4
+    assert letters(~np.eye(4, dtype=bool)) == ["a", "b", "c", "d"]
+    apart[0, 3] = apart[3, 0] = True
+    assert letters(apart) == ["a", "ab", "ab", "b"]
+    # Only neighbours in a circle are apart: no chain of letters could say it, sets of them can.
+    assert letters(np.zeros((0, 0), bool)) == []
+    with pytest.raises(BadValue, match="symmetric"):
+        letters(np.triu(np.ones((3, 3), bool), 1))
+
+
+def test_two_systems_share_a_letter_exactly_if_they_are_not_apart():
+    for seed in range(40):
+        count = 2 + seed % 8
+        apart = np.triu(fresh(seed).random((count, count)) < 0.4, 1)
+        apart |= apart.T
+        found = [set(x.split() if " " in x else x) for x in letters(apart)]
+        for i in range(count):
+            for j in range(count):
+                if i != j:
+                    assert bool(found[i] & found[j]) != apart[i, j]
+
+
+def test_letters_of_many_systems():
+    """60 systems, each apart from all but its nearest: more groups than letters."""
+    at = np.arange(60)
+    apart = np.abs(at[:, None] - at) > 1
+    found = letters(apart)
+    assert found[0] == "a"
+    assert found[1] == "a b"
+    assert found[27] == "aa ab"
+    assert found[-1] == "bg"
+
+
+def test_rank_intervals():
+    values = np.stack([fresh(1).random(200) + 1, fresh(2).random(200), fresh(2).random(200)])
+    found = rank_intervals(values)
+    assert found.tolist() == [[1, 1], [2, 2], [2, 2]]
+    close_ = np.stack([fresh(3).random(30), fresh(4).random(30)])
+    assert rank_intervals(close_).tolist() == [[1, 2], [1, 2]]
+    with pytest.raises(BadValue, match="level"):
+        rank_intervals(values, 95)
+
+
+def test_agreement_of_orders_at_the_edges():
+    assert kendall_tau(np.arange(5.0), np.arange(5.0)) == 1
+    assert kendall_tau(np.arange(5.0), -np.arange(5.0)) == -1
+    assert math.isnan(kendall_tau(np.ones(3), np.arange(3.0)))
+    assert rbo("abc", "abc") == pytest.approx(1)
+    for a, b, p in (("", "a", 0.9), ("aa", "ab", 0.9), ("ab", "ab", 1), ("ab", "ab", 0)):
+        with pytest.raises(BadValue):
+            rbo(a, b, p)
+    with pytest.raises(BadValue, match="same systems"):
+        kendall_tau(np.ones(3), np.ones(4))
+
+
+@pytest.mark.parametrize("how", sorted(INTERVALS))
+def test_intervals_at_the_edges(how):
+    rows = np.stack([np.full(10, 0.25), fresh(1).normal(0.3, 1, 10), np.array([0.0] * 9 + [1.0])])
+    found = bounds(rows, how)
+    assert found[0].tolist() == [0.25, 0.25]
+    assert np.isfinite(found).all()
+    assert (found[:, 0] <= rows.mean(axis=1)).all()
+    assert (rows.mean(axis=1) <= found[:, 1]).all()
+    wide = bounds(rows[1:2], how, 0.99)[0]
+    assert wide[0] < found[1, 0] < found[1, 1] < wide[1]
+    assert np.isfinite(bounds(np.array([[0.3 - 0.2, 0.1, 0.4 - 0.3, 0.1, 0.1]]), how)).all()
+    for level in (0, 1, 95):
+        with pytest.raises(BadValue, match="level"):
+            bounds(rows, how, level)
+    with pytest.raises(BadValue, match="at least two queries"):
+        bounds(rows[:, :1], how)
+
+
+def test_rows_share_their_samples():
+    rows = fresh(3).random((3, 25))
+    together, alone = resampled(rows, Draws(300)), resampled(rows[2:], Draws(300))
+    assert together[2].means == pytest.approx(alone[0].means, abs=1e-12)
+    assert together[2].errors == pytest.approx(alone[0].errors, abs=1e-12)
+
+
+def test_what_cannot_be_tested_is_said():
+    row = np.array([0.1, 0.2, 0.3])
+    for values, message in (
+        (row[None], "two systems"),
+        (np.ones((2, 1)), "at least two queries that all systems share; found 1"),
+        (np.ones((2, 0)), "found 0"),
+        (np.stack([row, row * np.nan]), "undefined"),
+    ):
+        with pytest.raises(BadValue, match=message):
+            p_values("t", values)
+    with pytest.raises(BadValue, match="draws"):
+        p_values("permutation", np.stack([row, row]), draws=Draws(0))
+    with pytest.raises(UnknownName, match="permutation"):
+        p_values("permutations", np.stack([row, row]))
+    with pytest.raises(BadValue, match="quantile"):
+        student_quantile(1, 5)
+
+
+def test_power_at_the_edges():
+    assert power(0, 0.2, 50) == pytest.approx(0.05)
+    assert power(0.1, 0, 50) == 1
+    assert power(0, 0, 50) == 0.05
+    assert detectable(0, 50) == 0
+    assert queries_needed(0.1, 0) == 2
+    assert queries_needed(1e-6, 1) is None
+    assert power(1e-3, 1, MOST) > 0.8
+    for bad in (
+        lambda: power(0.1, 0.1, 1),
+        lambda: power(0.1, -1, 9),
+        lambda: power(0.1, math.nan, 9),
+        lambda: power(0.1, 1, 9, 0),
+        lambda: detectable(0.1, 9, 0.05),
+        lambda: detectable(0.1, 9, 1),
+        lambda: queries_needed(0, 1),
+        lambda: queries_needed(0.1, 1, 1.5),
+        lambda: equivalence(np.ones(5), 0),
+        lambda: equivalence(np.ones(1), 0.1),
+        lambda: plan("x", np.ones(1), (0.1,)),
+    ):
+        with pytest.raises(BadValue):
+            bad()
+
+
+def test_equivalence_says_so_only_within_the_margin():
+    d = fresh(20).normal(0.002, 0.05, 500)
+    assert equivalence(d, 0.02) < 0.001
+    assert equivalence(d + 0.02, 0.02) > 0.5
+    assert equivalence(np.zeros(10), 0.01) == 0
+    assert equivalence(np.full(10, 0.5), 0.01) == 1
+
+
+def test_a_plan_says_what_the_parts_say():
+    d = fresh(21).normal(0.01, 0.2, 50)
+    found = plan("nDCG@10", d, (0.05, 1e-6))
+    assert found.detectable == detectable(float(d.std(ddof=1)), 50)
+    assert found.needs[0].queries == queries_needed(0.05, float(d.std(ddof=1)))
+    assert found.needs[1].queries is None
+    assert found.to_dict()["needs"][0]["power"] == power(0.05, float(d.std(ddof=1)), 50)
+
+
+def test_a_gate_passes_when_the_drop_is_certainly_small():
+    d = fresh(22).normal(0, 0.05, 400)
+    d -= d.mean()
+    reach = student_quantile(0.95, 399) * d.std(ddof=1) / 20
+    assert gate("m", d, reach * 1.001).passed
+    assert not gate("m", d, reach * 0.999).passed
+    assert gate("m", d, 0.01).low == pytest.approx(-reach)
+    assert gate("m", np.zeros(9), 0).passed
+    assert gate("m", np.full(9, -0.01), 0.01).passed
+    assert not gate("m", np.full(9, -0.02), 0.01).passed
+    for wrong in ((d, -0.1, 0.95), (d, 0.1, 0.5), (d, 0.1, 1.0), (d, math.nan, 0.95), (d[:1], 0.1, 0.95)):
+        with pytest.raises(BadValue):
+            gate("m", *wrong)
+
+
+def test_a_gate_lets_too_large_a_drop_pass_one_time_in_twenty():
+    """4,000 samples of 50 whose true drop is just the allowed one."""
+    rows = fresh(23).normal(-0.02, 0.1, (4_000, 50))
+    assert np.mean([gate("m", row, 0.02).passed for row in rows]) == pytest.approx(0.05, abs=0.014)
+
+
+def test_registries_say_what_they_hold():
+    assert sorted(TESTS) == ["bootstrap-shift", "permutation", "sign", "t", "tukey", "wilcoxon"]
+    assert sorted(CORRECTIONS) == ["bh", "bonferroni", "holm", "none"]
+    assert sorted(INTERVALS) == ["bca", "percentile", "studentised", "t"]
+    assert isinstance(TESTS, Registry)
+    for name in TESTS:
+        assert len(TESTS.get(name).summary) > 20
+    assert all_pairs(3).tolist() == [[0, 1], [0, 2], [1, 2]]
+    assert t_statistic(np.full(4, 0.5)) == math.inf
