@@ -200,7 +200,6 @@ def test_letters():
     assert letters(~np.eye(4, dtype=bool)) == ["a", "b", "c", "d"]
     apart[0, 3] = apart[3, 0] = True
     assert letters(apart) == ["a", "ab", "ab", "b"]
-    # Only neighbours in a circle are apart: no chain of letters could say it, sets of them can.
     assert letters(np.zeros((0, 0), bool)) == []
     with pytest.raises(BadValue, match="symmetric"):
         letters(np.triu(np.ones((3, 3), bool), 1))
@@ -322,7 +321,7 @@ def test_power_at_the_edges():
 def test_equivalence_says_so_only_within_the_margin():
     d = fresh(20).normal(0.002, 0.05, 500)
     assert equivalence(d, 0.02) < 0.001
-    assert equivalence(d + 0.02, 0.02) > 0.5
+    assert equivalence(d + 0.03, 0.02) > 0.5
     assert equivalence(np.zeros(10), 0.01) == 0
     assert equivalence(np.full(10, 0.5), 0.01) == 1
 

@@ -22,8 +22,7 @@ class Run:
 
     queries: the queries asked (some may have an empty ranking); docs: the documents that codes refer
     to; ptr: int64[Q + 1]; doc: int32[n] (-1: a document outside `docs`, of which only the place is known);
-    score: float64[n]; name; ties: the rule by which scores were compared (see core/order.py);
-    seconds: float64[Q] time spent on each query, or None.
+    score: float64[n]; name; ties: the rule by which scores were compared (see core/order.py).
     """
 
     queries: Ids
@@ -33,7 +32,6 @@ class Run:
     score: Float64
     name: str = "run"
     ties: Ties = "trec"
-    seconds: Float64 | None = None
 
     @staticmethod
     def of(rankings: Mapping[str, Mapping[str, float]], name: str = "run", ties: Ties = "trec") -> Run:
@@ -92,7 +90,7 @@ class Run:
 
         Raises BadValue for a run that was read without the identifiers of all its documents.
         """
-        self._all_known()
+        self.refuse_nameless()
         docs, scores, cuts = self.docs.strings.take(self.doc).tolist(), self.score.tolist(), self.ptr.tolist()
         return {
             name: dict(zip(docs[a:b], scores[a:b], strict=True))
@@ -116,7 +114,7 @@ class Run:
         needed before calling it, so that k other documents remain. Raises BadValue for a run that was
         read without the identifiers of all its documents.
         """
-        self._all_known()
+        self.refuse_nameless()
         own = self.docs.codes(self.queries.strings)
         return self._keep(self.doc != own[self.query_of_row()])
 
@@ -124,7 +122,8 @@ class Run:
         """How many answers of each query share their score with another answer to it."""
         return tied(self.ptr, compared(self.score, self.ties))
 
-    def _all_known(self) -> None:
+    def refuse_nameless(self) -> None:
+        """Raise BadValue where some documents are outside `docs`, so that their identifiers are not known."""
         if len(self.doc) and int(self.doc.min()) < 0:
             raise BadValue(
                 f"{self.name}: only the judged documents were read with their identifiers; read the whole run"

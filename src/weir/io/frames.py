@@ -88,7 +88,7 @@ def to_rows(value: Run | Qrels) -> dict[str, list[Any]]:
     Raises BadValue for a run that was read without the identifiers of all its documents.
     """
     if isinstance(value, Run):
-        _refuse_nameless(value)
+        value.refuse_nameless()
     rows: dict[str, list[Any]] = {
         "query": _repeated(value.queries.strings, value.query_of_row()),
         "doc": value.docs.strings.take(value.doc).tolist(),
@@ -103,20 +103,12 @@ def _repeated(strings: Strings, codes: Int32) -> list[str]:
     return [names[code] for code in codes.tolist()]
 
 
-def _refuse_nameless(run: Run) -> None:
-    if len(run.doc) and int(run.doc.min()) < 0:
-        raise BadValue(
-            f"{run.name}: only the judged documents were read with their identifiers; read the whole run"
-        )
-
-
 def _compared(run: Run, ties: Ties) -> Run:
     """The run in the order of another rule for ties."""
-    _refuse_nameless(run)
-    made = Run.from_columns(
+    run.refuse_nameless()
+    return Run.from_columns(
         run.queries, run.docs, run.query_of_row(), run.doc, run.score, Named(run.name, ties)
     )
-    return replace(made, seconds=run.seconds)
 
 
 def _columns(value: object) -> Columns | None:

@@ -30,8 +30,7 @@ def write_run(run: Run, path: Path | str) -> None:
     if _is_json(path):
         _write(path, json.dumps(run.to_dict(), ensure_ascii=False))
         return
-    if len(run.doc) and int(run.doc.min()) < 0:
-        raise BadValue("this run was read against judgments only: it does not know all its documents' names")
+    run.refuse_nameless()
     documents = run.docs.strings.take(run.doc)
     _refuse_breaks(run.queries.strings, "query")
     _refuse_breaks(documents, "document")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -47,6 +47,7 @@ def student_tail(t: float, df: float) -> float:
     return tail if t >= 0 else 1 - tail
 
 
+@lru_cache(maxsize=256)
 def student_quantile(p: float, df: float) -> float:
     """The value that Student's t stays below with probability p; raises BadValue outside 0..1."""
     if not 0 < p < 1:
