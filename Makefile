@@ -21,6 +21,7 @@ bench: .venv/dev               ## the claims about speed, side by side with the 
 
 golden: .venv/dev              ## recompute the reference numbers of tests/golden from the reference tools
 	$(BIN)/python scripts/make_golden.py
+	$(BIN)/python scripts/make_golden_family.py
 
 docs: .venv/dev                ## regenerate the pages and the picture made from the code
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'

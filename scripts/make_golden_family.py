@@ -104,7 +104,7 @@ def by_cwl_eval(qrels: dict[str, Any], run: dict[str, Any]) -> Values:
 
 
 def by_ndeval(qrels: dict[str, Any], run: dict[str, Any]) -> Values | None:
-    """What ndeval computes where all judgments are of one subtopic; None for graded ones, which it has not."""
+    """What ndeval computes where all judgments are of one subtopic; None for grades, which it does not know."""
     import pyndeval
 
     if not {g for row in qrels.values() for g in row.values()} <= {0, 1}:
@@ -122,13 +122,14 @@ PROGRAMS = {
     "cwl_eval": (by_cwl_eval, ("cwl-eval", "ir_measures")),
     "ndeval": (by_ndeval, ("pyndeval",)),
 }
+LABELS = {"gdeval": "gdeval.pl 1.2a of ", "ndeval": "ndeval of "}
 MODULES = {"pytrec_eval": "pytrec_eval", "gdeval": "ir_measures", "cwl_eval": "cwl", "ndeval": "pyndeval"}
 
 
 def computed(program: str) -> dict[str, Any]:
     """What one program says of every case."""
     ask, packages = PROGRAMS[program]
-    tool = ", ".join(f"{name} {version(name)}" for name in packages)
+    tool = LABELS.get(program, "") + ", ".join(f"{name} {version(name)}" for name in packages)
     values = {case["name"]: ask(case["qrels"], case["run"]) for case in cases()}
     return {"tool": tool, "values": {name: found for name, found in values.items() if found is not None}}
 

@@ -83,8 +83,9 @@ class Asked:
 
 
 def has_peer(measure: Measure | str) -> bool:
-    """Whether trec_eval can be asked for this measure."""
-    return _name(parse_measure(measure) if isinstance(measure, str) else measure) is not None
+    """Whether trec_eval can be asked for this measure; it is version 9."""
+    one = parse_measure(measure) if isinstance(measure, str) else measure
+    return _name(one) is not None and ("rounding", "nearest") not in one.settings
 
 
 def by_trec_eval(qrels: Judgments, run: Rankings, measures: Iterable[str]) -> dict[str, dict[str, float]]:

@@ -7,6 +7,7 @@ in it, or has a grade below 0, was not judged.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 
@@ -73,25 +74,26 @@ def r_precision(ranked, grades, k, rel=1):
     return _over(len(_hits(ranked[:k], grades, count, rel)), count)
 
 
-def _interpolated(ranked, grades, k, rel, recall):
+def _interpolated(ranked, grades, k, rel, recall, rounding):
     count = len(_relevant(grades, rel))
-    needed = int(recall * count + 0.9)  # trec_eval's rounding, in doubles
+    exact = recall * count  # in doubles, as trec_eval computes it
+    needed = int(exact + 0.9) if rounding == "up" else math.floor(Fraction(exact) + Fraction(1, 2))
     best, seen = Fraction(0), 0
-    ranked = ranked[:k]
-    for rank in range(1, len(ranked) + 1):
-        seen = len(_hits(ranked, grades, rank, rel))
+    relevant = set(_relevant(grades, rel))
+    for rank, document in enumerate(ranked[:k], 1):
+        seen += document in relevant
         if seen >= max(needed, 1):
             best = max(best, Fraction(seen, rank))
     return best
 
 
-def interpolated(ranked, grades, k, rel=1, recall=0.1):
-    return _interpolated(ranked, grades, k, rel, recall)
+def interpolated(ranked, grades, k, rel=1, recall=0.1, rounding="up"):
+    return _interpolated(ranked, grades, k, rel, recall, rounding)
 
 
-def eleven_points(ranked, grades, k, rel=1):
+def eleven_points(ranked, grades, k, rel=1, rounding="up"):
     points = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-    return sum(_interpolated(ranked, grades, k, rel, point) for point in points) / 11
+    return sum(_interpolated(ranked, grades, k, rel, point, rounding) for point in points) / 11
 
 
 def _kind(document: str, grades: Grades, rel: int) -> str:

@@ -1,7 +1,7 @@
 """Inference against SciPy and against published numbers.
 
 The published ones are those of Urbano, Lima and Hanjalic (SIGIR 2019), computed from scores of TREC runs that are not
-part of the project: tests/real/test_inference.py reads the scores and compares.
+part of the project: tests/real/test_inference_real.py reads the scores and compares.
 """
 
 from __future__ import annotations

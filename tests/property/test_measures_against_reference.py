@@ -36,7 +36,7 @@ EVERY = [
     *("P@1", "P@3", "P(rel=2)@3", "R", "R@2", "R(rel=0)@2", "RR", "RR@2", "RR(rel=2)", "R_cap@1", "R_cap@3"),
     *("Success@1", "Success(rel=3)@5", "nDCG", "nDCG@2", "nDCG@10", "nDCG(gain='exp')@3"),
     *("Rprec", "Rprec(rel=2)@3", "bpref", "bpref(rel=2)@4", "infAP", "infAP(rel=2)@4", "IPrec", "IAP"),
-    *("IPrec(recall=0.0)", "IPrec(recall=0.5, rel=2)@3", "IPrec(recall=1.0)", "IAP(rel=2)@4"),
+    *("IPrec(recall=0.0)", "IPrec(recall=0.5, rel=2)@3", "IPrec(recall=1.0)", "IAP(rel=2)@4", "IAP(rounding='nearest')"),
     *("F@1", "F(beta=2.0)@3", "SetP", "SetP(rel=2)@3", "SetR", "SetF", "SetF(beta=2.0)@3", "SetAP"),
     *("NumRet", "NumRet@2", "NumRel", "NumRel(rel=2)@2", "NumRelRet", "NumRelRet(rel=2)@2"),
     *("ERR(max_grade=5)", "ERR(max_grade=6)@2", "nERR(max_grade=5)", "nERR(max_grade=5)@2"),

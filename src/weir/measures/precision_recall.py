@@ -5,17 +5,20 @@ With a cut-off the curve is that of the first k documents, as with trec_eval's o
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from weir.core.judged import Judged
-from weir.core.strings import Float64
-from weir.measures.measure import measure
+from weir.core.strings import Float64, Int32, Int64
+from weir.measures.measure import Setting, measure
 from weir.measures.ratio import ratio
 from weir.measures.running import place
 
 __all__ = ["IAP", "IPrec", "Rprec"]
 
 _POINTS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0)
+_ROUNDING: dict[str, tuple[Setting, ...]] = {"rounding": ("up", "nearest")}
 
 
 @measure("Rprec")
@@ -30,35 +33,54 @@ def Rprec(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
     return ratio(j.per_query(j.query, hits), count)
 
 
-@measure("IPrec", within={"recall": (0.0, 1.0)})
-def IPrec(j: Judged, *, k: int | None = None, recall: float = 0.1, rel: int = 1) -> Float64:
+@measure("IPrec", within={"recall": (0.0, 1.0)}, choices=_ROUNDING)
+def IPrec(
+    j: Judged, *, k: int | None = None, recall: float = 0.1, rounding: str = "up", rel: int = 1
+) -> Float64:
     """Interpolated precision: the best precision at this recall or any higher one.
 
-    recall: from 0 to 1. It stands for the first int(recall * R + 0.9) of the R relevant documents, for
-    all ranks where that is none. 0 where the run never reaches it, and where nothing is relevant.
+    recall: from 0 to 1; times the number of relevant documents it says how many of them must be found.
+    rounding: where that is no whole number, "up" takes the next (trec_eval up to 9 and ir-measures, which
+    add 0.9 and cut) and "nearest" the nearest (trec_eval 10). At 0 all ranks count.
+    0 where so many are not found, and where nothing is relevant.
     Source: trec_eval m_iprec_at_recall.c; ir-measures' IPrec@recall.
     """
-    return _interpolated(j, k, rel, recall)
+    return _interpolated(_Curve.of(j, k, rel), recall, rounding)
 
 
-@measure("IAP")
-def IAP(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+@measure("IAP", choices=_ROUNDING)
+def IAP(j: Judged, *, k: int | None = None, rounding: str = "up", rel: int = 1) -> Float64:
     """Eleven-point average: the mean of interpolated precision at recall 0, 0.1, 0.2, ... and 1.
 
-    The recall points are those of IPrec, conventions included. Source: trec_eval m_11pt_avg.c.
+    The recall points are those of IPrec. rounding: as there, "up" (trec_eval up to 9) or "nearest"
+    (trec_eval 10). 0 where nothing relevant was returned. Source: trec_eval m_11pt_avg.c.
     """
+    curve = _Curve.of(j, k, rel)
     total = np.zeros(len(j))
     for point in _POINTS:  # downwards, as trec_eval adds
-        total += _interpolated(j, k, rel, point)
+        total += _interpolated(curve, point, rounding)
     return total / len(_POINTS)
 
 
-def _interpolated(j: Judged, k: int | None, rel: int, recall: float) -> Float64:
-    rows = j.found(k, rel)
-    query, best = j.query[rows], np.zeros(len(j))
-    # Precision never peaks between relevant documents, so the ranks that hold one are enough.
-    found = place(query) + 1
-    needed = (recall * j.relevant(rel) + 0.9).astype(np.int64)
-    reached = found >= needed[query]
-    np.maximum.at(best, query[reached], (found / j.rank[rows])[reached])
+@dataclass(frozen=True)
+class _Curve:
+    """Precision where it can peak: at each relevant document found, the n-th of its query."""
+
+    relevant: Int64
+    query: Int32
+    found: Int64
+    precision: Float64
+
+    @staticmethod
+    def of(j: Judged, k: int | None, rel: int) -> _Curve:
+        rows = j.found(k, rel)
+        found = place(j.query[rows]) + 1
+        return _Curve(j.relevant(rel), j.query[rows], found, found / j.rank[rows])
+
+
+def _interpolated(curve: _Curve, recall: float, rounding: str) -> Float64:
+    exact = recall * curve.relevant
+    needed = np.floor(exact + 0.9) if rounding == "up" else np.floor(exact) + (exact % 1.0 >= 0.5)
+    best, reached = np.zeros(len(curve.relevant)), curve.found >= needed[curve.query]
+    np.maximum.at(best, curve.query[reached], curve.precision[reached])
     return best

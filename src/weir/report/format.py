@@ -41,6 +41,6 @@ def probability(value: float) -> str:
     return "<0.0001" if value < 0.00005 else f"{value:.4f}"
 
 
-def effect(value: float) -> str:
-    """An effect size with two decimals; a dash where it is undefined."""
-    return "-" if math.isnan(value) else f"{value:+.2f}"
+def effect(value: float | None) -> str:
+    """An effect size with two decimals; a dash where there is none."""
+    return "-" if value is None else f"{value:+.2f}"

@@ -112,10 +112,10 @@ class Pair:
     """Two systems: the first against the second.
 
     difference: first minus second, with its interval; p, adjusted: before and after the correction; effect: the
-    mean difference over the standard deviation of the differences, corrected for few queries (Hedges), NaN where
+    mean difference over the standard deviation of the differences, corrected for few queries (Hedges), None where
     there is no deviation; detectable: the smallest true difference that would be found here with the
     wanted power, at the level of the strictest of the corrected tests; equivalence: corrected p-value of lying
-    within the margin, NaN without one.
+    within the margin, None without one.
     """
 
     first: str
@@ -125,12 +125,12 @@ class Pair:
     high: float
     p: float
     adjusted: float
-    effect: float
+    effect: float | None
     won: int
     lost: int
     tied: int
     detectable: float
-    equivalence: float
+    equivalence: float | None
     verdict: Verdict
 
 
@@ -259,10 +259,11 @@ def _pairs(names: list[str], values: Float64, pairs: Pairs, p: Float64, method: 
     same = _equivalences(differences, method)
     # What is detectable is a multiple of the deviation.
     unit = detectable(1.0, values.shape[1], method.power, method.strictest(len(pairs)))
+    means = [_mean(row) for row in values]
     found = []
     for number, (i, j) in enumerate(pairs.tolist()):
         row = differences[number]
-        mean, deviation = _mean(row), float(row.std(ddof=1))
+        mean, deviation = means[i] - means[j], float(row.std(ddof=1))
         found.append(
             Pair(
                 names[i],
@@ -275,7 +276,7 @@ def _pairs(names: list[str], values: Float64, pairs: Pairs, p: Float64, method: 
                 _effect(mean, deviation, len(row)),
                 *_counts(row),
                 unit * deviation,
-                float(same[number]),
+                None if method.margin is None else float(same[number]),
                 _verdict(mean, float(corrected[number]), float(same[number]), method.alpha),
             )
         )
@@ -297,9 +298,9 @@ def _equivalences(differences: Float64, method: Method) -> Float64:
     return adjusted(np.array([equivalence(d, method.margin) for d in differences]), method.correction)
 
 
-def _effect(mean: float, deviation: float, count: int) -> float:
+def _effect(mean: float, deviation: float, count: int) -> float | None:
     if deviation <= 1e-12 * abs(mean):
-        return math.nan
+        return None
     return mean / deviation * (1 - 3 / (4 * (count - 1) - 1))
 
 

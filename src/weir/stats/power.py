@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 
 from weir.core.strings import Float64
 from weir.errors import BadValue
@@ -104,9 +105,7 @@ def detectable(deviation: float, queries: int, wanted: float = POWER, alpha: flo
     _check(queries, deviation, alpha)
     if not alpha < wanted < 1:
         raise BadValue(f"the wanted power is {wanted}; expected between {alpha} and 1")
-    edge = student_quantile(1 - alpha / 2, queries - 1)
-    shift = root(lambda s: _power(s, queries - 1, edge) - wanted, 1.0)
-    return shift * deviation / math.sqrt(queries)
+    return _shift(queries - 1, wanted, alpha) * deviation / math.sqrt(queries)
 
 
 def queries_needed(
@@ -147,6 +146,13 @@ def equivalence(differences: Float64, margin: float) -> float:
         raise BadValue(f"equivalence needs at least two queries; found {len(differences)}")
     sides = (t_statistic(differences + margin), t_statistic(margin - differences))
     return max(student_tail(t, len(differences) - 1) for t in sides)
+
+
+@lru_cache(maxsize=256)
+def _shift(df: int, wanted: float, alpha: float) -> float:
+    """The shift of t that is found with the wanted probability."""
+    edge = student_quantile(1 - alpha / 2, df)
+    return root(lambda shift: _power(shift, df, edge) - wanted, 1.0)
 
 
 def _power(shift: float, df: int, edge: float) -> float:

@@ -30,7 +30,7 @@ def sign_sums(values: Float64, draws: int, generator: np.random.Generator) -> It
     words = -(-queries // 64)
     padded = np.zeros((64 * words, systems))
     padded[:queries] = values.T
-    rows = max(1, BLOCK // max(64 * words, systems))
+    rows = max(1, BLOCK // 4 // max(64 * words, systems))  # a quarter stays nearer to the core
     for start in range(0, draws, rows):
         count = min(rows, draws - start)
         drawn = generator.integers(0, 2**64, (count, words), np.uint64)
