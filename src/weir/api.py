@@ -44,12 +44,13 @@ def compare(
     Raises BadValue for fewer than two systems and for systems that share no query or one only, UnknownName for a
     baseline, test or correction that does not exist, and the WeirErrors of the parts.
     """
-    from weir.experiment.compare import compare_results, compare_scores
     from weir.report.compare import Verdicts
-    from weir.stats.compare import Method
+    from weir.stats.compare import Method, compare_scores
 
     method = Method(test, correct)
     if isinstance(systems, (str, os.PathLike)):
+        from weir.experiment.compare import compare_results
+
         return Verdicts(tuple(compare_results(Path(systems), measures, baseline, method)))
     scores = _scores_by_name(systems, qrels, tuple(measures) or DEFAULT_MEASURES)
     name = Path(qrels).name if isinstance(qrels, (str, os.PathLike)) else "the judged queries"
@@ -59,7 +60,7 @@ def compare(
 def _scores_by_name(
     systems: Mapping[str, object] | Sequence[object], qrels: object, measures: tuple[Measure | str, ...]
 ) -> dict[str, Scores]:
-    from weir.experiment.compare import distinct_names
+    from weir.measures.files import distinct_names
 
     if isinstance(systems, Mapping):
         names, given = list(systems), list(systems.values())

@@ -19,7 +19,7 @@ from weir.core.ids import Ids
 from weir.core.run import Run
 from weir.core.scores import Scores
 from weir.errors import BadValue, UnknownName
-from weir.experiment.compare import compare_scores, distinct_names
+from weir.measures.files import distinct_names
 from weir.report.compare import (
     answer_notes,
     compare_csv,
@@ -31,7 +31,7 @@ from weir.report.compare import (
 )
 from weir.report.format import change, effect, probability
 from weir.stats.bootstrap import intervals
-from weir.stats.compare import Method, Table, across, compared, table
+from weir.stats.compare import Method, Table, across, compare_scores, compared, table
 from weir.stats.multiple import adjusted
 from weir.stats.power import detectable
 from weir.stats.significance import Draws, p_values

@@ -49,15 +49,17 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     could have shown. Tables are sorted by value; systems that share a letter cannot be told apart.
     """
     from weir.errors import BadValue
-    from weir.experiment.compare import compare_results, compare_scores, scores_of_files
+    from weir.measures.files import scores_of_files
     from weir.report import compare as report
     from weir.stats.bootstrap import SEED
-    from weir.stats.compare import Method
+    from weir.stats.compare import Method, compare_scores
     from weir.stats.significance import DRAWS
 
     method = Method(test, correct, interval, level, margin=margin,
                     draws=DRAWS if draws is None else draws, seed=SEED if seed is None else seed)  # fmt: skip
     if len(paths) == 1 and paths[0].is_dir():
+        from weir.experiment.compare import compare_results
+
         found = compare_results(paths[0], measures, baseline, method)
     elif len(paths) < 3:
         raise BadValue("expected judgments and two or more runs, or one results folder")

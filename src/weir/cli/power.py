@@ -37,7 +37,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     """
     import json
 
-    from weir.experiment.compare import scores_of_files
+    from weir.measures.files import scores_of_files
     from weir.report.compare import answer_notes
     from weir.report.power import power_text
     from weir.stats.compare import table

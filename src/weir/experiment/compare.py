@@ -1,8 +1,8 @@
-"""Comparisons of what is on disk: run files with judgments, and the systems of a results folder."""
+"""Comparisons of the systems of a results folder, on each dataset and across datasets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,44 +10,10 @@ from weir.core.scores import Scores
 from weir.datasets import catalogue
 from weir.errors import BadValue
 from weir.experiment.results import read_scores_of
-from weir.io.trec import judge_file, read_qrels, run_name
-from weir.measures import DEFAULT_MEASURES, Measure, measures_of, scores_of
-from weir.stats.compare import Comparison, Method, Table, across, compared, table
+from weir.measures import Measure, measures_of
+from weir.stats.compare import Comparison, Method, Table, across, compared, shared_measures, table
 
-__all__ = ["compare_results", "compare_scores", "distinct_names", "scores_of_files"]
-
-
-def scores_of_files(
-    qrels: Path, runs: Sequence[Path], measures: Iterable[Measure | str] = ()
-) -> dict[str, Scores]:
-    """The scores of run files by name, which is the file's, or its path where two files are called the same.
-
-    measures: by default nDCG@10, R@100 and Judged@10. Raises the WeirErrors of reading and measuring.
-    """
-    wanted = measures_of(tuple(measures) or DEFAULT_MEASURES)
-    names = distinct_names([run_name(run) for run in runs], [str(run) for run in runs])
-    judgments = read_qrels(qrels)
-    return {
-        name: scores_of(judge_file(run, judgments), wanted) for name, run in zip(names, runs, strict=True)
-    }
-
-
-def distinct_names(short: Sequence[str], long: Sequence[str]) -> list[str]:
-    """The short names, or the long ones where short ones repeat; raises BadValue where those repeat too."""
-    names = list(short) if len(set(short)) == len(short) else list(long)
-    twice = next((n for n in names if names.count(n) > 1), None)
-    if twice is not None:
-        raise BadValue(f"two of the systems are named '{twice}'; a comparison needs different ones")
-    return names
-
-
-def compare_scores(
-    scores: Mapping[str, Scores], dataset: str, baseline: str | None = None, method: Method | None = None
-) -> list[Comparison]:
-    """One comparison for each measure that all systems have; errors as stats.compare."""
-    if len(scores) < 2:
-        raise BadValue(f"a comparison needs at least two systems; found {len(scores)}")
-    return [compared(table(dataset, m, scores), baseline, method) for m in _shared(scores.values())]
+__all__ = ["compare_results"]
 
 
 def compare_results(
@@ -69,7 +35,7 @@ def compare_results(
     several = {d: systems for d, systems in by_dataset.items() if len(systems) > 1}
     if not several:
         raise BadValue(f"{root}: no dataset has two systems, so there is nothing to compare")
-    known = _shared(s for systems in several.values() for s in systems.values())
+    known = shared_measures(s for systems in several.values() for s in systems.values())
     wanted = [str(m) for m in measures_of(tuple(measures))] if measures else known
     found = []
     for measure in wanted:
@@ -100,12 +66,3 @@ def _unit(dataset: str, datasets: set[str]) -> str:
         if dataset in group.members and datasets > set(group.members):
             return group.name
     return dataset
-
-
-def _shared(scores: Iterable[Scores]) -> list[str]:
-    """The measures that all have, in the order of the first."""
-    first, *others = [s.measures for s in scores]
-    found = [m for m in first if all(m in o for o in others)]
-    if not found:
-        raise BadValue("the systems have no measure in common; score them with the same ones")
-    return found

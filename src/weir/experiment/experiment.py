@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,21 +74,32 @@ class Experiment:
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
             raise BadValue(f"k is {self.k!r}; expected a whole number from 1")
         datasets = _distinct([d for name in self.datasets for d in load_group(name)])
-        _prepare(Path(at))
         found: list[Row] = []
-        for dataset in datasets:
-            for system in systems:
-                cell = Cell(Path(at), dataset, system, self.k)
-                found.extend(cell.complete(measures, _named(watch, dataset, system)))
+        with _folder(Path(at)):
+            for dataset in datasets:
+                for system in systems:
+                    cell = Cell(Path(at), dataset, system, self.k)
+                    found.extend(cell.complete(measures, _named(watch, dataset, system)))
         return found
 
 
-def _prepare(at: Path) -> None:
-    """Make the results folder now: hours of indexing must not end at a folder that cannot be written."""
+@contextmanager
+def _folder(at: Path) -> Iterator[None]:
+    """Make the results folder first: hours of indexing must not end at one that cannot be written.
+
+    It goes again if nothing came of it.
+    """
+    fresh = not at.exists()
     with storing(at):
         at.mkdir(parents=True, exist_ok=True)
     if not writable(at):
         raise StoreError(f"cannot write {at}: no permission to write there")
+    try:
+        yield
+    finally:
+        if fresh:
+            with suppress(OSError):  # it holds results
+                at.rmdir()
 
 
 def _distinct(datasets: list[Dataset]) -> list[Dataset]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -22,7 +22,19 @@ from weir.stats.power import POWER, detectable, equivalence
 from weir.stats.resampling import resampled_sums
 from weir.stats.significance import DRAWS, TESTS, Draws, Pairs, all_pairs, p_values
 
-__all__ = ["Comparison", "Method", "Pair", "Standing", "Table", "Verdict", "across", "compared", "table"]
+__all__ = [
+    "Comparison",
+    "Method",
+    "Pair",
+    "Standing",
+    "Table",
+    "Verdict",
+    "across",
+    "compare_scores",
+    "compared",
+    "shared_measures",
+    "table",
+]
 
 Verdict: TypeAlias = Literal["better", "worse", "equivalent", "not separable"]
 
@@ -222,6 +234,24 @@ def compared(given: Table, baseline: str | None = None, method: Method | None = 
         baseline,
         method,
     )
+
+
+def compare_scores(
+    scores: Mapping[str, Scores], dataset: str, baseline: str | None = None, method: Method | None = None
+) -> list[Comparison]:
+    """One comparison for each measure that all systems have; errors as `table` and `compared`."""
+    if len(scores) < 2:
+        raise BadValue(f"a comparison needs at least two systems; found {len(scores)}")
+    return [compared(table(dataset, m, scores), baseline, method) for m in shared_measures(scores.values())]
+
+
+def shared_measures(scores: Iterable[Scores]) -> list[str]:
+    """The measures that all have, in the order of the first; raises BadValue where there is none."""
+    first, *others = [s.measures for s in scores]
+    found = [m for m in first if all(m in o for o in others)]
+    if not found:
+        raise BadValue("the systems have no measure in common; score them with the same ones")
+    return found
 
 
 def _apart(pairs: Pairs, p: Float64, method: Method) -> NDArray[np.bool_]:

@@ -34,7 +34,8 @@ def adjusted(p: Float64, correct: str = "holm") -> Float64:
     if given.min() < 0 or given.max() > 1:
         raise BadValue("p-values lie between 0 and 1")
     order = np.argsort(given, kind="stable")
-    found[tested[order]] = np.minimum(correction(given[order]), 1)
+    # Rounding must not make a p-value smaller than it was.
+    found[tested[order]] = np.clip(correction(given[order]), given[order], 1)
     return found
 
 
