@@ -22,6 +22,7 @@ def measures_page() -> str:
         "# Measures",
         "",
         "Made from the code by `make docs`. `@k` is required, `[@k]` may be left out.",
+        "`condensed(nDCG@10)` is any measure on the ranking without the documents that nobody judged.",
         "",
     ]
     for name in MEASURES:

@@ -10,7 +10,10 @@ __all__ = ["command"]
 @click.command("measures")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 def command(as_json: bool) -> None:
-    """List the measures, their settings and where they come from."""
+    """List the measures, their settings and where they come from.
+
+    Any of them can be condensed, as in condensed(nDCG@10): documents that nobody judged leave the ranking first.
+    """
     import inspect
     import json
 
