@@ -50,7 +50,6 @@ class Weir:
         from weir.core.corpus import Corpus
         from weir.core.ids import Ids
         from weir.core.strings import Strings
-        from weir.core.strings import Strings
 
         data = np.asarray(np.memmap(folder / "corpus.txt", np.uint8, "r"))
         step = 1 << 22

@@ -25,7 +25,9 @@ class Quiet(SimpleHTTPRequestHandler):
 @pytest.fixture
 def mirror(shared, monkeypatch):
     """The folder of NFCorpus, with BEIR's own zip, as the mirror that is asked first."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(shared / "data" / "nfcorpus")))
+    server = ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Quiet, directory=str(shared / "data" / "nfcorpus"))
+    )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setenv("WEIR_MIRROR", f"http://127.0.0.1:{server.server_port}")
     settings.cache_clear()
@@ -42,7 +44,19 @@ def test_fetch_stats_run_results(mirror, tmp_path, capsys):
     assert main(["stats", "nfcorpus", "--json"]) == 0
     card = json.loads(capsys.readouterr().out)
     assert (card["documents"], card["positive"], card["task"]) == (3633, 12334, "Bio-Medical IR")
-    arguments = ["run", "-d", "nfcorpus", "-s", "bm25", "-m", "nDCG@10", "-m", "R@100", "-o", str(tmp_path / "results")]
+    arguments = [
+        "run",
+        "-d",
+        "nfcorpus",
+        "-s",
+        "bm25",
+        "-m",
+        "nDCG@10",
+        "-m",
+        "R@100",
+        "-o",
+        str(tmp_path / "results"),
+    ]
     assert main([*arguments, "--json"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [r["mean"] for r in rows] == pytest.approx([0.3218, 0.2457], abs=0.002)
@@ -55,4 +69,6 @@ def test_fetch_stats_run_results(mirror, tmp_path, capsys):
     qrels = settings().home / "datasets" / "nfcorpus" / "qrels" / "test.tsv"
     assert main(["eval", str(qrels), str(run), "-m", "nDCG@10", "-m", "R@100", "--json"]) == 0
     again = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(r["mean"], r["low"], r["high"]) for r in again] == [(r["mean"], r["low"], r["high"]) for r in rows]
+    assert [(r["mean"], r["low"], r["high"]) for r in again] == [
+        (r["mean"], r["low"], r["high"]) for r in rows
+    ]

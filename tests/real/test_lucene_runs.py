@@ -49,7 +49,9 @@ def searched(shared, tmp_path_factory):
     def search(dataset: str, system: str) -> Run:
         if (dataset, system) not in made:
             collection = load(shared / "data" / dataset, "test")
-            made[dataset, system] = parse_system(system).index(collection.corpus).search(collection.queries, 1000)
+            made[dataset, system] = (
+                parse_system(system).index(collection.corpus).search(collection.queries, 1000)
+            )
         return made[dataset, system]
 
     return search
@@ -58,7 +60,9 @@ def searched(shared, tmp_path_factory):
 def lucene(shared: Path, dataset: str, kind: str) -> dict[str, list[tuple[str, float]]]:
     """Lucene's ranking of each query, as stored."""
     found: dict[str, list[tuple[str, float]]] = {}
-    with gzip.open(shared / "data" / "lucene-golden" / f"{dataset}.{kind}.trec.gz", "rt", encoding="utf-8") as file:
+    with gzip.open(
+        shared / "data" / "lucene-golden" / f"{dataset}.{kind}.trec.gz", "rt", encoding="utf-8"
+    ) as file:
         for line in file:
             query, _, document, _, score, _ = line.split()
             found.setdefault(query, []).append((document, float(score)))
@@ -95,7 +99,9 @@ def test_published_figures(shared, searched, dataset, system):
 
 
 @pytest.mark.parametrize(("dataset", "system"), PUBLISHED)
-def test_with_lucenes_order_of_ties_the_figures_are_equal_to_the_fourth_decimal(shared, searched, dataset, system):
+def test_with_lucenes_order_of_ties_the_figures_are_equal_to_the_fourth_decimal(
+    shared, searched, dataset, system
+):
     qrels = load(shared / "data" / dataset, "test").qrels
     ascending = {}
     for query, ranking in searched(dataset, system).to_dict().items():

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.unit.brooklet import DOCUMENTS, QUERIES
 
+from tests.unit.brooklet import DOCUMENTS, QUERIES
 from weir.core.corpus import Corpus, Queries
 from weir.errors import BadValue, StoreError
 from weir.settings import settings

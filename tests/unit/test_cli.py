@@ -241,7 +241,11 @@ def test_interrupting_says_that_the_same_command_continues(tmp_path, capsys, mon
 
 def test_the_installed_command_exits_with_2(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "weir", "run", "-k", "0"], check=False, capture_output=True, text=True, cwd=tmp_path
+        [sys.executable, "-m", "weir", "run", "-k", "0"],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
     )
     assert done.returncode == 2
     assert len(done.stderr.strip().split("\n")) == 1

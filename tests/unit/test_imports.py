@@ -6,6 +6,9 @@ import sys
 
 import pytest
 
+from weir.cli.main import COMMANDS
+from weir.experiment import Experiment
+
 HEAVY = {
     "numba",
     "llvmlite",
@@ -46,15 +49,23 @@ assert scores.means().tolist() == [1.0]
     assert "numpy" in loaded
 
 
+def test_reading_and_comparing_results_needs_numpy_alone(tmp_path):
+    Experiment(("brook-facts",), ("bm25", "rm3"), ("RR",), k=5).execute(tmp_path)
+    code = f"""
+from weir.cli import main
+assert main(["results", {str(tmp_path)!r}]) == 0
+assert main(["compare", {str(tmp_path)!r}, "-m", "RR"]) == 0
+"""
+    assert not modules_after(code) & HEAVY
+
+
 def test_help_imports_nothing_heavy():
     loaded = modules_after("from weir.cli import main\nassert main(['--help']) == 0")
     assert not loaded & (HEAVY | {"numpy"})
     assert "click" in loaded
 
 
-@pytest.mark.parametrize(
-    "command", ["datasets", "eval", "fetch", "measures", "results", "run", "stats", "systems"]
-)
+@pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_help_of_a_command_imports_nothing_heavy(command):
     assert not modules_after(f"from weir.cli import main\nassert main(['{command}', '--help']) == 0") & (
         HEAVY | {"numpy"}

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,7 +27,9 @@ from weir.io.scores import read_scores, write_scores
 from weir.io.trec import judge_file, write_run
 from weir.measures import Measure, measures_of, scores_of
 from weir.stats.summary import rows
-from weir.systems import Retriever, Searcher
+
+if TYPE_CHECKING:  # indexing needs the `run` extra, reading results does not
+    from weir.systems import Retriever, Searcher
 
 __all__ = ["Cell", "Watch"]
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from weir.core.row import Row
 from weir.datasets.load import Dataset, load_group
@@ -14,7 +15,9 @@ from weir.errors import BadValue, FormatError, StoreError, UnknownName
 from weir.experiment.cell import Cell, Watch
 from weir.io.atomic import storing, writable
 from weir.measures import DEFAULT_MEASURES, measures_of
-from weir.systems import Retriever, parse_system
+
+if TYPE_CHECKING:
+    from weir.systems import Retriever
 
 __all__ = ["Experiment"]
 
@@ -68,6 +71,8 @@ class Experiment:
         Finished cells are read, not repeated; killed at any moment, the same call continues. Names are
         checked before anything starts. Raises the WeirErrors of the parts.
         """
+        from weir.systems import parse_system  # it needs the `run` extra
+
         systems, measures = [parse_system(s) for s in self.systems], measures_of(self.measures)
         if not self.datasets or not systems:
             raise BadValue("an experiment needs at least one dataset and one system")
