@@ -51,7 +51,7 @@ def test_known_tables(run_path: Path, engine: str) -> None:
     assert run.ptr.tolist() == [0, 0, 4]
     assert run.doc.tolist() == [-1, 2, -1, 0]
     assert run.queries is queries
-    with pytest.raises(BadValue, match="judgments only"):
+    with pytest.raises(BadValue, match="read the whole run"):
         write_run(run, run_path.with_name("copy.trec"))
 
 
