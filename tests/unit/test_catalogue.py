@@ -269,3 +269,12 @@ def test_a_mirror_with_another_file_is_not_believed(
     ):
         fetch("scifact")
     assert not catalogue.get("scifact").here
+
+
+def test_a_folder_of_a_known_name_is_pointed_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "scifact").mkdir()
+    with pytest.raises(
+        DownloadError, match=r"weir fetch scifact .*; the folder of that name here is \./scifact"
+    ):
+        load("scifact")

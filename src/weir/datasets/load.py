@@ -181,7 +181,8 @@ def _how_to_obtain(entry: Entry) -> str:
         steps = " ".join(entry.obtain.replace("{folder}", str(entry.path)).split())
         return f"{entry.name} cannot be downloaded: {steps}"
     size = f"{entry.bytes / 1e6:,.1f} MB"
-    return f"{entry.name} is not on this machine; get it with: weir fetch {entry.name} ({size})"
+    beside = f"; the folder of that name here is ./{entry.name}" if Path(entry.name).is_dir() else ""
+    return f"{entry.name} is not on this machine; get it with: weir fetch {entry.name} ({size}){beside}"
 
 
 def _stem(path: Path) -> str:

@@ -103,6 +103,7 @@ class Cell:
         depth = self.k + (1 if self.dataset.self_match == "drop" else 0)
         queries = self.dataset.queries
         watch("search", 0, len(queries))
+        searcher.search(queries.take(np.arange(min(1, len(queries)))), depth)  # loads what is loaded once
         with metered() as cost:
             run = searcher.search(queries, depth)
         if self.dataset.self_match == "drop":
