@@ -291,3 +291,16 @@ def test_written_qrels_read_back(tmp_path: Path) -> None:
     plain = Qrels.of({"q1": {"d1": 2, "d2": 0}})
     write_qrels(plain, tmp_path / "q.trec.gz")
     assert read_qrels(tmp_path / "q.trec.gz").to_dict() == plain.to_dict()
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 7])
+def test_a_run_is_written_alike_in_blocks_of_any_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+):
+    rankings = {f"q{q}": {f"d{d}": 1.0 / (d + 1) for d in range(q % 5)} for q in range(9)}
+    run = Run.of(rankings)
+    write_run(run, tmp_path / "whole.trec")
+    monkeypatch.setattr("weir.io.trecwrite._BLOCK", block)
+    write_run(run, tmp_path / "blocks.trec")
+    assert (tmp_path / "blocks.trec").read_bytes() == (tmp_path / "whole.trec").read_bytes()
+    assert (tmp_path / "whole.trec").read_text().count("\n") == sum(map(len, rankings.values()))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import IO, cast
 
 import numpy as np
 
@@ -12,11 +15,12 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Strings
 from weir.errors import BadValue
-from weir.io.atomic import write_bytes
+from weir.io.atomic import atomic_file
 
 __all__ = ["write_qrels", "write_run"]
 
 _BREAKS = b" \t\n\r\v\f"
+_BLOCK = 1 << 17  # lines written at a time
 
 
 def write_run(run: Run, path: Path | str) -> None:
@@ -28,23 +32,34 @@ def write_run(run: Run, path: Path | str) -> None:
     """
     path = Path(path)
     if _is_json(path):
-        _write(path, json.dumps(run.to_dict(), ensure_ascii=False))
+        _write(path, [json.dumps(run.to_dict(), ensure_ascii=False)])
         return
     run.refuse_nameless()
-    documents = run.docs.strings.take(run.doc)
     _refuse_breaks(run.queries.strings, "query")
-    _refuse_breaks(documents, "document")
-    queries, cuts = run.queries.tolist(), run.ptr.tolist()
-    if any(query.startswith("#") for query in queries):
+    if any(query.startswith("#") for query in run.queries):
         raise BadValue("a query identifier starts with '#', a comment in TREC files; write the run as .json")
-    tail = "-".join(run.name.split()) or "run"
-    docs, scores = documents.tolist(), run.score.tolist()
-    lines = [
-        f"{query} Q0 {docs[row]} {row - a + 1} {scores[row]!r} {tail}\n"
-        for query, a, b in zip(queries, cuts[:-1], cuts[1:], strict=True)
-        for row in range(a, b)
-    ]
-    _write(path, "".join(lines))
+    _write(path, _lines(run))
+
+
+def _lines(run: Run) -> Iterator[str]:
+    """The lines of a run, some queries at a time: the text of a large run would take gigabytes."""
+    queries, tail = run.queries.tolist(), "-".join(run.name.split()) or "run"
+    first = 0
+    while first < len(queries):
+        last = max(first + 1, int(run.ptr.searchsorted(run.ptr[first] + _BLOCK, side="right")) - 1)
+        rows = slice(int(run.ptr[first]), int(run.ptr[last]))
+        documents = run.docs.strings.take(run.doc[rows])
+        _refuse_breaks(documents, "document")
+        docs, scores = documents.tolist(), run.score[rows].tolist()
+        cuts = (run.ptr[first : last + 1] - run.ptr[first]).tolist()
+        yield "".join(
+            [
+                f"{query} Q0 {docs[row]} {row - a + 1} {scores[row]!r} {tail}\n"
+                for query, a, b in zip(queries[first:last], cuts[:-1], cuts[1:], strict=True)
+                for row in range(a, b)
+            ]
+        )
+        first = last
 
 
 def write_qrels(qrels: Qrels, path: Path | str) -> None:
@@ -62,7 +77,7 @@ def write_qrels(qrels: Qrels, path: Path | str) -> None:
     _refuse_breaks(qrels.docs.strings, "document", breaks)
     gap = "\t" if tabbed else " "
     rows = zip(qrels.query_of_row().tolist(), qrels.doc.tolist(), qrels.grade.tolist(), strict=True)
-    _write(path, head + "".join([f"{queries[q]}{between}{docs[d]}{gap}{g}\n" for q, d, g in rows]))
+    _write(path, [head, *(f"{queries[q]}{between}{docs[d]}{gap}{g}\n" for q, d, g in rows)])
 
 
 def _refuse_breaks(ids: Strings, what: str, breaks: bytes = _BREAKS) -> None:
@@ -80,7 +95,11 @@ def _is_json(path: Path) -> bool:
     return path.name.removesuffix(".gz").endswith(".json")
 
 
-def _write(path: Path, text: str) -> None:
-    data = text.encode("utf-8")
-    # No time of writing and no name inside: equal runs are equal files.
-    write_bytes(path, gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+def _write(path: Path, texts: Iterable[str]) -> None:
+    with atomic_file(path) as temporary, temporary.open("wb") as file, ExitStack() as stack:
+        out: IO[bytes] = file
+        if path.suffix == ".gz":
+            # No time of writing and no name inside: equal runs are equal files.
+            out = cast("IO[bytes]", stack.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0)))
+        for text in texts:
+            out.write(text.encode("utf-8"))
