@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -219,9 +218,7 @@ def test_killed_at_random_points_it_continues_and_ends_the_same(tmp_path, collec
         process = subprocess.Popen(
             arguments(collection, disturbed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        timer = threading.Timer(
-            generator.uniform(0.3, 1.0) * length, lambda p=process: os.kill(p.pid, signal.SIGKILL)
-        )
+        timer = threading.Timer(generator.uniform(0.3, 1.0) * length, process.kill)
         timer.start()
         process.wait()
         timer.cancel()
