@@ -282,3 +282,14 @@ def test_a_group_is_the_unweighted_mean_of_its_members(tmp_path, capsys):
         sum(r[k] for r in members) for k in ("queries", "answered")
     )
     assert [r.to_dict() for r in read_results(tmp_path)][-1] == whole
+
+
+def test_a_group_never_mixes_depths(tmp_path):
+    """A folder that holds two depths of a system: the group's row is of the depth asked for, or there is none."""
+    grid = ("brook",), ("bm25",), ("R@100",)
+    shallow = Experiment(*grid, k=1).execute(tmp_path)[-1]
+    deep = Experiment(*grid, k=100).execute(tmp_path)[-1]
+    assert shallow.dataset == deep.dataset == "brook"
+    assert shallow.mean < deep.mean
+    assert Experiment(*grid, k=1).execute(tmp_path)[-1] == shallow
+    assert "brook" not in {r.dataset for r in read_results(tmp_path)}

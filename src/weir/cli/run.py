@@ -40,7 +40,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     Every dataset is answered by every system. Killed at any moment, the same command continues.
     """
     from weir.cli.progress import Progress
-    from weir.experiment import Experiment, group_rows
+    from weir.experiment import Experiment
     from weir.kernels.jit import compiled_before
     from weir.report.table import json_lines, text_table
 
@@ -59,8 +59,5 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
         found = plan.execute(output, progress)
     finally:
         progress.close()
-    asked = {(r.dataset, r.system, r.measure) for r in found}
-    known = {(system, measure) for _, system, measure in asked}
-    found += [r for r in group_rows(output, {r.dataset for r in found}) if (r.system, r.measure) in known]
     click.echo(json_lines(found) if as_json else text_table(found))
     click.echo(f"results: {output}", err=True)

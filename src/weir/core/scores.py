@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.ids import Ids
-from weir.core.strings import Float64
+from weir.core.strings import Float64, Int64
 from weir.errors import UnknownName
 
 __all__ = ["Scores"]
@@ -37,6 +37,14 @@ class Scores:
             raise UnknownName("measure among these scores", measure, self.measures)
         values: Float64 = self.values[self.measures.index(measure)]
         return values
+
+    def id_order(self) -> Int64:
+        """The queries by identifier: the order in which they are resampled, whatever order a file lists them in."""
+        return np.argsort(self.queries.tie_ranks)
+
+    def in_id_order(self, measure: str) -> Float64:
+        """The values of one measure by query identifier, float64[Q]; raises UnknownName."""
+        return self.of(measure)[self.id_order()]
 
     def means(self) -> Float64:
         """The mean of each measure over the queries where it is defined; NaN where there is none."""

@@ -1,6 +1,6 @@
 """Datasets x systems x measures, resumable by content."""
 
 from weir.experiment.experiment import Experiment
-from weir.experiment.results import group_rows, read_results
+from weir.experiment.results import read_results
 
-__all__ = ["Experiment", "group_rows", "read_results"]
+__all__ = ["Experiment", "read_results"]

@@ -13,6 +13,7 @@ from weir.core.row import Row
 from weir.datasets.load import Dataset, load_group
 from weir.errors import BadValue, FormatError, StoreError, UnknownName
 from weir.experiment.cell import Cell, Watch
+from weir.experiment.results import group_rows
 from weir.io.atomic import storing, writable
 from weir.measures import DEFAULT_MEASURES, measures_of
 
@@ -66,7 +67,7 @@ class Experiment:
         )
 
     def execute(self, at: Path | str, watch: Watch = _silent) -> list[Row]:
-        """Complete the grid in the folder `at` and return its rows.
+        """Complete the grid in the folder `at` and return its rows, those of whole groups of datasets last.
 
         Finished cells are read, not repeated; killed at any moment, the same call continues. Names are
         checked before anything starts. Raises the WeirErrors of the parts.
@@ -79,13 +80,13 @@ class Experiment:
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
             raise BadValue(f"k is {self.k!r}; expected a whole number from 1")
         datasets = _distinct([d for name in self.datasets for d in load_group(name)])
-        found: list[Row] = []
+        found: list[tuple[Path, list[Row]]] = []
         with _folder(Path(at)):
             for dataset in datasets:
                 for system in systems:
                     cell = Cell(Path(at), dataset, system, self.k)
-                    found.extend(cell.complete(measures, _named(watch, dataset, system)))
-        return found
+                    found.append((cell.folder, cell.complete(measures, _named(watch, dataset, system))))
+        return [*(row for _, rows in found for row in rows), *group_rows(found)]
 
 
 @contextmanager

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-
-import numpy as np
 
 from weir.core.row import Row
 from weir.core.scores import Scores
@@ -23,8 +22,8 @@ def read_results(root: Path) -> list[Row]:
 
     Raises FormatError where the folder holds no finished cell.
     """
-    found = [replace(row, system=name) for _, name, rows in _named(root) for row in rows]
-    return [*found, *group_rows(root, {row.dataset for row in found})]
+    cells = [(folder, [replace(row, system=name) for row in rows]) for folder, name, rows in _named(root)]
+    return [*(row for _, rows in cells for row in rows), *group_rows(cells)]
 
 
 def read_scores_of(root: Path) -> dict[tuple[str, str], Scores]:
@@ -35,12 +34,13 @@ def read_scores_of(root: Path) -> dict[tuple[str, str], Scores]:
     return {(rows[0].dataset, name): member_values(folder) for folder, name, rows in _named(root) if rows}
 
 
-def group_rows(root: Path, datasets: set[str]) -> list[Row]:
-    """The rows of every group all of whose members are among `datasets`, by system and measure."""
+def group_rows(cells: Sequence[tuple[Path, list[Row]]]) -> list[Row]:
+    """The rows of every group all of whose members are among these cells, by system and measure.
+
+    cells: folders with their rows, one for each dataset and system, so that a mean never mixes settings.
+    """
+    datasets = {row.dataset for _, rows in cells for row in rows}
     whole = [g for g in map(catalogue.group, catalogue.groups()) if datasets.issuperset(g.members)]
-    if not whole:
-        return []
-    cells = _cells(root)
     at = {(r.dataset, r.system, r.measure): (folder, r) for folder, rows in cells for r in rows}
     pairs = list(dict.fromkeys((system, measure) for _, system, measure in at))
     found = []
@@ -49,14 +49,9 @@ def group_rows(root: Path, datasets: set[str]) -> list[Row]:
             parts = [at.get((member, system, measure)) for member in group.members]
             if all(parts):
                 chosen = [part for part in parts if part is not None]
-                values = [_in_id_order(folder, measure) for folder, _ in chosen]
+                values = [member_values(folder).in_id_order(measure) for folder, _ in chosen]
                 found.append(group_row(group.name, [row for _, row in chosen], values))
     return found
-
-
-def _in_id_order(folder: Path, measure: str) -> np.ndarray:
-    scores = member_values(folder)
-    return scores.of(measure)[np.argsort(scores.queries.tie_ranks)]
 
 
 def _named(root: Path) -> list[tuple[Path, str, list[Row]]]:

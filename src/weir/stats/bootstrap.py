@@ -34,7 +34,7 @@ def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
     Queries are resampled in the order of their identifiers and from the same seed for each measure, so
     the same values give the same interval in whatever order a file lists them and whatever else is measured.
     """
-    order = np.argsort(scores.queries.tie_ranks)
+    order = scores.id_order()
     means = scores.means()
     bounds = [interval(row[order], np.random.default_rng(SEED), level) for row in scores.values]
     return [Interval(float(m), *b) for m, b in zip(means, bounds, strict=True)]

@@ -169,7 +169,7 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> Table:
     if len(scores) < 2:
         raise BadValue(f"{dataset}: a comparison needs at least two systems; found {len(scores)}")
     first, *others = scores.values()
-    order = np.argsort(first.queries.tie_ranks)
+    order = first.id_order()
     names = first.queries.strings.take(order)
     rows, shared = [], np.ones(len(order), np.bool_)
     for one in (first, *others):
