@@ -45,7 +45,7 @@ def job(tool: str, what: str, queries: int, draws: int) -> float:
             batch=200,
             rng=np.random.default_rng(1),
         ).pvalue
-    from weir.stats import compare  # noqa: F401  registers the tests
+    from weir.stats import compare  # noqa: F401 - it registers the tests
     from weir.stats.resampling import resampled_sums
     from weir.stats.significance import Draws, p_values
 

@@ -147,7 +147,10 @@ def test_damage_is_repaired(tmp_path, collection):
 def test_a_folder_that_cannot_be_written_is_one_error(tmp_path, collection):
     (tmp_path / "file").write_text("")
     stages: list[str] = []
-    watch = lambda stage, done, total: stages.append(stage)  # noqa: E731
+
+    def watch(stage: str, done: int, total: int) -> None:
+        stages.append(stage)
+
     with pytest.raises(StoreError, match="cannot write"):
         Experiment((collection,), ("bm25",)).execute(tmp_path / "file" / "results", watch)
     (tmp_path / "sealed").mkdir(mode=0o555)

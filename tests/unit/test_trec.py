@@ -247,7 +247,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="damaged"):
         read_run(write(tmp_path / "no.trec.gz", "q Q0 d 1 2 t\n"))
     with pytest.raises(BadValue, match="engine is 'fast'"):
-        read_run(write(tmp_path / "r.trec", ""), engine="fast")  # type: ignore[arg-type]
+        read_run(write(tmp_path / "r.trec", ""), engine="fast")
 
 
 def test_zstandard_is_read_or_asked_for(tmp_path: Path) -> None:

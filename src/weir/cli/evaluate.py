@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from weir.core.order import Ties
     from weir.core.row import Row
     from weir.core.scores import Scores
 
@@ -23,7 +24,7 @@ __all__ = ["command"]
 @click.option("--ties", type=click.Choice(["trec", "trec9"]), default="trec", show_default=True,
               help="Scores compare as doubles, or as floats as in trec_eval 9.")  # fmt: skip
 def command(
-    qrels: Path, run: Path, measures: tuple[str, ...], per_query: bool, as_json: bool, ties: str
+    qrels: Path, run: Path, measures: tuple[str, ...], per_query: bool, as_json: bool, ties: Ties
 ) -> None:
     """Score a run file against judgments.
 
@@ -35,7 +36,7 @@ def command(
     from weir.stats.summary import rows
 
     wanted = measures_of(measures or DEFAULT_MEASURES)
-    scores = scores_of(judge_file(run, read_qrels(qrels), ties), wanted)  # type: ignore[arg-type]
+    scores = scores_of(judge_file(run, read_qrels(qrels), ties), wanted)
     if per_query:
         _per_query(scores, as_json)
     else:
@@ -61,6 +62,8 @@ def _means(found: list[Row], as_json: bool) -> None:
 
 
 def _warn(scores: Scores) -> None:
+    from weir.report.format import share
+
     missing = int((~scores.answered).sum())
     if missing:
         click.echo(
@@ -70,5 +73,5 @@ def _warn(scores: Scores) -> None:
         click.echo(f"note: {scores.ignored} queries of the run have no judgments and are ignored", err=True)
     if scores.tied:
         click.echo(
-            f"note: {scores.tied:.1%} of the documents returned share their score with another", err=True
+            f"note: {share(scores.tied)} of the documents returned share their score with another", err=True
         )

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 import click
 
+if TYPE_CHECKING:
+    from weir.cli.progress import Progress
+
 __all__ = ["command"]
+
+
+def _shown(progress: Progress, name: str, done: int, total: int | None) -> None:
+    progress(f"fetch {name}", done, total or 0)
 
 
 @click.command("fetch")
@@ -25,7 +35,7 @@ def command(names: tuple[str, ...], quiet: bool) -> None:
     progress = Progress(quiet)
     for name in names:
         try:
-            got = fetch(name, lambda done, total, name=name: progress(f"fetch {name}", done, total or 0))  # type: ignore[misc]
+            got = fetch(name, partial(_shown, progress, name))
         finally:
             progress.close()
         for dataset in got:

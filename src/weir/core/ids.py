@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.hashing import hash_strings
-from weir.core.strings import Int32, Int64, Strings
+from weir.core.strings import Int32, Int64, Strings, first_repeated
 from weir.errors import BadValue
 
 __all__ = ["HashIndex", "Ids"]
@@ -51,9 +51,7 @@ class Ids:
         if "" in distinct:
             raise BadValue("an identifier is empty; every document and query needs one")
         if len(distinct) != len(texts):
-            seen: set[str] = set()
-            twice = next(t for t in texts if t in seen or seen.add(t))  # type: ignore[func-returns-value]
-            raise BadValue(f"identifier '{twice}' occurs twice")
+            raise BadValue(f"identifier '{first_repeated(texts)}' occurs twice")
         return ids
 
     def __len__(self) -> int:

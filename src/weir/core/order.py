@@ -7,6 +7,7 @@ pytrec_eval do, so that scores which differ only beyond seven digits become ties
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from weir.core.strings import Float64, Int32, Int64
 from weir.errors import BadValue
 
-__all__ = ["TIES", "Ties", "best_of", "compared", "is_ordered", "ranked", "tied"]
+__all__ = ["TIES", "Ties", "best_of", "by_score", "compared", "is_ordered", "ranked", "settled", "tied"]
 
 Ties: TypeAlias = Literal["trec", "trec9"]
 TIES: tuple[Ties, ...] = ("trec", "trec9")
@@ -34,23 +35,45 @@ def compared(score: Float64, ties: Ties = "trec") -> Float64:
         return score.astype(np.float32).astype(np.float64)
 
 
-def ranked(query: NDArray[np.integer], score: Float64, tie_rank: Int32) -> Int64:
+def ranked(query: NDArray[np.integer], score: Float64, tie_rank: NDArray[np.integer]) -> Int64:
     """The permutation that brings rows into result order within each query.
 
-    query: int[n] query number of each row; score: float64[n]; tie_rank: int32[n], see Ids.tie_ranks.
+    query: int[n] query number of each row; score: float64[n]; tie_rank: int[n], see Ids.tie_ranks.
     """
-    if is_ordered(query, score, strictly=False):
-        order = np.arange(len(score))
-    else:
-        order = np.lexsort((-score, query))
-        query, score = query[order], score[order]
-    # Ties are mostly few: only they are sorted again, by document.
+    return settled(by_score(query, score), query, score, lambda rows: tie_rank[rows])
+
+
+def by_score(query: NDArray[np.integer], score: Float64) -> Int64:
+    """The permutation that brings rows into order of query and falling score; ties stay as they come."""
+    if (query[1:] < query[:-1]).any():
+        return np.lexsort((-score, query))
+    order = np.arange(len(score))
+    rising = (score[1:] > score[:-1]) & (query[1:] == query[:-1])
+    if rising.any():  # most run files come in order: only queries that do not are sorted
+        at = np.flatnonzero(np.isin(query, query[1:][rising]))
+        order[at] = at[np.lexsort((-score[at], query[at]))]
+    return order
+
+
+def settled(
+    order: Int64,
+    query: NDArray[np.integer],
+    score: Float64,
+    tie_rank_of: Callable[[Int64], NDArray[np.integer]],
+) -> Int64:
+    """The permutation with rows of one query and equal score, adjacent in it, in the order of their documents.
+
+    tie_rank_of: the tie ranks of some rows; ties are mostly few, and only tied rows are asked about.
+    """
+    query, score = query[order], score[order]
     same = np.zeros(len(order) + 1, np.bool_)
     same[1:-1] = (score[1:] == score[:-1]) & (query[1:] == query[:-1])
     at = np.flatnonzero(same[1:] | same[:-1])
-    rows = order[at]
-    group = np.cumsum(~same[:-1][at])
-    order[at] = rows[np.lexsort((tie_rank[rows], group))]
+    if len(at) == 0:
+        return order
+    group, rows = np.cumsum(~same[:-1])[at], order[at]
+    order = order.copy()
+    order[at] = rows[np.lexsort((tie_rank_of(rows), group))]
     return order
 
 

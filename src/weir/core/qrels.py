@@ -104,15 +104,15 @@ class Qrels:
 
 def whole_grade(value: object, where: str) -> int:
     """A relevance grade as a whole number; raises BadValue for text, NaN, a fraction or more than 16 bits."""
-    whole = isinstance(value, (bool, np.bool_, int, np.integer)) or (
+    if isinstance(value, (bool, np.bool_, int, np.integer)) or (
         isinstance(value, (float, np.floating)) and float(value).is_integer()
-    )
-    if not whole:
+    ):
+        grade = int(value)
+    else:
         raise BadValue(f"{where}: grade {value!r} is not a whole number; scale or round the grades first")
-    grade = int(value)  # type: ignore[call-overload]
     if abs(grade) > LARGEST:
         raise BadValue(f"{where}: the grade is beyond ±{LARGEST}; scale the grades first")
-    return int(grade)
+    return grade
 
 
 def _checked(name: object, grades: object) -> bool:

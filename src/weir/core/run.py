@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.ids import Ids
-from weir.core.order import Ties, compared, is_ordered, ranked, tied
+from weir.core.order import Ties, by_score, compared, is_ordered, settled, tied
 from weir.core.strings import Float64, Int32, Int64
 from weir.errors import BadRanking, BadValue
 
@@ -73,7 +73,7 @@ class Run:
         _refuse_duplicates(queries, docs, query, doc)
         key = compared(score, named.ties)
         if not is_ordered(query, key):
-            order = ranked(query, key, docs.tie_ranks[doc])
+            order = settled(by_score(query, key), query, key, lambda rows: docs.tie_ranks[doc[rows]])
             query, doc, score = query[order], doc[order], score[order]
         ptr = np.searchsorted(query, np.arange(len(queries) + 1, dtype=query.dtype)).astype(np.int64)
         return Run(queries, docs, ptr, doc.astype(np.int32), score, named.name, named.ties)

@@ -5,20 +5,32 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.errors import BadValue
 
-__all__ = ["Bytes", "Float64", "Int16", "Int32", "Int64", "Strings"]
+__all__ = ["Bytes", "Float64", "Int16", "Int32", "Int64", "Strings", "first_repeated"]
+
+T = TypeVar("T")
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Int16: TypeAlias = NDArray[np.int16]
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
 Float64: TypeAlias = NDArray[np.float64]
+
+
+def first_repeated(values: Iterable[T]) -> T | None:
+    """The first value that came before, None where none did."""
+    seen: set[T] = set()
+    for value in values:
+        if value in seen:
+            return value
+        seen.add(value)
+    return None
 
 
 @dataclass(frozen=True, eq=False)

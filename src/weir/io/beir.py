@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from weir.core.corpus import Queries
 from weir.core.ids import Ids
-from weir.core.strings import Strings
+from weir.core.strings import Strings, first_repeated
 from weir.errors import FormatError
 from weir.io.jsonl import Records, parse_block, read_blocks, read_records
 from weir.io.layout import Part
@@ -77,7 +77,7 @@ def read_queries(part: Part) -> Queries:
     ids = Strings.concatenated([batch.ids for batch in batches])
     names = ids.tolist()
     if len(set(names)) != len(names):
-        raise duplicate(part, _first_twice(names))
+        raise duplicate(part, first_repeated(names) or "")
     return Queries(Ids(ids), Strings.concatenated([batch.texts for batch in batches]))
 
 
@@ -195,8 +195,3 @@ def _tsv_rows(stream: BinaryIO) -> Iterator[tuple[int, list[bytes]]]:
             header = number == 1 and cells[0].lower().decode("utf-8", "replace") in _ID_HEADERS
             if not header and cells != [b""]:
                 yield number, cells
-
-
-def _first_twice(names: list[str]) -> str:
-    seen: set[str] = set()
-    return next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]

@@ -83,8 +83,8 @@ def _by_words(buf: Bytes, start: Int64, length: Int64) -> tuple[Float64, NDArray
     end = start + length
     mantissa = np.zeros(len(start), np.uint64)
     late = np.minimum(places, 8)
-    for stop, count in ((start + whole, whole), (end - 8, places - 8), (end, late)):
-        count = np.clip(count, 0, 8)  # noqa: PLW2901
+    for stop, wanted in ((start + whole, whole), (end - 8, places - 8), (end, late)):
+        count = np.clip(wanted, 0, 8)
         if count.any():
             number, digits = _eight_digits(buf, np.maximum(stop - 8, 0), count)
             mantissa = mantissa * _TENS[count] + number

@@ -189,7 +189,7 @@ def _start(response: Any, have: int) -> int:  # noqa: ANN401  (urllib names no t
     return have
 
 
-def _receive(response: Any, start: int, job: _Job) -> None:  # noqa: ANN401
+def _receive(response: Any, start: int, job: _Job) -> None:  # noqa: ANN401  (as above)
     length = response.headers.get("Content-Length")
     whole = start + int(length) if length and length.isdecimal() else None
     have, since, mark = start, time.monotonic(), start
@@ -236,7 +236,7 @@ def _origin(job: _Job) -> dict[str, str]:
     return {}
 
 
-def _note_origin(url: str, response: Any, job: _Job) -> None:  # noqa: ANN401
+def _note_origin(url: str, response: Any, job: _Job) -> None:  # noqa: ANN401  (as above)
     tag = response.headers.get("ETag", "")
     version = response.headers.get("Last-Modified", "") if not tag or tag.startswith("W/") else tag
     write_text(job.origin, json.dumps({"url": url, "version": version}), durable=False)

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from weir.core.strings import first_repeated
 from weir.errors import BadRanking, FormatError
 from weir.io.lines import read_bytes
 
@@ -61,12 +62,11 @@ def _quickly(data: bytes) -> Any:  # noqa: ANN401  JSON holds anything
     return found if colons == data.count(b":") else None
 
 
-def _strictly(path: Path, data: bytes) -> Any:  # noqa: ANN401
+def _strictly(path: Path, data: bytes) -> Any:  # noqa: ANN401  JSON holds anything
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         row = dict(pairs)
         if len(row) < len(pairs):
-            seen: set[str] = set()
-            twice = next(k for k, _ in pairs if k in seen or seen.add(k))  # type: ignore[func-returns-value]
+            twice = first_repeated(key for key, _ in pairs)
             raise BadRanking(f"{path}: '{twice}' occurs twice in one object; remove the duplicates first")
         return row
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from weir.core.hashing import hash_strings
 from weir.core.ids import Ids, descending_bytes
+from weir.core.order import by_score, settled
 from weir.core.strings import Bytes, Float64, Int32, Int64, Strings
 from weir.errors import BadValue
 from weir.io.columns import Table, differs_from_previous, split_columns
@@ -176,35 +177,19 @@ def rank_plain(buf: Bytes, rows: Rows, cuts: Int64, key: Float64, lookup: Lookup
 
     cuts: int64[queries + 1] first row of each query; key: scores at the precision in which they compare.
     """
-    n = len(rows.start)
     query = np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
     twice = _first_duplicate(buf, rows, query)
     if twice >= 0:
         return Ranked(np.empty(0, np.int64), np.empty(0, np.int32), twice)
-    order = np.arange(n)
-    rising = (key[1:] > key[:-1]) & (query[1:] == query[:-1])
-    if rising.any():
-        odd = np.zeros(len(cuts) - 1, np.bool_)
-        odd[query[1:][rising]] = True
-        at = np.flatnonzero(odd[query])
-        order[at] = at[np.lexsort((-key[at], query[at]))]
-    _settle_ties(buf, rows, order, query, key)
+    order = settled(by_score(query, key), query, key, lambda tied: _tie_ranks(buf, rows, tied))
     return Ranked(order, _find_plain(buf, rows, order, lookup))
 
 
-def _settle_ties(buf: Bytes, rows: Rows, order: Int64, query: Int64, key: Float64) -> None:
-    """Put rows of one query and equal score, adjacent in `order`, into descending byte order."""
-    ranked = key[order]
-    same = np.zeros(len(order) + 1, np.bool_)
-    same[1:-1] = (ranked[1:] == ranked[:-1]) & (query[1:] == query[:-1])
-    at = np.flatnonzero(same[1:] | same[:-1])
-    if len(at) == 0:
-        return
-    group = np.cumsum(~same[:-1])[at]
-    tied = order[at]
-    place = np.empty(len(at), np.int64)
-    place[descending_bytes(take_strings(buf, rows.start[tied], rows.length[tied]))] = np.arange(len(at))
-    order[at] = tied[np.lexsort((place, group))]
+def _tie_ranks(buf: Bytes, rows: Rows, tied: Int64) -> Int64:
+    """The place of the documents of some rows in descending byte order."""
+    place = np.empty(len(tied), np.int64)
+    place[descending_bytes(take_strings(buf, rows.start[tied], rows.length[tied]))] = np.arange(len(tied))
+    return place
 
 
 def _first_duplicate(buf: Bytes, rows: Rows, query: Int64) -> int:

@@ -129,14 +129,14 @@ def _parts(file: RunFile, names: Names, whole: bool) -> Iterator[Part]:
             codes = names.query_codes(segments)
             if names.mark(codes) and not whole:
                 raise _InterleavedError
-            query, cuts, rows = _grouped(rows, codes)  # noqa: PLW2901
+            query, cuts, kept = _grouped(rows, codes)
             if len(query) == 0:
                 continue
-            ranked = engine.rank(buffer.buf, rows, cuts, compared(rows.score, file.ties), lookup)
+            ranked = engine.rank(buffer.buf, kept, cuts, compared(kept.score, file.ties), lookup)
             if ranked.twice >= 0:
-                raise _duplicate(buffer, rows, ranked.twice)
-            doc = ranked.doc if file.docs is not None else names.doc_codes(buffer, rows)[ranked.order]
-            yield Part(query, cuts, doc, rows.score[ranked.order])
+                raise _duplicate(buffer, kept, ranked.twice)
+            doc = ranked.doc if file.docs is not None else names.doc_codes(buffer, kept)[ranked.order]
+            yield Part(query, cuts, doc, kept.score[ranked.order])
 
 
 def _text_size(path: Path) -> int:

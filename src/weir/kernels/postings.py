@@ -159,6 +159,9 @@ class Forward:
     """
 
     def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
         self._term: Int32 = np.empty(0, np.int32)
         self._tf: NDArray[Any] = np.empty(0, np.uint16)
         self._ptr: list[Int64] = [np.zeros(1, np.int64)]
@@ -198,7 +201,7 @@ class Forward:
         self._term.resize(self._used, refcheck=False)
         self._tf.resize(self._used, refcheck=False)
         result = np.concatenate(self._ptr), self._term, self._tf
-        self.__init__()  # type: ignore[misc]
+        self._clear()
         return result
 
     def _reserve(self, more: int, n_terms: int) -> None:

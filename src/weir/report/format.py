@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["change", "count", "effect", "megabytes", "probability", "score", "seconds"]
+__all__ = ["change", "count", "effect", "probability", "score", "share"]
 
 
 def score(value: float) -> str:
@@ -17,16 +17,9 @@ def count(value: float, decimals: int = 0) -> str:
     return f"{value:,.{decimals}f}"
 
 
-def seconds(value: float) -> str:
-    """A duration in the unit that suits it."""
-    if value < 1:
-        return f"{1000 * value:.0f} ms"
-    return f"{value:.1f} s" if value < 120 else f"{value / 60:.1f} min"
-
-
-def megabytes(value: float) -> str:
-    """A size given in bytes, in MB."""
-    return f"{value / 1e6:,.1f} MB"
+def share(value: float) -> str:
+    """A share of 1 in per cent."""
+    return f"{value:.1%}"
 
 
 def change(value: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weir.report.format import change, count, score
+from weir.report.format import change, count, score, share
 from weir.report.table import columns
 from weir.stats.power import Plan
 
@@ -18,7 +18,7 @@ def power_text(plan: Plan) -> str:
         f"(found {100 * plan.wanted:g} times in 100 at level {plan.alpha:g})",
     ]
     body = [["effect", "power now", "queries needed"]]
-    body += [[f"{n.effect:g}", f"{100 * n.power:.1f}%", _needed(n.queries)] for n in plan.needs]
+    body += [[f"{n.effect:g}", share(n.power), _needed(n.queries)] for n in plan.needs]
     return "\n".join([*lines, columns(body, right=3)]) + "\n"
 
 

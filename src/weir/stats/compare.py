@@ -319,7 +319,8 @@ def _mean(values: Float64) -> float:
 
 def _counts(differences: Float64) -> tuple[int, int, int]:
     """How many are above, below and at zero."""
-    return tuple(int(np.sum(np.sign(differences) == s)) for s in (1, -1, 0))  # type: ignore[return-value]
+    above, below = int(np.sum(differences > 0)), int(np.sum(differences < 0))
+    return above, below, int(np.sum(differences == 0))
 
 
 def _equivalences(differences: Float64, method: Method) -> Float64:

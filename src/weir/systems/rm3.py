@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.corpus import Corpus, Queries
+from weir.core.order import ranked
 from weir.core.run import Run
 from weir.core.strings import Int32, Int64, Strings
 from weir.errors import BadValue, StoreError
@@ -141,7 +142,7 @@ class RM3Searcher:
             depth *= 4
             hits = self.first.weighted(ptr, term, count, min(depth, total))
         query = np.repeat(np.arange(len(ptr) - 1), np.diff(hits.ptr))
-        best = np.lexsort((-self.first.corpus.ids.tie_ranks[hits.doc], -hits.score, query))
+        best = ranked(query, hits.score, -self.first.corpus.ids.tie_ranks[hits.doc])
         best = best[_first(query, docs)]
         return query[best], hits.doc[best], hits.score[best].astype(np.float32)
 
