@@ -14,6 +14,10 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "weir"
 FILE_LINES = 400
 BODY_LINES = 60
+ALLOWED = {
+    # One loop over bytes whose dozen of running values stay in registers; each part would need most of them.
+    "tokenize.py:scan",
+}
 
 # A package imports only from rows above its own; packages of one row do not import each other.
 LAYERS = [
@@ -67,13 +71,11 @@ def size_breaches(path: Path, text: str, tree: ast.AST) -> Iterator[str]:
     lines = text.count("\n") + 1
     if lines > FILE_LINES:
         yield f"{path}: {lines} lines; at most {FILE_LINES}"
-    if "kernels" in path.parts:
-        return  # an inner loop is one function: a call boundary would cost what the loop saves
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             body = node.body[1:] if ast.get_docstring(node) else node.body
             length = (node.end_lineno or 0) - body[0].lineno + 1 if body else 0
-            if length > BODY_LINES:
+            if length > BODY_LINES and f"{path.name}:{node.name}" not in ALLOWED:
                 yield f"{path}:{node.lineno}: {node.name} has a body of {length} lines; at most {BODY_LINES}"
 
 

@@ -94,26 +94,9 @@ def search_chunk(
     u32 = f32.view(np.uint32)
     for q in range(len(qptr) - 1):
         n_terms, limit = plan(
-            ptr,
-            impact,
-            listed,
-            top,
-            shift,
-            base,
-            qterm,
-            qweight,
-            qptr[q],
-            qptr[q + 1],
-            rank,
-            window,
-            order,
-            other,
-            counts,
-            term,
-            value,
-            f32,
-            u32,
-        )
+            ptr, impact, listed, top, shift, base, qterm, qweight, qptr[q], qptr[q + 1],
+            rank, window, order, other, counts, term, value, f32, u32,
+        )  # fmt: skip
         n_keys, least = int(np.int64(0)), np.int64(-1)
         for begin in range(0, n_docs if n_terms > 0 else 0, width):
             finish = min(begin + width, n_docs)
@@ -121,22 +104,9 @@ def search_chunk(
             n = 0
             if total > limit:
                 n = score_window(
-                    doc,
-                    impact,
-                    offset,
-                    peak,
-                    term,
-                    value,
-                    live,
-                    n_live,
-                    begin,
-                    finish - begin,
-                    limit,
-                    acc,
-                    bits,
-                    cdoc,
-                    cval,
-                )
+                    doc, impact, offset, peak, term, value, live, n_live,
+                    begin, finish - begin, limit, acc, bits, cdoc, cval,
+                )  # fmt: skip
             for c in range(n):
                 f32[0] = np.float32(cval[c])
                 key = (np.int64(u32[0]) << 32) | (_LOW - np.int64(cdoc[c]))
