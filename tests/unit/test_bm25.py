@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.brooklet import DOCUMENTS, QUERIES
 from weir.core.corpus import Corpus, Queries
+from weir.datasets.load import load
 from weir.errors import BadValue, StoreError
 from weir.settings import settings
 from weir.systems import BM25, parse_system
@@ -186,3 +187,18 @@ def test_progress_reaches_the_end(corpus):
     seen: list[tuple[int, int]] = []
     BM25().index(corpus, progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (len(corpus), len(corpus))
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_the_order_of_the_corpus_and_the_queries_moves_nothing(name):
+    """Shuffle the rows of corpus and queries: the same documents with the same bits of score."""
+    dataset = load("brook-facts")
+    rows = zip(dataset.corpus.ids, dataset.corpus.title or [], dataset.corpus.text, strict=True)
+    documents = [(i, {"title": title, "text": text}) for i, title, text in rows]
+    asked = list(zip(dataset.queries.ids, dataset.queries.text, strict=True))
+    expected = parse_system(name).index(dataset.corpus).search(dataset.queries, 20).to_dict()
+    generator = np.random.default_rng(7)
+    generator.shuffle(documents)
+    generator.shuffle(asked)
+    found = parse_system(name).index(Corpus.of(dict(documents))).search(Queries.of(dict(asked)), 20).to_dict()
+    assert {q: list(r.items()) for q, r in found.items()} == {q: list(r.items()) for q, r in expected.items()}
