@@ -1,5 +1,6 @@
 PYTHON ?= python3
 BIN = .venv/bin
+PEERS = .venv/peers/bin/python
 
 .PHONY: demo test check bench docs golden clean
 
@@ -19,9 +20,11 @@ bench: .venv/dev               ## the claims about speed, side by side with the 
 	for script in bm25_real_bench bm25_synthetic score_run inference_bench open_store analysis; do \
 		$(BIN)/python benchmarks/$$script.py || exit 1; done
 
-golden: .venv/dev              ## recompute the reference numbers of tests/golden from the reference tools
+golden: .venv/dev $(PEERS)     ## recompute the reference numbers of tests/golden, and the page of certificates
 	$(BIN)/python scripts/make_golden.py
 	$(BIN)/python scripts/make_golden_family.py
+	$(BIN)/python scripts/make_golden_diversity.py $(PEERS)
+	$(BIN)/python scripts/certify.py $(PEERS)
 
 docs: .venv/dev                ## regenerate the pages and the picture made from the code
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
@@ -36,6 +39,10 @@ docs: .venv/dev                ## regenerate the pages and the picture made from
 .venv/dev: pyproject.toml .venv/run
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@
+
+$(PEERS):                      ## evaluators that only `make golden` asks, apart from Weir's own environment
+	$(PYTHON) -m venv .venv/peers
+	.venv/peers/bin/python -m pip install --quiet ir-measures==0.4.3 cwl-eval==1.0.12 pyndeval==0.0.8 pytrec_eval-terrier==0.5.11
 
 clean:
 	rm -rf .venv demo-results .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -31,7 +31,10 @@ def measures_page() -> str:
         for key, value in known.defaults().items():
             choices = dict(known.choices).get(key)
             allowed = f", one of {', '.join(map(repr, choices))}" if choices else ""
+            allowed += ", or a table such as '1=1,2=3'" if key in dict(known.forms) else ""
             lines += [f"- setting `{key}={value!r}`{allowed}"]
+        if known.of == "intents":
+            lines += ["- needs judgments of intents: the second column of a TREC file names the intent"]
         lines += [*([""] if known.defaults() else []), inspect.getdoc(known.function) or "", ""]
     return "\n".join(lines)
 
@@ -39,6 +42,11 @@ def measures_page() -> str:
 def systems_page() -> str:
     """Every system, and every preset with all that moves its numbers."""
     lines = ["# Systems", "", "Made from the code by `make docs`.", ""]
+    lines += [
+        "What is written `name(system, system, ...)` fuses the answers of two or more systems; `depth` is how many are",
+        "taken from each for a query, None for 1000, or k where that is more. See [fusion.md](fusion.md).",
+        "",
+    ]
     for name in SYSTEMS:
         lines += [f"## {name}", "", f"`{usage(name)}`", ""]
         lines += [inspect.getdoc(SYSTEMS.get(name)) or "", ""]

@@ -4,16 +4,38 @@ from __future__ import annotations
 
 import csv
 import gzip
+import json
+import random
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.peers import by_trec_eval, differences, float32_ties
+from weir.core.intents import IntentQrels
 from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.core.scores import Scores
 from weir.io.trec import read_qrels, read_run
-from weir.measures import evaluate
+from weir.measures import evaluate, parse_measure
 
-__all__ = ["FAMILY", "MEASURES", "Checked", "Pair", "check", "official", "pairs", "printed", "summaries"]
+__all__ = [
+    "DIVERSITY",
+    "FAMILY",
+    "MEASURES",
+    "OTHERS",
+    "Checked",
+    "Pair",
+    "answered",
+    "check",
+    "check_intents",
+    "check_others",
+    "made_intents",
+    "official",
+    "pairs",
+    "printed",
+    "summaries",
+]
 
 MEASURES = (
     *("AP", "AP@10", "AP@100", "AP(rel=2)"),
@@ -33,6 +55,29 @@ FAMILY = (
     *("NumRet", "NumRelRet", "NumRelRet(rel=2)", "R_cap@10", "R_cap@100", "R_cap(rel=2)@100"),
     *("condensed(AP)", "condensed(nDCG@10)", "condensed(P@10)", "condensed(RR)", "condensed(R@100)"),
     *("condensed(Rprec)", "condensed(infAP)", "condensed(IAP)", "condensed(NumRet)"),
+    *("gmAP", "gmAP(rel=2)", "gmbpref", "gmbpref(rel=2)", "G", "G(gain='exp')", "binG", "binG(rel=2)"),
+    *("RnDCG", "RnDCG@20", "nDCG_rel", "nDCG_rel@20", "Rprec(times=0.2)", "Rprec(times=2.0)", "Utility"),
+    *("SetR_cap", "SetR_cap(rel=2)", "NumNonrelRet", "NumNonrelRet(rel=2)", "nDCG(gain='1=1,2=3')@10"),
+    *("nDCG(gain='1=3,2=9,3=1')", "nDCG(gain='1=3,2=9,3=1')@20", "G(gain='1=3,2=9')", "condensed(gmAP)"),
+)
+
+# What programs other than trec_eval compute: scripts/peer_scores.py.
+OTHERS = (
+    *("Accuracy", "Accuracy(rel=2)@20", "BPM@10", "BPM(T=2.0)@50", "Compat", "Compat(p=0.8)"),
+    *("Compat(over='weights')", "ERR@10", "ERR@20", "INSQ", "INSQ(T=3.0)", "INST", "INST(T=2.5)"),
+    *("Judged@10", "Judged@100", "NERR8@10", "NERR9@10", "NERR10", "NERR10(p=0.5)", "NERR11"),
+    *("NERR11(T=3.0)", "RBP", "RBP(p=0.95)", "RBP(rel=2)", "RR@10", "SDCG@10", "SDCG@100"),
+    *("nDCG(gain='exp')@10", "nDCG(gain='exp')@100"),
+)
+DIVERSITY = (
+    *(
+        f"{name}@{k}"
+        for name in ("ERR_IA", "P_IA", "StRecall", "alpha_DCG", "alpha_nDCG", "nERR_IA")
+        for k in (5, 20)
+    ),
+    *("AP_IA", "AP_IA(rel=2)", "NRBP", "NRBP(alpha=0.2, beta=0.8)", "nNRBP", "nNRBP(alpha=0.2, beta=0.8)"),
+    *("StRecall@1", "nERR_IA@1", "alpha_nDCG@1", "alpha_nDCG(alpha=0.7)@10", "alpha_nDCG(rel=2)@10"),
+    *("alpha_DCG(alpha=0.7)@10", "nERR_IA(alpha=0.2)@10", "ERR_IA(rel=2)@10", "P_IA(rel=2)@10"),
 )
 
 
@@ -91,6 +136,10 @@ def pairs(shared: Path) -> list[Pair]:
             fixtures / "ranx" / "results.test", fixtures / "ranx" / "qrels.test", "other evaluators' fixtures"
         )
     )
+    birco = data / "birco"
+    for name in ("relic", "wtb"):
+        judged = birco / "beir" / name / "qrels" / "test.tsv"
+        found += [Pair(path, judged, "BIRCO") for path in (birco / "ranks" / name).glob("*.json")]
     unjudged = [*(fixtures / "anserini").iterdir(), *(fixtures / "pyserini").glob("*.txt")]
     found += [Pair(p, None, "other evaluators' fixtures") for p in unjudged if len(_lines(p)[0].split()) == 6]
     return sorted(found, key=lambda pair: (pair.group, pair.run.name, str(pair.qrels)))
@@ -102,7 +151,10 @@ def _lines(path: Path) -> list[str]:
 
 
 def plain_run(path: Path) -> dict[str, dict[str, float]]:
-    """A run read without Weir."""
+    """A run read without Weir; a list of documents without scores has those that fall by one."""
+    if path.suffix == ".json":
+        listed = json.loads(path.read_text(encoding="utf-8"))
+        return {q: {d: float(len(row) - i) for i, d in enumerate(row)} for q, row in listed.items()}
     found: dict[str, dict[str, float]] = {}
     for line in _lines(path):
         query, _, document, _, score = line.split()[:5]
@@ -144,12 +196,75 @@ def check(pair: Pair, measures: tuple[str, ...] = MEASURES) -> list[Checked]:
     found = []
     for ties in ("trec9",) if float32_ties(run) else ("trec9", "trec"):
         qrels = Qrels.of(judged) if pair.qrels is None else read_qrels(pair.qrels)
-        scores = evaluate(read_run(pair.run, ties), qrels, measures)
+        ranked = Run.of(run, ties=ties) if pair.run.suffix == ".json" else read_run(pair.run, ties)
+        scores = evaluate(ranked, qrels, measures)
         if scores.queries.tolist() != list(judged):
             raise AssertionError(f"{pair.run}: other queries are judged")
         for measure in measures:
             ours = dict(zip(scores.queries.tolist(), scores.of(measure).tolist(), strict=True))
             found.append(Checked(measure, ties, *differences(ours, theirs[measure])))
+    return found
+
+
+def check_others(pair: Pair, python: str, measures: tuple[str, ...] = OTHERS) -> dict[str, Checked]:
+    """{measure: how it compares with the program that computes it}; grades beyond 4 are cut to it first.
+
+    python: of the environment that has ir-measures, cwl-eval and pyndeval. Only queries for which the program has
+    a value are compared; `ties` names the program.
+    """
+    run = plain_run(pair.run)
+    judged = made_qrels(run) if pair.qrels is None else plain_qrels(pair.qrels)
+    judged = {q: {d: min(grade, 4) for d, grade in row.items()} for q, row in judged.items()}
+    ranked = Run.of(run)
+    lists = {q: list(row) for q, row in ranked.to_dict().items()}
+    asked = {"qrels": judged, "run": lists, "intents": [], "measures": measures}
+    scores = evaluate(ranked, Qrels.of(judged), measures)
+    return _compared(scores, answered(python, asked))
+
+
+def made_intents(
+    seed: int, queries: int = 100, depth: int = 100
+) -> tuple[list[tuple[str, str, str, int]], dict[str, list[str]]]:
+    """Judgments of intents, and rankings for them, drawn at random."""
+    draw = random.Random(seed)
+    documents = [f"d{i}" for i in range(depth + depth // 5)]
+    judged, run = [], {}
+    for q in range(queries):
+        for intent in range(draw.randint(1, 8)):
+            some = draw.sample(documents, draw.randint(1, 3 * depth // 10))
+            judged += [(f"q{q}", f"i{intent}", d, draw.choice((-1, 0, 0, 0, 1, 1, 2))) for d in some]
+        run[f"q{q}"] = draw.sample([*documents, "x", "y", "z"], draw.randint(1, depth))
+    return judged, run
+
+
+def check_intents(seed: int, python: str, measures: tuple[str, ...] = DIVERSITY) -> dict[str, Checked]:
+    """As check_others for measures of diversity, on judgments drawn at random."""
+    judged, run = made_intents(seed)
+    asked = {"qrels": {}, "run": run, "intents": judged, "measures": measures}
+    qrels = IntentQrels.from_rows(*(list(column) for column in zip(*judged, strict=True)))
+    ranked = Run.of({q: {d: float(len(row) - i) for i, d in enumerate(row)} for q, row in run.items()})
+    return _compared(evaluate(ranked, qrels, measures), answered(python, asked))
+
+
+def answered(python: str, asked: dict[str, object]) -> dict[str, tuple[str, dict[str, float]]]:
+    """{measure: (reference, {query: value})}: what scripts/peer_scores.py says, run by that python."""
+    script = Path(__file__).resolve().parents[1] / "scripts" / "peer_scores.py"
+    done = subprocess.run(
+        [python, str(script)], input=json.dumps(asked), capture_output=True, text=True, check=True
+    )
+    return {
+        text: (reference, values) for text, (reference, values) in json.loads(done.stdout)["values"].items()
+    }
+
+
+def _compared(scores: Scores, theirs: dict[str, tuple[str, dict[str, float]]]) -> dict[str, Checked]:
+    found = {}
+    for measure, (reference, values) in theirs.items():
+        ours = dict(
+            zip(scores.queries.tolist(), scores.of(str(parse_measure(measure))).tolist(), strict=True)
+        )
+        largest = max((abs(ours[q] - value) for q, value in values.items()), default=0.0)
+        found[measure] = Checked(str(parse_measure(measure)), reference, len(values), largest)
     return found
 
 

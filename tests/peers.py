@@ -31,19 +31,29 @@ NAMES: dict[str, tuple[str | None, str | None]] = {
 }
 # Those that know no cut-off in trec_eval (that is its option -M): the ranking itself is cut.
 WHOLE = {
+    "G": "G",
     "IAP": "11pt_avg",
     "IPrec": "iprec_at_recall",
+    "NumNonrelRet": "num_nonrel_judged_ret",
     "NumRelRet": "num_rel_ret",
     "NumRet": "num_ret",
     "RR": "recip_rank",
+    "RnDCG": "Rndcg",
     "Rprec": "Rprec",
     "SetAP": "set_map",
     "SetF": "set_F",
     "SetP": "set_P",
     "SetR": "set_recall",
+    "SetR_cap": "set_relative_P",
+    "Utility": "utility",
+    "binG": "binG",
     "bpref": "bpref",
+    "gmAP": "gm_map",
+    "gmbpref": "gm_bpref",
     "infAP": "infAP",
+    "nDCG_rel": "ndcg_rel",
 }
+GEOMETRIC = {"gm_map", "gm_bpref"}
 
 
 def _name(measure: Measure) -> str | None:
@@ -58,7 +68,7 @@ class Asked:
     """What one evaluator of pytrec_eval is made for."""
 
     rel: int
-    steep: bool
+    gain: str  # "linear", "exp" or a table: linear gains of other grades
     cut: int | None
     condensed: bool
     one_of: str  # pytrec_eval computes set_F with one parameter only
@@ -75,17 +85,26 @@ class Asked:
         if name == "iprec_at_recall":
             key = f"{name}.{settings.get('recall', 0.1):.2f}"
             answer = key.replace(".", "_", 1)
+        elif "times" in settings:
+            key = f"Rprec_mult.{settings['times']:.2f}"
+            answer = key.replace(".", "_", 1)
         elif name == "set_F":
             key = f"{name}.{float(settings.get('beta', 1.0)) ** 2}"
         one_of = key if name == "set_F" else ""
-        steep = settings.get("gain") == "exp"
-        return Asked(int(settings.get("rel", 1)), steep, cut, measure.condensed, one_of), key, answer
+        gain = str(settings.get("gain", "linear"))
+        return Asked(int(settings.get("rel", 1)), gain, cut, measure.condensed, one_of), key, answer
 
 
 def has_peer(measure: Measure | str) -> bool:
     """Whether trec_eval can be asked for this measure; it is version 9."""
     one = parse_measure(measure) if isinstance(measure, str) else measure
-    return _name(one) is not None and ("rounding", "nearest") not in one.settings
+    others = {("rounding", "nearest"), ("discount", "original"), ("of", "best")}
+    if one.name == "Utility" and {"hit", "noise", "miss"} & dict(one.settings).keys():
+        return False  # pytrec_eval cannot tell it four weights
+    # A gain is asked for as the grade that is worth it: a whole one, and none for 0, which is not relevant.
+    gain = str(dict(one.settings).get("gain", "linear"))
+    asked = "=" not in gain or not ("." in gain or gain.startswith("0=") or "e" in gain)
+    return _name(one) is not None and asked and not others & set(one.settings)
 
 
 def by_trec_eval(qrels: Judgments, run: Rankings, measures: Iterable[str]) -> dict[str, dict[str, float]]:
@@ -97,7 +116,7 @@ def by_trec_eval(qrels: Judgments, run: Rankings, measures: Iterable[str]) -> di
         asked.setdefault(group, []).append((str(measure), key, answer))
     found: dict[str, dict[str, float]] = {}
     for group, several in asked.items():
-        judged = _steep(qrels) if group.steep else qrels
+        judged = _worth(qrels, group.gain)
         ranked = _judged_only(run, qrels) if group.condensed and group.cut else run
         ranked = ranked if group.cut is None else _cut(ranked, group.cut)
         evaluator = pytrec_eval.RelevanceEvaluator(
@@ -108,6 +127,8 @@ def by_trec_eval(qrels: Judgments, run: Rankings, measures: Iterable[str]) -> di
         for text, _, answer in several:
             # It divides by the number returned before it looks at it: 0 / 0 where the list is empty.
             found[text] = {q: 0.0 if math.isnan(row[answer]) else row[answer] for q, row in values.items()}
+            if answer in GEOMETRIC:  # a query that the run does not answer has the least value, not 0
+                found[text] = dict.fromkeys(qrels, math.log(0.00001)) | found[text]
     return found
 
 
@@ -131,9 +152,16 @@ def _plain(table: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, obj
     return {q: dict(row) for q, row in table.items()}
 
 
-def _steep(qrels: Judgments) -> dict[str, dict[str, int]]:
-    """Exponential gains are linear gains of other grades."""
-    return {q: {d: 2**g - 1 if g > 0 else g for d, g in row.items()} for q, row in qrels.items()}
+def _worth(qrels: Judgments, gain: str) -> Judgments:
+    """Other gains are linear gains of other grades."""
+    if gain == "linear":
+        return qrels
+    table = dict(map(int, pair.split("=")) for pair in gain.split(",")) if gain != "exp" else {}
+
+    def worth(grade: int) -> int:
+        return table.get(grade, grade) if table else 2**grade - 1
+
+    return {q: {d: worth(g) if g > 0 else g for d, g in row.items()} for q, row in qrels.items()}
 
 
 def _judged_only(run: Rankings, qrels: Judgments) -> dict[str, dict[str, float]]:

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from tests.reference_family import FAMILY
+from tests.reference_more import MORE
 from weir.measures import parse_measure
 
 __all__ = ["VALUES", "ranking", "score_all", "value"]
@@ -112,6 +113,7 @@ VALUES: dict[str, Callable[..., float | Fraction]] = {
     "Success": success,
     "nDCG": ndcg,
     **FAMILY,
+    **MORE,
 }
 
 

@@ -53,15 +53,21 @@ _SETTINGS = {
     "max_grade": st.integers(5, 8),  # the grades drawn above reach 5
     "p": st.floats(0, 0.99),
     "recall": st.floats(0, 1),
+    "T": st.sampled_from([0.25, 0.5, 1.0, 1.75, 4.0]),
+    "base": st.floats(1.5, 20),
+    "times": st.floats(0, 3),
+    **{name: st.floats(-2, 2) for name in ("hit", "noise", "miss")},
 }
+_TABLES = st.sampled_from(["1=1,2=3", "1=3,2=1", "0=1,3=0", "2=0.5", "5=1000"])
 
 
 @st.composite
 def measure_texts(draw: st.DrawFn, largest: int = 12) -> str:
     """The text of a registered measure with random settings and cut-off."""
-    name = draw(st.sampled_from(MEASURES.names()))
+    name = draw(st.sampled_from([n for n in MEASURES.names() if MEASURES.get(n).of == "documents"]))
     definition = MEASURES.get(name)
     choices = {key: st.sampled_from(values) for key, values in definition.choices}
+    choices |= {key: st.one_of(choices[key], _TABLES) for key, _ in definition.forms}
     drawn = {key: choices.get(key, _SETTINGS.get(key)) for key in definition.defaults()}
     needed = {key: drawn.pop(key) for key in drawn.keys() & {"max_grade"}}
     given = draw(st.fixed_dictionaries(needed, optional=drawn))

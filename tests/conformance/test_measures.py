@@ -7,7 +7,7 @@ import inspect
 import numpy as np
 import pytest
 
-from weir.core.judged import Judged
+from weir.core.intents import IntentQrels, joined
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, UnknownName
@@ -26,7 +26,10 @@ RUN = {
     "unknown": {"a": 1.0},
 }
 every = pytest.mark.parametrize("name", MEASURES.names())
-OTHER_VALUES = {"max_grade": (3, 6)}  # no grade below may be beyond it
+# No grade below may be beyond the highest; a base is above 1.
+OTHER_VALUES = {"alpha": (0.25,), "base": (10.0,), "beta": (0.25,), "max_grade": (3, 6), "T": (2.5,)}
+LOGARITHMS = {name for name in MEASURES.names() if MEASURES.get(name).values == "logarithm"}
+INTENTS = {name for name in MEASURES.names() if MEASURES.get(name).of == "intents"}
 
 
 def variants(name):
@@ -37,7 +40,8 @@ def variants(name):
     settings = [{}]
     for key, default in definition.defaults().items():
         others = choices.get(key) or OTHER_VALUES.get(key) or {int: (2, 0), float: (0.5,)}[type(default)]
-        settings += [{key: value} for value in others]
+        tables = ("1=2,3=9",) if key in dict(definition.forms) else ()
+        settings += [{key: value} for value in (*others, *tables)]
     return [
         measure if cut is None else measure @ cut
         for cut in cuts
@@ -45,8 +49,17 @@ def variants(name):
     ]
 
 
+def judgments(name, qrels=QRELS):
+    """Of documents, or for two intents: any document serves the first, every other letter the second."""
+    if name not in INTENTS:
+        return Qrels.of(qrels)
+    return IntentQrels.of(
+        {q: {"1": row, "2": {d: g for d, g in row.items() if ord(d[0]) % 2}} for q, row in qrels.items()}
+    )
+
+
 def values(measure, run=RUN, qrels=QRELS):
-    scores = evaluate(Run.of(run), Qrels.of(qrels), [measure])
+    scores = evaluate(Run.of(run), judgments(measure.name, qrels), [measure])
     return dict(zip(scores.queries.tolist(), scores.values[0].tolist(), strict=True))
 
 
@@ -132,22 +145,24 @@ def test_without_a_cutoff_it_works_or_says_that_it_needs_one(name):
 @every
 def test_one_finite_number_for_each_judged_query(name):
     for measure in variants(name):
-        found = measure(Judged.of(Run.of(RUN), Qrels.of(QRELS)))
+        found = measure(joined(Run.of(RUN), judgments(name)))
         assert found.dtype == np.float64
         assert found.shape == (len(QRELS),)
         assert np.isfinite(found).all()
-        assert (found >= 0).all()
+        assert (found <= 0 if name in LOGARITHMS else found >= 0).all() or name == "Utility"
         assert not MEASURES.get(name).bounded or (found <= 1 + 1e-12).all()
 
 
-@pytest.mark.parametrize("name", sorted(set(MEASURES.names()) - {"NumRel", "NumRet"}))
+@pytest.mark.parametrize("name", sorted(set(MEASURES.names()) - {"IDCG", "NumNonrelRet", "NumRel", "NumRet"}))
 def test_it_can_tell_a_good_ranking_from_a_bad_one(name):
     measure = Measure(name) @ 2
     good, bad = {"q4": {"g": 2.0, "h": 1.0}}, {"q4": {"h": 2.0, "i": 1.0}}
     assert values(measure, good)["q4"] != values(measure, bad)["q4"]
 
 
-@pytest.mark.parametrize("name", sorted(set(MEASURES.names()) - {"NumRel", "RBP_residual"}))
+@pytest.mark.parametrize(
+    "name", sorted(set(MEASURES.names()) - LOGARITHMS - {"IDCG", "NumRel", "RBP_residual", "Utility"})
+)
 def test_a_missing_query_an_empty_ranking_and_an_unknown_one_score_zero(name):
     for measure in variants(name):
         found = values(measure, {"q1": {"a": 1.0}, "q2": {}, "unknown": {"a": 1.0}})
@@ -184,11 +199,12 @@ def test_an_unjudged_document_at_the_end_raises_no_value_but_that_of_holes(name)
     longer = {q: row | {"zz-unjudged": -100.0} for q, row in RUN.items()}
     for measure in variants(name):
         before, after = values(measure), values(measure, longer)
-        if name not in ("Hole", "NumRet"):
+        # Utility may reward it; the others look at the end of the list: what stands above it, overlaps, a last point.
+        if name not in ("Hole", "NumRet", "Accuracy", "Compat", "RnDCG", "Utility"):
             assert all(after[q] <= before[q] for q in before)
-        # All other measures divide by the number of documents returned.
-        if name not in ("Hole", "NumRet", "Judged", "SetP", "SetF", "SetAP"):
-            assert all(after[q] == before[q] for q in RUN if q in before)
+            # All other measures divide by the number of documents returned.
+            if name not in ("Judged", "SetP", "SetF", "SetAP", "SetR_cap"):
+                assert all(after[q] == before[q] for q in RUN if q in before)
 
 
 @every
@@ -196,9 +212,8 @@ def test_documents_beyond_the_cutoff_do_not_count(name):
     for measure in variants(name):
         if measure.cutoff == 1:
             top = Run.of(RUN).top(1)
-            assert evaluate(top, Qrels.of(QRELS), [measure]).values[0].tolist() == list(
-                values(measure).values()
-            )
+            found = evaluate(top, judgments(name), [measure]).values[0]
+            assert found.tolist() == list(values(measure).values())
 
 
 @every
@@ -208,8 +223,10 @@ def test_judgments_of_other_queries_do_not_count(name):
         assert {q: v for q, v in values(measure, qrels=more).items() if q != "other"} == values(measure)
 
 
-# NumRel counts it, and Rprec looks one document deeper.
-@pytest.mark.parametrize("name", sorted(set(MEASURES.names()) - {"NumRel", "Rprec"}))
+# NumRel and IDCG count it, Utility charges for it, Rprec looks one document deeper, RnDCG looks elsewhere.
+@pytest.mark.parametrize(
+    "name", sorted(set(MEASURES.names()) - {"IDCG", "NumRel", "RnDCG", "Rprec", "Utility"})
+)
 def test_a_judgment_of_a_document_not_returned_adds_no_value(name):
     more = {q: row | {"not-returned": 3} for q, row in QRELS.items()}
     for measure in variants(name):

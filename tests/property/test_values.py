@@ -14,7 +14,7 @@ from tests.strategies import identifiers, judgments, rankings, texts
 from weir.core.corpus import VIEWS, Corpus, Queries
 from weir.core.ids import HashIndex, Ids
 from weir.core.judged import Judged
-from weir.core.order import best_of, ranked, tied
+from weir.core.order import best_of, ranked, tie_groups, tied
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Strings
@@ -234,7 +234,7 @@ def test_ranked_is_a_full_sort(rows, rng, presorted):
     assert ranked(query, score, np.array(tie_rank, np.int32)).tolist() == expected
     ptr = np.searchsorted(query[expected], np.arange(5))
     counts = [sum([r for r in rows if r[0] == q].count(r) > 1 for r in rows if r[0] == q) for q in range(4)]
-    assert tied(ptr, score[expected]).tolist() == counts
+    assert tied(ptr, tie_groups(ptr, score[expected])).tolist() == counts
 
 
 def test_columns_with_a_duplicate_are_refused_with_names():

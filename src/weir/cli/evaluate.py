@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from weir.core.order import Ties
     from weir.core.row import Row
     from weir.core.scores import Scores
 
@@ -21,27 +20,52 @@ __all__ = ["command"]
 @click.option("-m", "--measure", "measures", multiple=True, help="A measure such as nDCG@10; repeatable.")
 @click.option("--per-query", is_flag=True, help="One line for each query and measure instead of the means.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
-@click.option("--ties", type=click.Choice(["trec", "trec9"]), default="trec", show_default=True,
-              help="Scores compare as doubles, or as floats as in trec_eval 9.")  # fmt: skip
-def command(
-    qrels: Path, run: Path, measures: tuple[str, ...], per_query: bool, as_json: bool, ties: Ties
+@click.option("--ties", type=click.Choice(["trec", "trec9", "expected", "bounds"]), default="trec", show_default=True,
+              help="Equal scores stand by identifier, compared as doubles or (trec9) as floats; or the exact mean over "
+                   "all their orders; or trec with the worst and the best order.")  # fmt: skip
+@click.option("--missing", type=click.Choice(["zero", "answered-only"]), default="zero", show_default=True,
+              help="Judged queries that the run does not answer score 0, or leave the mean.")  # fmt: skip
+@click.option("--empty", type=click.Choice(["zero", "left-out"]), default="zero", show_default=True,
+              help="Queries without a relevant document score 0, or leave the mean.")  # fmt: skip
+@click.option("--drop-self", is_flag=True,
+              help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
+@click.option("--abstention", type=click.Choice(["max", "std", "diff1"]),
+              help="Show what leaving out the least sure queries gains (nAUC), by this confidence.")  # fmt: skip
+def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
+    qrels: Path,
+    run: Path,
+    measures: tuple[str, ...],
+    per_query: bool,
+    as_json: bool,
+    ties: str,
+    missing: str,
+    empty: str,
+    drop_self: bool,
+    abstention: str | None,
 ) -> None:
     """Score a run file against judgments.
 
     QRELS: judgments, TREC (query 0 document grade) or BEIR's TSV. RUN: a ranking, TREC or JSON, plain or
-    compressed. Every judged query counts; one that the run does not answer scores 0.
+    compressed. Every judged query counts unless told otherwise. For a measure of diversity the
+    second column of QRELS names the intent.
     """
-    from weir.io.trec import judge_file, read_qrels
     from weir.measures import DEFAULT_MEASURES, measures_of, scores_of
+    from weir.measures.conventions import Conventions
+    from weir.measures.files import judge, judgments_for
+    from weir.report.notes import score_notes
     from weir.stats.summary import rows
 
     wanted = measures_of(measures or DEFAULT_MEASURES)
-    scores = scores_of(judge_file(run, read_qrels(qrels), ties), wanted)
+    conventions = Conventions(ties, missing, empty, "drop" if drop_self else "keep")
+    scores = scores_of(judge(run, judgments_for(qrels, wanted), conventions), wanted, conventions)
     if per_query:
         _per_query(scores, as_json)
     else:
         _means(rows(scores, qrels.name, run.name), as_json)
-    _warn(scores)
+    if abstention:
+        _abstention(run, scores, abstention, as_json)
+    for note in score_notes(scores):
+        click.echo(note, err=True)
 
 
 def _per_query(scores: Scores, as_json: bool) -> None:
@@ -50,9 +74,12 @@ def _per_query(scores: Scores, as_json: bool) -> None:
     if as_json:
         click.echo("\n".join(score_lines(scores)))
         return
-    for measure, row in zip(scores.measures, scores.values.tolist(), strict=True):
-        for query, value in zip(scores.queries.tolist(), row, strict=True):
-            click.echo(f"{measure}\t{query}\t{value!r}")
+    ends = [scores.values]
+    if "ties=bounds" in scores.conventions and scores.low is not None and scores.high is not None:
+        ends += [scores.low, scores.high]
+    for measure, *rows in zip(scores.measures, *(end.tolist() for end in ends), strict=True):
+        for query, *values in zip(scores.queries.tolist(), *rows, strict=True):
+            click.echo("\t".join([measure, query, *map(repr, values)]))
 
 
 def _means(found: list[Row], as_json: bool) -> None:
@@ -61,17 +88,15 @@ def _means(found: list[Row], as_json: bool) -> None:
     click.echo(json_lines(found) if as_json else text_table(found))
 
 
-def _warn(scores: Scores) -> None:
-    from weir.report.format import share
+def _abstention(run: Path, scores: Scores, confidence: str, as_json: bool) -> None:
+    import json
 
-    missing = int((~scores.answered).sum())
-    if missing:
-        click.echo(
-            f"note: {missing} of {len(scores.answered)} judged queries are not answered and score 0", err=True
-        )
-    if scores.ignored:
-        click.echo(f"note: {scores.ignored} queries of the run have no judgments and are ignored", err=True)
-    if scores.tied:
-        click.echo(
-            f"note: {share(scores.tied)} of the documents returned share their score with another", err=True
-        )
+    from weir.io.trec import read_run
+    from weir.report.abstention import abstention_text
+    from weir.stats.abstention import abstention
+
+    found = abstention(read_run(run), scores, confidence)
+    if as_json:
+        click.echo("\n".join(json.dumps(one.to_dict()) for one in found))
+    else:
+        click.echo("\n" + abstention_text(found))

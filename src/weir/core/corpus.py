@@ -13,7 +13,7 @@ from weir.core.ids import Ids
 from weir.core.strings import Strings
 from weir.errors import BadValue, UnknownName
 
-__all__ = ["Corpus", "Queries"]
+__all__ = ["VIEWS", "Corpus", "Queries"]
 
 VIEWS = ("title text", "text", "title")
 

@@ -15,6 +15,8 @@ from weir.errors import BadValue
 
 __all__ = ["HashIndex", "Ids"]
 
+_BLOCK = 1 << 17  # identifiers looked up at a time
+
 
 @dataclass(frozen=True, eq=False)
 class HashIndex:
@@ -85,13 +87,17 @@ class Ids:
     def codes(self, wanted: Strings | Iterable[str]) -> Int32:
         """The number of each wanted identifier, -1 for one that is not here."""
         strings = wanted if isinstance(wanted, Strings) else Strings.of(wanted)
+        if len(strings) > _BLOCK:  # so that what is between stays in the cache
+            cuts = range(0, len(strings), _BLOCK)
+            return np.concatenate([self.codes(strings.slice(cut, cut + _BLOCK)) for cut in cuts])
         found = np.full(len(strings), -1, np.int32)
         if len(self) == 0 or len(strings) == 0:
             return found
         hashes = hash_strings(strings.data, strings.ptr[:-1], strings.lengths())
         index = self._index
-        at = np.searchsorted(index.hashes, hashes)
-        pending = np.arange(len(strings))
+        pending = _perhaps_among(index.hashes, hashes)
+        at = np.zeros(len(strings), np.int64)
+        at[pending] = np.searchsorted(index.hashes, hashes[pending])
         # Different strings may share a hash: walk along the equal hashes until the bytes agree.
         while len(pending):
             inside = at[pending] < len(index.hashes)
@@ -113,6 +119,17 @@ class Ids:
         ranks = np.empty(len(self), np.int32)
         ranks[descending_bytes(self.strings)] = np.arange(len(self), dtype=np.int32)
         return ranks
+
+
+def _perhaps_among(known: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> Int64:
+    """The positions of the hashes that may be among the known, which are sorted: most others are left out."""
+    if len(hashes) < 8 * len(known):
+        return np.arange(len(hashes))
+    bits = len(known).bit_length() + 5
+    shift = np.uint64(64 - bits)
+    present = np.zeros(1 << bits, np.bool_)
+    present[known >> shift] = True
+    return np.flatnonzero(present[hashes >> shift])
 
 
 def descending_bytes(strings: Strings) -> Int64:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.ids import Ids
+from weir.core.order import compared, tie_groups, tied
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Float64, Int16, Int32, Int64
 
-__all__ = ["Judged"]
+if TYPE_CHECKING:
+    from weir.core.intents import JudgedIntents
+
+__all__ = ["Judged", "stretches"]
+
+Groups: TypeAlias = tuple[Int64, Int64]
 
 _ABSENT = np.iinfo(np.int16).min  # no grade: those of Qrels lie within ±2**14
 _TABLE = 1 << 22  # cells of the look-up table of a join, 2 bytes each
@@ -27,8 +34,10 @@ class Judged:
 
     queries: Ids[Q] the judged queries; retrieved: int32[Q] documents returned; tied: int32[Q] returned
     documents whose score is another's too; query: int32[n], rank: int32[n] from 1, grade: int16[n]: the
-    judged documents returned, by query then rank; ideal_ptr: int64[Q + 1], ideal: int16[m]: all grades
-    of each query, descending; ignored: queries of the run without judgments.
+    judged documents returned, by query then rank; first, last: int32[n] the places of all documents of
+    that score, so those that another order of ties could give it; ideal_ptr: int64[Q + 1], ideal:
+    int16[m]: all grades of each query, descending; ignored: queries of the run without judgments;
+    intents: the same for each intent of a query, where judgments are of intents.
     """
 
     queries: Ids
@@ -37,9 +46,12 @@ class Judged:
     query: Int32
     rank: Int32
     grade: Int16
+    first: Int32
+    last: Int32
     ideal_ptr: Int64
     ideal: Int16
     ignored: int = 0
+    intents: JudgedIntents | None = None
 
     @staticmethod
     def of(run: Run, qrels: Qrels) -> Judged:
@@ -47,16 +59,14 @@ class Judged:
         count = len(qrels.queries)
         same = run.queries is qrels.queries
         to_query = np.arange(count, dtype=np.int32) if same else qrels.queries.codes(run.queries.strings)
-        to_doc = None if run.docs is qrels.docs else _translation(run.docs, qrels.docs)
-        query, rank, grade = _judged_rows(run, qrels, to_query, to_doc)
+        groups = tie_groups(run.ptr, compared(run.score, run.ties))
         known = to_query >= 0
-        retrieved, tied = np.zeros(count, np.int32), np.zeros(count, np.int32)
+        retrieved, shared = np.zeros(count, np.int32), np.zeros(count, np.int32)
         retrieved[to_query[known]] = np.diff(run.ptr)[known]
-        tied[to_query[known]] = run.tied()[known]
-        of_row = qrels.query_of_row()
-        ideal = qrels.grade[np.lexsort((-qrels.grade, of_row))]
+        shared[to_query[known]] = tied(run.ptr, groups)[known]
+        columns = _judged_rows(run, qrels, to_query, groups)
         ignored = int(np.count_nonzero(~known))
-        return Judged(qrels.queries, retrieved, tied, query, rank, grade, qrels.ptr, ideal, ignored)
+        return Judged(qrels.queries, retrieved, shared, *columns, qrels.ptr, _ideal(qrels), ignored)
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -66,9 +76,32 @@ class Judged:
         """bool[Q]: the run returned something for the query."""
         return self.retrieved > 0
 
+    def take(self, codes: NDArray[np.integer]) -> Judged:
+        """The join of these queries alone, renumbered from 0 in the given order; a query may come again.
+
+        Intents are left out.
+        """
+        ptr = np.searchsorted(self.query, np.arange(len(self) + 1))
+        row, at = stretches(ptr[codes], ptr[codes + 1])
+        ideal, of_ideal = stretches(self.ideal_ptr[codes], self.ideal_ptr[codes + 1])
+        return replace(
+            self,
+            queries=self.queries.take(codes),
+            retrieved=self.retrieved[codes],
+            tied=self.tied[codes],
+            query=at.astype(np.int32),
+            rank=self.rank[row],
+            grade=self.grade[row],
+            first=self.first[row],
+            last=self.last[row],
+            ideal_ptr=np.searchsorted(of_ideal, np.arange(len(codes) + 1)),
+            ideal=self.ideal[ideal],
+            intents=None,
+        )
+
     def relevant(self, rel: int = 1) -> Int64:
         """How many documents of each query are judged `rel` or better."""
-        return self.per_query(self.ideal_query(), self.ideal >= rel)
+        return np.diff(np.searchsorted(np.flatnonzero(self.ideal >= rel), self.ideal_ptr))
 
     def found(self, k: int | None = None, rel: int = 1) -> NDArray[np.bool_]:
         """bool[n]: rows within the first k whose grade is `rel` or better."""
@@ -93,55 +126,136 @@ class Judged:
         return sums.astype(np.float64, copy=False)
 
 
-def _translation(here: Ids, there: Ids) -> Int32:
-    """For each identifier of one table its number in the other, -1 where it is not there."""
-    if here.index is None:
-        return there.codes(here.strings)
-    # A stored index of the larger table: look the few up in it instead of hashing the many.
-    found = here.codes(there.strings)
-    numbers = np.full(len(here), -1, np.int32)
-    numbers[found[found >= 0]] = np.flatnonzero(found >= 0)
-    return numbers
+def stretches(begin: Int64, end: Int64) -> tuple[Int64, Int64]:
+    """The numbers begin[i]..end[i] - 1 of all stretches one after the other, and for each number its i."""
+    length = end - begin
+    of = np.repeat(np.arange(len(length)), length)
+    return np.arange(len(of)) + (begin - (np.cumsum(length) - length))[of], of
 
 
-def _judged_rows(run: Run, qrels: Qrels, to_query: Int32, to_doc: Int32 | None) -> tuple[Int32, Int32, Int16]:
-    """Query, rank and grade of the rows of the run that are judged, by query then rank.
+def _ideal(qrels: Qrels) -> Int16:
+    """The grades of each query, descending."""
+    query = qrels.query_of_row().astype(np.int64) << 16
+    key = query - qrels.grade
+    key.sort()
+    ideal: Int16 = (query - key).astype(np.int16)
+    return ideal
+
+
+def _judged_rows(
+    run: Run, qrels: Qrels, to_query: Int32, groups: Groups
+) -> tuple[Int32, Int32, Int16, Int32, Int32]:
+    """Query, rank, grade, first and last place of the rows of the run that are judged, by query then rank.
 
     Some queries at a time share a table with a cell for every judged document: a row's grade is one look-up.
     """
-    width = len(qrels.docs)
+    columns = _Columns.of(run, qrels)
+    width = (
+        columns.width + 1
+    )  # the last cell of a query stays empty: it is that of documents without a column
     cells = min(max(_TABLE, len(run) * width // 1000), 8 * _TABLE)
-    step = max(1, min(len(run), cells // max(width, 1)))
-    table = np.full((step, width), _ABSENT, np.int16)
+    step = max(1, min(len(run), cells // width))
+    table = np.full(step * width, _ABSENT, np.int16)
     none = np.empty(0, np.int32)
-    found = [(none, none, np.empty(0, np.int16))]
-    for first in range(0, len(run), step):
-        codes = to_query[first : first + step]
+    found = [(none, none, np.empty(0, np.int16), none, none)]
+    for start in range(0, len(run), step):
+        codes = to_query[start : start + step]
         known = np.flatnonzero(codes >= 0)
-        lengths = np.diff(qrels.ptr)[codes[known]]
-        if lengths.sum() == 0 or len(run.docs) == 0:
+        judged, of = stretches(qrels.ptr[codes[known]], qrels.ptr[codes[known] + 1])
+        if len(judged) == 0 or len(run.docs) == 0:
             continue
-        judged = qrels.only(codes[known])
-        cell = np.repeat(known, lengths), judged.doc
-        table[cell] = judged.grade
-        found.append(_looked_up(run, first, codes, to_doc, table))
+        cell = known[of] * width + columns.judged[judged]
+        table[cell] = qrels.grade[judged]
+        ptr = run.ptr[start : start + len(codes) + 1]
+        row, column = columns.within(run.doc[ptr[0] : ptr[-1]])
+        lengths = np.diff(ptr if row is None else np.searchsorted(row, ptr - ptr[0]))
+        hit, grade = _looked_up(lengths, column, table, width)
         table[cell] = _ABSENT
-    query, rank, grade = (np.concatenate(column) for column in zip(*found, strict=True))
-    order = np.argsort(query, kind="stable")
-    return query[order], rank[order], grade[order]
+        found.append(_placed((hit if row is None else row[hit]) + ptr[0], grade, codes, ptr, groups))
+    parts = [np.concatenate(column) for column in zip(*found, strict=True)]
+    if (parts[0][1:] < parts[0][:-1]).any():
+        order = np.argsort(parts[0], kind="stable")
+        parts = [part[order] for part in parts]
+    query, rank, grade, first, last = parts
+    return query, rank, grade, first, last
 
 
-def _looked_up(
-    run: Run, first: int, codes: Int32, to_doc: Int32 | None, table: Int16
-) -> tuple[Int32, Int32, Int16]:
-    """Query, rank and grade of the rows of queries first, first + 1, ... whose cell holds a grade."""
-    ptr = run.ptr[first : first + len(codes) + 1]
-    doc = run.doc[ptr[0] : ptr[-1]]
-    if to_doc is not None:
-        doc = np.where(doc < 0, -1, to_doc[doc])
-    rows = np.flatnonzero(doc >= 0)
-    local = np.repeat(np.arange(len(codes)), np.diff(ptr))[rows]
-    grade = table[local, doc[rows]]
-    hit = grade != _ABSENT
-    rows, local = rows[hit], local[hit]
-    return codes[local], (rows - (ptr - ptr[0])[local] + 1).astype(np.int32), grade[hit]
+def _looked_up(lengths: Int64, column: Int32, table: Int16, width: int) -> tuple[Int64, Int16]:
+    """The rows whose cell holds a grade, and that grade; lengths: the rows of each query."""
+    # The column -1 falls on the last, empty cell of the query before, or of the table.
+    cell = np.repeat(np.arange(0, len(lengths) * width, width, dtype=np.int32), lengths)
+    cell += column
+    grade = table[cell]
+    hit = np.flatnonzero(grade != _ABSENT)
+    return hit, grade[hit]
+
+
+def _placed(
+    row: Int64, grade: Int16, codes: Int32, ptr: Int64, groups: Groups
+) -> tuple[Int32, Int32, Int16, Int32, Int32]:
+    """The columns of some rows of a run, ascending; codes, ptr: of its queries; groups: see tie_groups."""
+    begin, end = (edge[slice(*np.searchsorted(groups[0], ptr[[0, -1]]))] for edge in groups)
+    cuts = np.searchsorted(row, ptr)
+    before = np.repeat(ptr[:-1] - 1, np.diff(cuts))
+    rank = (row - before).astype(np.int32)
+    first, last = rank.copy(), rank.copy()
+    at, group = stretches(np.searchsorted(row, begin), np.searchsorted(row, end))
+    first[at], last[at] = begin[group] - before[at], end[group] - 1 - before[at]
+    return np.repeat(codes, np.diff(cuts)), rank, grade, first, last
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """The columns of a table of judged documents.
+
+    width: how many; of_doc: int32[D + 1] the column of each document of the run, -1 for one that nobody judged and
+    for the document -1; None: the documents are the columns; judged: int32[n] the column of each judgment;
+    perhaps: bool, whether the number of a judged document ends in so many bits; None: where most are judged.
+    """
+
+    width: int
+    of_doc: Int32 | None
+    judged: Int32
+    perhaps: NDArray[np.bool_] | None
+
+    @staticmethod
+    def of(run: Run, qrels: Qrels) -> _Columns:
+        """Number the judged documents."""
+        width, column = len(qrels.docs), qrels.doc
+        of_doc: Int32 | None = None
+        if width > len(column):  # a table of the whole collection: keep to the judged
+            of_doc = np.full(width + 1, -1, np.int32)
+            of_doc[column] = 0
+            judged = np.flatnonzero(of_doc[:-1] == 0)
+            width = len(judged)
+            of_doc[judged] = np.arange(width, dtype=np.int32)
+            column = of_doc[column]
+        if run.docs is not qrels.docs:
+            translated = _translation(run.docs, qrels.docs)
+            of_doc = translated if of_doc is None else of_doc[translated]
+        if of_doc is None or len(of_doc) < 16 * width:
+            return _Columns(width, of_doc, column, None)
+        perhaps = np.zeros(1 << min(width.bit_length() + 5, 20), np.bool_)
+        perhaps[np.flatnonzero(of_doc >= 0) & (len(perhaps) - 1)] = True
+        return _Columns(width, of_doc, column, perhaps)
+
+    def within(self, doc: Int32) -> tuple[Int64 | None, Int32]:
+        """The columns of some documents, and which they are of these; None: all of them."""
+        if self.of_doc is None:
+            return None, doc
+        if self.perhaps is None:
+            return None, self.of_doc[doc]
+        # The few that may be judged are found in a table that stays in the cache, where that of all does not.
+        row = np.flatnonzero(self.perhaps[doc & np.int32(len(self.perhaps) - 1)])
+        return row, self.of_doc[doc[row]]
+
+
+def _translation(here: Ids, there: Ids) -> Int32:
+    """For each identifier of one table its number in the other, -1 where it is not there, and -1 at the end."""
+    numbers = np.full(len(here) + 1, -1, np.int32)
+    if here.index is None:
+        numbers[:-1] = there.codes(here.strings)
+    else:  # a stored index of the larger table: look the few up in it instead of hashing the many
+        found = here.codes(there.strings)
+        numbers[found[found >= 0]] = np.flatnonzero(found >= 0)
+    return numbers

@@ -16,7 +16,19 @@ from numpy.typing import NDArray
 from weir.core.strings import Float64, Int32, Int64
 from weir.errors import BadValue
 
-__all__ = ["TIES", "Ties", "best_of", "by_score", "compared", "is_ordered", "ranked", "settled", "tied"]
+__all__ = [
+    "TIES",
+    "Ties",
+    "arranged",
+    "best_of",
+    "by_score",
+    "compared",
+    "is_ordered",
+    "ranked",
+    "settled",
+    "tie_groups",
+    "tied",
+]
 
 Ties: TypeAlias = Literal["trec", "trec9"]
 TIES: tuple[Ties, ...] = ("trec", "trec9")
@@ -77,6 +89,16 @@ def settled(
     return order
 
 
+def arranged(
+    query: NDArray[np.integer], score: Float64, tie_rank_of: Callable[[Int64], NDArray[np.integer]]
+) -> Int64:
+    """As settled(by_score(...)), for rows of ascending queries in no order within them: several times quicker."""
+    order = np.argsort(-score)  # ties are settled below, so it need not be stable
+    few = len(query) == 0 or int(query[-1]) < 2**16
+    number = query.astype(np.uint16) if few else query
+    return settled(order[np.argsort(number[order], kind="stable")], query, score, tie_rank_of)
+
+
 def is_ordered(query: NDArray[np.integer], score: Float64, strictly: bool = True) -> bool:
     """Whether rows are already in result order; strictly: so that no tie has to be looked at."""
     falls = score[1:] < score[:-1] if strictly else score[1:] <= score[:-1]
@@ -96,13 +118,21 @@ def best_of(score: Float64, tie_rank: Int32, k: int) -> Int32:
     return matching[order].astype(np.int32)
 
 
-def tied(ptr: Int64, score: Float64) -> Int32:
-    """How many rows of each query share their score with another row of it; rows are in result order."""
-    n = len(score)
-    same = np.zeros(n + 1, np.bool_)
-    if n > 1:
-        same[1:n] = score[1:] == score[:-1]
-        same[ptr] = False
-    total: NDArray[np.integer] = np.zeros(n + 1, np.int32 if n < 2**31 else np.int64)
-    np.cumsum(same[:n] | same[1:], out=total[1:])
-    return (total[ptr[1:]] - total[ptr[:-1]]).astype(np.int32)
+def tie_groups(ptr: Int64, score: Float64) -> tuple[Int64, Int64]:
+    """Where two or more rows of a query share their score: the first row of each group and the row after its last.
+
+    Rows are in result order, those of query q from ptr[q] to ptr[q + 1].
+    """
+    same = np.zeros(len(score) + 2, np.bool_)  # same[i + 1]: row i ties with the row before it
+    if len(score) > 1:
+        np.equal(score[1:], score[:-1], out=same[2:-1])
+        same[ptr + 1] = False
+    edges = np.flatnonzero(same[1:] != same[:-1])
+    return edges[0::2] - 1, edges[1::2]
+
+
+def tied(ptr: Int64, groups: tuple[Int64, Int64]) -> Int32:
+    """How many rows of each query share their score with another row of it; groups: see tie_groups."""
+    begin, end = groups
+    owner = np.searchsorted(ptr, begin, side="right") - 1
+    return np.bincount(owner, end - begin, len(ptr) - 1).astype(np.int32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass
 from typing import Any
 
 __all__ = ["Row"]
@@ -13,7 +13,10 @@ __all__ = ["Row"]
 class Row:
     """The mean of a measure over the judged queries of a dataset, with its interval.
 
-    queries: judged queries, all of which count; answered: those for which the system returned anything.
+    queries: judged queries; answered: those for which the system returned anything. Where it is not the plain case:
+    conventions: those in force, as they print; counted: how many queries the mean is over, None: all judged ones;
+    movable: how many could have another value by the order of tied documents, and lowest, highest: the means that
+    worst and best orders give, None where they are not known.
     """
 
     dataset: str
@@ -24,15 +27,23 @@ class Row:
     high: float
     queries: int
     answered: int
+    conventions: str = "default"
+    counted: int | None = None
+    movable: int = 0
+    lowest: float | None = None
+    highest: float | None = None
 
     @staticmethod
     def of(fields: dict[str, Any]) -> Row:
         """The row that `to_dict` wrote; raises KeyError or TypeError for another dict."""
         known: dict[str, Any] = {}
-        for name in Row.__dataclass_fields__:
-            known[name] = math.nan if fields[name] is None else fields[name]
+        for name, field in Row.__dataclass_fields__.items():
+            if name in fields or field.default is MISSING:
+                known[name] = math.nan if fields[name] is None else fields[name]
         return Row(**known)
 
     def to_dict(self) -> dict[str, object]:
-        """The row as a dict; an undefined number is None, as JSON has no NaN."""
-        return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in asdict(self).items()}
+        """The row as a dict, without what is as always; an undefined number is None, as JSON has no NaN."""
+        defaults = {name: field.default for name, field in self.__dataclass_fields__.items()}
+        shown = {name: value for name, value in asdict(self).items() if value != defaults[name]}
+        return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in shown.items()}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.ids import Ids
-from weir.core.order import Ties, by_score, compared, is_ordered, settled, tied
+from weir.core.order import Ties, by_score, compared, is_ordered, settled, tie_groups, tied
 from weir.core.strings import Float64, Int32, Int64
 from weir.errors import BadRanking, BadValue
 
@@ -120,7 +120,7 @@ class Run:
 
     def tied(self) -> Int32:
         """How many answers of each query share their score with another answer to it."""
-        return tied(self.ptr, compared(self.score, self.ties))
+        return tied(self.ptr, tie_groups(self.ptr, compared(self.score, self.ties)))
 
     def refuse_nameless(self) -> None:
         """Raise BadValue where some documents are outside `docs`, so that their identifiers are not known."""

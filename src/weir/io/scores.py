@@ -17,12 +17,23 @@ __all__ = ["read_scores", "score_lines", "write_scores"]
 
 
 def score_lines(scores: Scores) -> list[str]:
-    """JSON objects with the keys query, measure and value, one for each query and measure."""
-    queries = scores.queries.tolist()
+    """JSON objects with the keys query, measure and value, one for each query and measure.
+
+    A measure whose values are logarithms has the key mean, too: "geometric"; and with ties=bounds lowest and highest
+    are the values of the worst and the best order of ties.
+    """
+    queries, ends = scores.queries.tolist(), [scores.values]
+    if "ties=bounds" in scores.conventions and scores.low is not None and scores.high is not None:
+        ends += [scores.low, scores.high]
+    names = ("value", "lowest", "highest")[: len(ends)]
     return [
-        json.dumps({"query": query, "measure": measure, "value": None if math.isnan(value) else value})
-        for measure, row in zip(scores.measures, scores.values.tolist(), strict=True)
-        for query, value in zip(queries, row, strict=True)
+        json.dumps(
+            {"query": query, "measure": measure}
+            | {name: None if math.isnan(v) else v for name, v in zip(names, values, strict=True)}
+            | ({"mean": "geometric"} if measure in scores.geometric else {})
+        )
+        for measure, *rows in zip(scores.measures, *(end.tolist() for end in ends), strict=True)
+        for query, *values in zip(queries, *rows, strict=True)
     ]
 
 
@@ -38,6 +49,7 @@ def read_scores(path: Path) -> Scores:
     Raises FormatError for a file that is damaged.
     """
     rows: dict[str, dict[str, float]] = {}
+    geometric: dict[str, None] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").rstrip("\n").split("\n"), 1):
         try:
             one = json.loads(line)
@@ -45,6 +57,8 @@ def read_scores(path: Path) -> Scores:
             rows.setdefault(one["measure"], {})[one["query"]] = (
                 float("nan") if value is None else float(value)
             )
+            if one.get("mean") == "geometric":
+                geometric[one["measure"]] = None
         except (ValueError, KeyError, TypeError):
             raise FormatError(
                 path, f"'{line[:60]}'", "a score as weir writes it; delete the file", number
@@ -54,4 +68,5 @@ def read_scores(path: Path) -> Scores:
     if any(row.keys() != first.keys() for row in rows.values()):
         raise FormatError(path, "measures on different queries", "a file written by weir; delete it")
     values = np.array([list(row.values()) for row in rows.values()])
-    return Scores(tuple(rows), queries, values, np.ones(len(queries), np.bool_))
+    answered = np.ones(len(queries), np.bool_)
+    return Scores(tuple(rows), queries, values, answered, geometric=tuple(geometric))

@@ -8,6 +8,7 @@ from weir.core.judged import Judged
 from weir.core.strings import Float64, Int64
 from weir.measures.measure import measure
 from weir.measures.ratio import ratio
+from weir.measures.scale import best_grades
 
 __all__ = ["AP", "RR", "P", "R", "R_cap", "Success"]
 
@@ -63,13 +64,16 @@ def AP(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
     return ratio(j.total(query, precision), j.relevant(rel))
 
 
-@measure("RR")
-def RR(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+@measure("RR", choices={"of": ("relevant", "best")})
+def RR(j: Judged, *, k: int | None = None, of: str = "relevant", rel: int = 1) -> Float64:
     """Reciprocal rank: 1 / rank of the first relevant document within the first k, else 0.
 
-    Its mean over queries is MRR. Source: trec_eval m_recip_rank.c.
+    Its mean over queries is MRR. of: "best" looks for a relevant document of the query's highest grade only,
+    as BIRCO does. Source: trec_eval m_recip_rank.c; BIRCO rank2metric.py.
     """
     rows = j.found(k, rel)
+    if of == "best":
+        rows &= j.grade == best_grades(j)[j.query]
     values = np.zeros(len(j))
     # Assigned in reverse, so that the first hit of each query stands in the end.
     values[j.query[rows][::-1]] = 1.0 / j.rank[rows][::-1]

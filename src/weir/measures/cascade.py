@@ -6,17 +6,15 @@ import numpy as np
 
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int16, Int32, Int64
-from weir.errors import BadValue
 from weir.measures.measure import measure
 from weir.measures.ratio import ratio
 from weir.measures.running import product_before
+from weir.measures.scale import SCALE, refuse_beyond
 
-__all__ = ["ERR", "nERR"]
-
-_GRADE = {"max_grade": (1.0, 100.0)}
+__all__ = ["ERR", "nERR", "satisfies", "stopped_at"]
 
 
-@measure("ERR", within=_GRADE)
+@measure("ERR", within=SCALE)
 def ERR(j: Judged, *, k: int | None = None, max_grade: int = 4) -> Float64:
     """Expected reciprocal rank: 1 / rank at which a reader who stops once satisfied is expected to stop.
 
@@ -28,10 +26,10 @@ def ERR(j: Judged, *, k: int | None = None, max_grade: int = 4) -> Float64:
     Source: Chapelle et al. 2009; gdeval.pl of TREC's Web track.
     """
     rows = j.found(k)
-    return _expected(j, j.query[rows], j.rank[rows], _satisfies(j, j.grade[rows], max_grade))
+    return stopped_at(j, j.query[rows], j.rank[rows], satisfies(j, j.grade[rows], max_grade))
 
 
-@measure("nERR", within=_GRADE)
+@measure("nERR", within=SCALE)
 def nERR(j: Judged, *, k: int | None = None, max_grade: int = 4) -> Float64:
     """Expected reciprocal rank divided by that of the best possible ranking, cut at the same rank.
 
@@ -40,19 +38,19 @@ def nERR(j: Judged, *, k: int | None = None, max_grade: int = 4) -> Float64:
     Source: Chapelle et al. 2009; the normalisation is that of nDCG, and of ndeval for ERR-IA.
     """
     rows = j.found(k)
-    found = _expected(j, j.query[rows], j.rank[rows], _satisfies(j, j.grade[rows], max_grade))
+    found = stopped_at(j, j.query[rows], j.rank[rows], satisfies(j, j.grade[rows], max_grade))
     rank = j.ideal_rank()
     best = (j.ideal > 0) & ((rank <= k) if k is not None else True)
-    ideal = _satisfies(j, j.ideal[best], max_grade)
-    return ratio(found, _expected(j, j.ideal_query()[best], rank[best], ideal))
+    ideal = satisfies(j, j.ideal[best], max_grade)
+    return ratio(found, stopped_at(j, j.ideal_query()[best], rank[best], ideal))
 
 
-def _satisfies(j: Judged, grade: Int16, max_grade: int) -> Float64:
-    highest = int(j.ideal.max(initial=0))
-    if highest > max_grade:
-        raise BadValue(f"a grade of {highest} with max_grade={max_grade}; write ERR(max_grade={highest})")
+def satisfies(j: Judged, grade: Int16, max_grade: int) -> Float64:
+    """The chance that documents of these grades satisfy the reader; raises BadValue for one beyond the scale."""
+    refuse_beyond(j, max_grade)
     return (np.exp2(grade.astype(np.float64)) - 1.0) / 2.0**max_grade
 
 
-def _expected(j: Judged, query: Int32, rank: Int32 | Int64, stop: Float64) -> Float64:
+def stopped_at(j: Judged, query: Int32, rank: Int32 | Int64, stop: Float64) -> Float64:
+    """The expected reciprocal rank of these documents, by query then rank, with their chances to satisfy."""
     return j.total(query, stop * product_before(query, 1.0 - stop) / rank)

@@ -1,23 +1,28 @@
 """From a run and judgments to scores: the one home of which queries count.
 
-Every judged query counts. One that the run does not answer scores 0 and is reported as unanswered;
-queries of the run that nobody judged are ignored and counted.
+Every judged query counts, and one that the run does not answer scores 0 and is reported as unanswered, unless
+conventions say otherwise; queries of the run that nobody judged are ignored and counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from weir.core.intents import IntentQrels, joined
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
-from weir.core.run import Run
+from weir.core.run import Named, Run
 from weir.core.scores import Scores
 from weir.errors import BadValue
+from weir.measures.conventions import DEFAULT, Conventions
 from weir.measures.measure import Measure, parse_measure
+from weir.measures.overties import Tied, expected_values, extreme_values
 
-__all__ = ["DEFAULT_MEASURES", "evaluate", "measures_of", "scores_of"]
+__all__ = ["DEFAULT_MEASURES", "evaluate", "measures_of", "ranked_by", "scores_of"]
 
 DEFAULT_MEASURES = ("nDCG@10", "R@100", "Judged@10")
 
@@ -32,20 +37,75 @@ def measures_of(wanted: Measure | str | Iterable[Measure | str]) -> tuple[Measur
 
 
 def evaluate(
-    run: Run, qrels: Qrels, measures: Measure | str | Iterable[Measure | str] = DEFAULT_MEASURES
+    run: Run,
+    qrels: Qrels | IntentQrels,
+    measures: Measure | str | Iterable[Measure | str] = DEFAULT_MEASURES,
+    conventions: Conventions = DEFAULT,
 ) -> Scores:
     """Score a run against judgments: one value for each measure and judged query.
 
-    Raises BadValue where the judgments are empty, UnknownName for an unknown measure.
+    conventions: what ties, missing and empty queries and self-matches do; a run that was read with ties="trec9"
+    stays in that order. Raises BadValue where the judgments are empty, UnknownName for an unknown measure.
     """
-    return scores_of(Judged.of(run, qrels), measures_of(measures))
+    if run.ties == "trec9" and conventions.ties == "trec":
+        conventions = replace(conventions, ties="trec9")
+    return scores_of(joined(ranked_by(run, conventions), qrels), measures_of(measures), conventions)
 
 
-def scores_of(judged: Judged, measures: tuple[Measure, ...]) -> Scores:
-    """Apply measures to a join; raises BadValue where there is no judged query."""
+def ranked_by(run: Run, conventions: Conventions) -> Run:
+    """The run without self-matches where they are to be dropped, and in the order that the conventions ask for.
+
+    Raises BadValue for a run that was read without the identifiers of all its documents, if they matter.
+    """
+    if conventions.self_matches == "drop":
+        run = run.without_self()
+    if conventions.order == "trec9" and run.ties != "trec9":
+        run.refuse_nameless()
+        columns = (run.query_of_row(), run.doc, run.score)
+        return Run.from_columns(run.queries, run.docs, *columns, Named(run.name, "trec9"))
+    return run
+
+
+def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conventions = DEFAULT) -> Scores:
+    """Apply measures to a join, whose order and self-matches are settled already.
+
+    Which queries could score otherwise by the order of tied documents is always found out. Raises BadValue where
+    no query counts, and where a measure's mean or extremes over orders of ties are asked for and not known.
+    """
     if len(judged) == 0:
         raise BadValue("the judgments hold no query, so there is nothing to score")
-    values = np.stack([m(judged) for m in measures])
+    tied = Tied.of(judged)
+    values, low, high = (np.empty((len(measures), len(judged))) for _ in range(3))
+    for row, one in enumerate(measures):
+        values[row] = one(judged)
+        low[row], high[row] = extreme_values(one, tied, values[row], strict=conventions.ties == "bounds")
+        if conventions.ties == "expected":
+            values[row] = expected_values(one, tied, values[row])
+    left_out = ~_counts(judged, conventions)
+    for found in (values, low, high):
+        found[:, left_out] = np.nan
     returned = int(judged.retrieved.sum())
-    share = float(judged.tied.sum()) / returned if returned else 0.0
-    return Scores(tuple(map(str, measures)), judged.queries, values, judged.answered, share, judged.ignored)
+    return Scores(
+        tuple(map(str, measures)),
+        judged.queries,
+        values,
+        judged.answered,
+        float(judged.tied.sum()) / returned if returned else 0.0,
+        judged.ignored,
+        geometric=tuple(str(m) for m in measures if m.geometric),
+        conventions=str(conventions),
+        low=low,
+        high=high,
+    )
+
+
+def _counts(judged: Judged, conventions: Conventions) -> NDArray[np.bool_]:
+    """bool[Q]: the query counts; raises BadValue where none does."""
+    kept = np.ones(len(judged), np.bool_)
+    if conventions.missing == "answered-only":
+        kept &= judged.answered
+    if conventions.empty == "left-out":
+        kept &= judged.relevant() > 0
+    if not kept.any():
+        raise BadValue(f"no query counts: none of {len(judged)} is left by {conventions}")
+    return kept

@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from weir.core.intents import IntentQrels, joined, with_intents
+from weir.core.judged import Judged
+from weir.core.qrels import Qrels
 from weir.core.scores import Scores
 from weir.errors import BadValue
-from weir.io.trec import judge_file, read_qrels, run_name
-from weir.measures.evaluate import DEFAULT_MEASURES, measures_of, scores_of
+from weir.io.intents import read_intents
+from weir.io.trec import judge_file, read_qrels, read_run, run_name
+from weir.measures.conventions import DEFAULT, Conventions
+from weir.measures.evaluate import DEFAULT_MEASURES, measures_of, ranked_by, scores_of
 from weir.measures.measure import Measure
 
-__all__ = ["distinct_names", "scores_of_files"]
+__all__ = ["distinct_names", "judge", "judgments_for", "scores_of_files"]
 
 
 def scores_of_files(
-    qrels: Path, runs: Sequence[Path], measures: Iterable[Measure | str] = ()
+    qrels: Path,
+    runs: Sequence[Path],
+    measures: Iterable[Measure | str] = (),
+    conventions: Conventions = DEFAULT,
 ) -> dict[str, Scores]:
     """The scores of run files by name, which is the file's, or its path where two files are called the same.
 
@@ -23,10 +31,31 @@ def scores_of_files(
     """
     wanted = measures_of(tuple(measures) or DEFAULT_MEASURES)
     names = distinct_names([run_name(run) for run in runs], [str(run) for run in runs])
-    judgments = read_qrels(qrels)
+    judgments = judgments_for(qrels, wanted)
     return {
-        name: scores_of(judge_file(run, judgments), wanted) for name, run in zip(names, runs, strict=True)
+        name: scores_of(judge(run, judgments, conventions), wanted, conventions)
+        for name, run in zip(names, runs, strict=True)
     }
+
+
+def judgments_for(qrels: Path, measures: Iterable[Measure]) -> Qrels | IntentQrels:
+    """The judgments in a file, of intents where a measure needs them: then the second column names the intent.
+
+    Raises FormatError as `read_qrels` and `read_intents`.
+    """
+    return read_intents(qrels) if any(m.by_intent for m in measures) else read_qrels(qrels)
+
+
+def judge(run: Path, qrels: Qrels | IntentQrels, conventions: Conventions = DEFAULT) -> Judged:
+    """Join a run file with judgments of either kind; a file is held whole only where self-matches are dropped.
+
+    Raises FormatError and BadRanking as `judge_file`.
+    """
+    if conventions.self_matches == "drop":
+        return joined(ranked_by(read_run(run, conventions.order), conventions), qrels)
+    if isinstance(qrels, IntentQrels):
+        return with_intents(judge_file(run, qrels.numbered, conventions.order), qrels)
+    return judge_file(run, qrels, conventions.order)
 
 
 def distinct_names(short: Sequence[str], long: Sequence[str]) -> list[str]:

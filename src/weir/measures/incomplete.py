@@ -16,9 +16,9 @@ from weir.measures.measure import measure
 from weir.measures.ratio import ratio
 from weir.measures.running import place
 
-__all__ = ["bpref", "infAP"]
+__all__ = ["EPSILON", "bpref", "infAP"]
 
-_EPSILON = 0.00001  # of infAP, where nothing judged stands above
+EPSILON = 0.00001  # of infAP, where nothing judged stands above
 
 
 @measure("bpref")
@@ -53,7 +53,7 @@ def infAP(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
     pooled, right = place(j.query)[rows], place(query)
     wrong = _before(j, ~j.found(rel=rel) & (j.grade >= 0))[rows]
     higher = rank - 1.0
-    share = (right + _EPSILON) / (right + wrong + 2 * _EPSILON)
+    share = (right + EPSILON) / (right + wrong + 2 * EPSILON)
     expected = 1.0 / rank + (higher / rank) * ratio(pooled, higher) * share
     return ratio(j.total(query, np.where(higher == 0, 1.0, expected)), j.relevant(rel))
 

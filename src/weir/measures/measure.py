@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -18,24 +18,49 @@ from weir.errors import BadValue, UnknownName, WeirError
 from weir.measures.condense import without_unjudged
 from weir.registry import Registry
 
-__all__ = ["MEASURES", "Definition", "Measure", "Setting", "condensed", "measure", "parse_measure"]
+__all__ = [
+    "MEASURES",
+    "Definition",
+    "Form",
+    "Measure",
+    "Setting",
+    "condensed",
+    "condensed_join",
+    "measure",
+    "parse_measure",
+]
 
 Setting: TypeAlias = int | float | str
 Cutoff: TypeAlias = Literal["required", "optional"]
+Values: TypeAlias = Literal["unit", "any", "logarithm"]
+Judgments: TypeAlias = Literal["documents", "intents"]
+Form: TypeAlias = Callable[[str], str]
 
 _LONGEST = 200  # characters of a measure's text: nothing within them can exhaust the parser
 
 
 @dataclass(frozen=True)
 class Definition:
-    """What a measure is: its function, whether it needs a cut-off, and the range of its values."""
+    """What a measure is: its function, whether it needs a cut-off, and what its values and settings may be.
+
+    values: "unit" within 0..1, which is asserted; "logarithm" of what is averaged, so that the mean over queries
+    is geometric; of: whether it needs judgments for each intent of a query; forms: for a setting that is a text
+    beyond its choices, what checks it and writes it in one way.
+    """
 
     name: str
     function: Callable[..., Float64]
     cutoff: Cutoff
-    bounded: bool
+    values: Values
     choices: tuple[tuple[str, tuple[Setting, ...]], ...]
     within: tuple[tuple[str, tuple[float, float]], ...] = ()
+    forms: tuple[tuple[str, Form], ...] = ()
+    of: Judgments = "documents"
+
+    @property
+    def bounded(self) -> bool:
+        """Whether its values lie within 0..1."""
+        return self.values == "unit"
 
     @property
     def summary(self) -> str:
@@ -55,20 +80,25 @@ def measure(
     name: str,
     *,
     cutoff: Cutoff = "optional",
-    bounded: bool = True,
-    choices: dict[str, tuple[Setting, ...]] | None = None,
-    within: dict[str, tuple[float, float]] | None = None,
+    values: Values = "unit",
+    choices: Mapping[str, tuple[Setting, ...]] | None = None,
+    within: Mapping[str, tuple[float, float] | Form] | None = None,
+    of: Judgments = "documents",
 ) -> Callable[[Callable[..., Float64]], Measure]:
     """Register the decorated function of a `Judged` as a measure.
 
     Its keyword parameter `k` is the cut-off; its other keyword parameters are the measure's settings,
     whose type is that of their default; `choices` lists the allowed values of a setting, `within` gives
-    the smallest and the largest of one that is a number.
+    the smallest and the largest of one that is a number, and for a text beyond the choices what checks it.
+    values, of: as in Definition.
     """
 
     def register(function: Callable[..., Float64]) -> Measure:
-        listed, ranges = tuple((choices or {}).items()), tuple((within or {}).items())
-        MEASURES.add(name, Definition(name, function, cutoff, bounded, listed, ranges))
+        rules = (within or {}).items()
+        ranges = tuple((key, rule) for key, rule in rules if isinstance(rule, tuple))
+        forms = tuple((key, rule) for key, rule in rules if not isinstance(rule, tuple))
+        listed = tuple((choices or {}).items())
+        MEASURES.add(name, Definition(name, function, cutoff, values, listed, ranges, forms, of))
         return Measure(name)
 
     return register
@@ -109,17 +139,30 @@ class Measure:
             chosen[key] = _checked(definition, key, value, defaults[key])
         return replace(self, settings=tuple(sorted((k, v) for k, v in chosen.items() if v != defaults[k])))
 
+    @property
+    def geometric(self) -> bool:
+        """Whether its values are logarithms, so that its mean over queries is the exponential of theirs."""
+        return MEASURES.get(self.name).values == "logarithm"
+
+    @property
+    def by_intent(self) -> bool:
+        """Whether it needs judgments for each intent of a query."""
+        return MEASURES.get(self.name).of == "intents"
+
     def __call__(self, judged: Judged) -> Float64:
         """The value for each judged query, float64[Q].
 
-        Raises BadValue where a cut-off is needed and missing.
+        Raises BadValue where a cut-off is needed and missing, or judgments for each intent.
         """
         definition = MEASURES.get(self.name)
         if definition.cutoff == "required" and self.cutoff is None:
             raise BadValue(f"{self.name} needs a cut-off, such as {self.name}@10")
-        seen = without_unjudged(judged) if self.condensed else judged
-        values = definition.function(seen, k=self.cutoff, **dict(self.settings))
-        if definition.bounded and len(values) and not _within_unit(values):
+        seen = condensed_join(judged) if self.condensed else judged
+        return self.asserted(definition.function(seen, k=self.cutoff, **dict(self.settings)))
+
+    def asserted(self, values: Float64) -> Float64:
+        """The values, which must lie within 0..1 where the measure says so; raises WeirError otherwise."""
+        if MEASURES.get(self.name).bounded and len(values) and not _within_unit(values):
             raise WeirError(f"{self} lies outside 0..1: an error in Weir, please report it")
         return values
 
@@ -182,9 +225,15 @@ def _settings(inside: str | None) -> dict[str, Setting] | None:
 
 def _checked(definition: Definition, key: str, value: object, default: Setting) -> Setting:
     where = f"{definition.name}({key}={value!r})"
-    allowed = dict(definition.choices).get(key)
+    allowed, form = dict(definition.choices).get(key), dict(definition.forms).get(key)
     if allowed is not None and value not in allowed:
-        raise BadValue(f"{where}: expected one of {', '.join(map(repr, allowed))}")
+        listed = ", ".join(map(repr, allowed))
+        if form is None:
+            raise BadValue(f"{where}: expected one of {listed}")
+        try:
+            return form(value if isinstance(value, str) else "")
+        except ValueError as error:
+            raise BadValue(f"{where}: expected one of {listed}, or {error}") from None
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if type(value) is not type(default) or not isinstance(value, (int, float, str)):
@@ -199,3 +248,11 @@ def _within_unit(values: Float64) -> bool:
     defined = values[~np.isnan(values)]
     # Sums of rounded quotients may end a few units in the last place above 1.
     return bool(np.all((defined >= 0) & (defined <= 1 + 1e-12)))
+
+
+def condensed_join(judged: Judged) -> Judged:
+    """Without unjudged documents, where the measure looks at documents and where it looks at intents."""
+    seen = without_unjudged(judged)
+    if judged.intents is None:
+        return seen
+    return replace(seen, intents=replace(judged.intents, joined=without_unjudged(judged.intents.joined)))

@@ -8,6 +8,7 @@ from weir.core.judged import Judged
 from weir.core.strings import Float64, Int32
 from weir.measures.measure import Setting, measure
 from weir.measures.ratio import ratio
+from weir.measures.scale import best_grades
 
 __all__ = ["RBP", "RBP_residual"]
 
@@ -27,12 +28,9 @@ def RBP(j: Judged, *, k: int | None = None, p: float = 0.8, gain: str = "binary"
     """
     rows = j.found(k, rel)
     query = j.query[rows]
+    worth = np.ones(len(query))
     if gain == "scaled":
-        best = np.zeros(len(j), np.int64)
-        np.maximum.at(best, j.ideal_query(), j.ideal)
-        worth = ratio(np.maximum(j.grade[rows], 0), best[query])
-    else:
-        worth = np.ones(len(query))
+        worth = ratio(np.maximum(j.grade[rows], 0), best_grades(j)[query])
     return (1.0 - p) * j.total(query, worth * _reached(j.rank[rows], p))
 
 

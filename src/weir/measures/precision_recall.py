@@ -15,20 +15,21 @@ from weir.measures.measure import Setting, measure
 from weir.measures.ratio import ratio
 from weir.measures.running import place
 
-__all__ = ["IAP", "IPrec", "Rprec"]
+__all__ = ["IAP", "POINTS", "IPrec", "Rprec", "needed_at"]
 
-_POINTS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0)
+POINTS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0)
 _ROUNDING: dict[str, tuple[Setting, ...]] = {"rounding": ("up", "nearest")}
 
 
-@measure("Rprec")
-def Rprec(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+@measure("Rprec", within={"times": (0.0, 100.0)})
+def Rprec(j: Judged, *, k: int | None = None, times: float = 1.0, rel: int = 1) -> Float64:
     """R-precision: precision after as many documents as are relevant to the query.
 
     The divisor is the number of relevant documents, also when fewer were returned or k is smaller;
-    0 where nothing is relevant. Source: trec_eval m_Rprec.c.
+    0 where nothing is relevant. times: precision after so many times as many, that number plus 0.9 and
+    cut to a whole one. Source: trec_eval m_Rprec.c, m_Rprec_mult.c.
     """
-    count = j.relevant(rel)
+    count = np.floor(times * j.relevant(rel) + 0.9)
     hits = j.found(k, rel) & (j.rank <= count[j.query])
     return ratio(j.per_query(j.query, hits), count)
 
@@ -57,9 +58,9 @@ def IAP(j: Judged, *, k: int | None = None, rounding: str = "up", rel: int = 1) 
     """
     curve = _Curve.of(j, k, rel)
     total = np.zeros(len(j))
-    for point in _POINTS:  # downwards, as trec_eval adds
+    for point in POINTS:  # downwards, as trec_eval adds
         total += _interpolated(curve, point, rounding)
-    return total / len(_POINTS)
+    return total / len(POINTS)
 
 
 @dataclass(frozen=True)
@@ -78,9 +79,15 @@ class _Curve:
         return _Curve(j.relevant(rel), j.query[rows], found, found / j.rank[rows])
 
 
+def needed_at(relevant: Int64, recall: float, rounding: str) -> Float64:
+    """How many relevant documents must be found for this recall, float64[Q]; whole numbers."""
+    exact = recall * relevant
+    needed: Float64 = np.floor(exact + 0.9) if rounding == "up" else np.floor(exact) + (exact % 1.0 >= 0.5)
+    return needed
+
+
 def _interpolated(curve: _Curve, recall: float, rounding: str) -> Float64:
-    exact = recall * curve.relevant
-    needed = np.floor(exact + 0.9) if rounding == "up" else np.floor(exact) + (exact % 1.0 >= 0.5)
+    needed = needed_at(curve.relevant, recall, rounding)
     best, reached = np.zeros(len(curve.relevant)), curve.found >= needed[curve.query]
     np.maximum.at(best, curve.query[reached], curve.precision[reached])
     return best

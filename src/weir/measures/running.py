@@ -5,13 +5,14 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weir.core.strings import Float64, Int32, Int64
 
-__all__ = ["place", "product_before", "sum_until"]
+__all__ = ["place", "product_before", "sum_until", "sum_within"]
 
 
-def place(query: Int32) -> Int64:
+def place(query: NDArray[np.integer]) -> Int64:
     """The place, from 0, of each row among the rows of its query; rows are sorted by query."""
     return np.arange(len(query)) - np.searchsorted(query, query, side="left")
 
@@ -22,6 +23,20 @@ def sum_until(query: Int32, values: Float64) -> Float64:
     for rows in _by_place(query):
         sums[rows] += sums[rows - 1]
     return sums
+
+
+def sum_within(
+    query: Int32, rank: NDArray[np.integer], values: Float64, of: Int32, until: NDArray[np.integer]
+) -> Float64:
+    """For each (of, until) the sum of the values of that query down to that rank; rows by query, then rank."""
+    sums = np.append(0.0, sum_until(query, values))
+    stop = np.searchsorted(_position(query, rank), _position(of, until), side="right")
+    return np.where(stop > np.searchsorted(query, of), sums[stop], 0.0)
+
+
+def _position(query: Int32, rank: NDArray[np.integer]) -> Int64:
+    """Ascends with the query, and within it with the rank."""
+    return (query.astype(np.int64) << 32) + rank
 
 
 def product_before(query: Int32, values: Float64) -> Float64:

@@ -12,7 +12,19 @@ from weir.core.strings import Float64, Int64
 from weir.measures.measure import measure
 from weir.measures.ratio import ratio
 
-__all__ = ["F", "NumRel", "NumRelRet", "NumRet", "SetAP", "SetF", "SetP", "SetR"]
+__all__ = [
+    "F",
+    "NumNonrelRet",
+    "NumRel",
+    "NumRelRet",
+    "NumRet",
+    "SetAP",
+    "SetF",
+    "SetP",
+    "SetR",
+    "SetR_cap",
+    "Utility",
+]
 
 _BETA = {"beta": (0.0, 1000.0)}
 
@@ -35,6 +47,16 @@ def SetR(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
     Source: trec_eval m_set_recall.c.
     """
     return ratio(_hits(j, k, rel), j.relevant(rel))
+
+
+@measure("SetR_cap")
+def SetR_cap(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+    """Relevant documents returned, divided by the most that so many documents could hold.
+
+    The divisor is the number returned or the number relevant, whichever is smaller; that of R_cap@k is k or the
+    number relevant. 0 where nothing was returned or nothing is relevant. Source: trec_eval m_set_rel_P.c.
+    """
+    return ratio(_hits(j, k, rel), np.minimum(_returned(j, k), j.relevant(rel)))
 
 
 @measure("SetF", within=_BETA)
@@ -71,7 +93,7 @@ def F(j: Judged, *, k: int, beta: float = 1.0, rel: int = 1) -> Float64:
     return _weighted(hits / k, ratio(hits, j.relevant(rel)), beta)
 
 
-@measure("NumRet", bounded=False)
+@measure("NumRet", values="any")
 def NumRet(j: Judged, *, k: int | None = None) -> Float64:
     """Number of documents returned, at most k.
 
@@ -81,7 +103,7 @@ def NumRet(j: Judged, *, k: int | None = None) -> Float64:
     return _returned(j, k).astype(np.float64)
 
 
-@measure("NumRel", bounded=False)
+@measure("NumRel", values="any")
 def NumRel(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
     """Number of relevant documents, returned or not, at most k.
 
@@ -92,7 +114,7 @@ def NumRel(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
     return (count if k is None else np.minimum(count, k)).astype(np.float64)
 
 
-@measure("NumRelRet", bounded=False)
+@measure("NumRelRet", values="any")
 def NumRelRet(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
     """Number of relevant documents among the first k.
 
@@ -100,6 +122,31 @@ def NumRelRet(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
     ir-measures' NumRet(rel=1).
     """
     return _hits(j, k, rel).astype(np.float64)
+
+
+@measure("NumNonrelRet", values="any")
+def NumNonrelRet(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+    """Number of documents among the first k that are judged and not relevant, a grade below 0 being no judgment.
+
+    trec_eval prints the total over queries, Weir the mean. Source: trec_eval m_num_nonrel_judged_ret.c.
+    """
+    rows = j.found(k, 0) & (j.grade < rel)
+    return j.per_query(j.query, rows).astype(np.float64)
+
+
+@measure("Utility", values="any", within={name: (-1000.0, 1000.0) for name in ("hit", "noise", "miss")})
+def Utility(
+    j: Judged, *, k: int | None = None, hit: float = 1.0, noise: float = -1.0, miss: float = 0.0, rel: int = 1
+) -> Float64:
+    """Worth of the set returned: relevant documents times hit, others times noise, those missed times miss.
+
+    hit: of a relevant document returned; noise: of any other one returned; miss: of a relevant one that was not
+    returned. trec_eval has a fourth weight, for documents neither relevant nor returned, 0 unless told.
+    Source: trec_eval m_utility.c.
+    """
+    hits = _hits(j, k, rel)
+    worth: Float64 = hit * hits + noise * (_returned(j, k) - hits) + miss * (j.relevant(rel) - hits)
+    return worth
 
 
 def _hits(j: Judged, k: int | None, rel: int) -> Int64:

@@ -1,0 +1,211 @@
+"""Judgments for each intent (subtopic) of a query, and the join of a run with them.
+
+One join serves all: documents are looked up once, and what was found is spread over the intents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.ids import Ids
+from weir.core.judged import Judged
+from weir.core.qrels import LARGEST, Qrels, whole_grade
+from weir.core.run import Run
+from weir.core.strings import Float64, Int16, Int32, Int64
+from weir.errors import BadValue
+
+__all__ = ["IntentQrels", "JudgedIntents", "joined", "with_intents"]
+
+_MOST = 2**15 - 1  # judged documents of a query: they are numbered by 16-bit grades
+
+
+@dataclass(frozen=True, eq=False)
+class IntentQrels:
+    """Who judged what for which intent: one grade for each judged (query, intent, document).
+
+    numbered: the judged documents of each query, whose grade is their place among them, from 0; query: int32[P]
+    the query of each (query, intent), ascending; intent: int32[n], row: int32[n], grade: int16[n]: the number of
+    the (query, intent), the row of `numbered` and the grade of each judgment, by intent then row.
+    """
+
+    numbered: Qrels
+    query: Int32
+    intent: Int32
+    row: Int32
+    grade: Int16
+
+    @staticmethod
+    def of(judgments: Mapping[str, Mapping[str, Mapping[str, object]]]) -> IntentQrels:
+        """Judgments from {query: {intent: {document: grade}}}; a query without any is left out.
+
+        Raises BadValue for a grade that is not a whole number, naming query, intent and document.
+        """
+        found = [
+            (str(q), str(i), str(d), whole_grade(grade, f"query '{q}', intent '{i}', document '{d}'"))
+            for q, intents in judgments.items()
+            for i, grades in _mapping(intents, f"query '{q}'").items()
+            for d, grade in _mapping(grades, f"query '{q}', intent '{i}'").items()
+        ]
+        queries, intents, docs, grades = map(list, zip(*found, strict=True)) if found else ([], [], [], [])
+        return IntentQrels.from_rows(queries, intents, docs, grades)
+
+    @staticmethod
+    def from_rows(queries: list[str], intents: list[str], docs: list[str], grades: list[int]) -> IntentQrels:
+        """Judgments from aligned lists; queries and documents are numbered as they appear.
+
+        Raises BadValue for a document judged twice for one intent, a grade beyond 16 bits, and a query with more
+        than 32,767 judged documents.
+        """
+        query_ids, query = _numbers(queries)
+        doc_ids, doc = _numbers(docs)
+        _, name = _numbers(intents)
+        if grades and max(map(abs, grades)) > LARGEST:
+            raise BadValue(f"a grade is {max(grades, key=abs)}; expected within ±{LARGEST}")
+        pair = query.astype(np.int64) * len(doc_ids) + doc
+        rows, row = np.unique(pair, return_inverse=True)
+        of_row, doc_of_row = np.divmod(rows, max(len(doc_ids), 1))
+        ptr = np.searchsorted(of_row, np.arange(len(query_ids) + 1)).astype(np.int64)
+        if len(rows) and int(np.diff(ptr).max()) > _MOST:
+            most = int(np.argmax(np.diff(ptr)))
+            raise BadValue(f"query '{query_ids[most]}' has more than {_MOST:,} judged documents")
+        place = (np.arange(len(rows)) - ptr[of_row]).astype(np.int16)
+        numbered = Qrels(query_ids, doc_ids, ptr, doc_of_row.astype(np.int32), place)
+        _, first, intent = np.unique(
+            query.astype(np.int64) * (int(name.max(initial=0)) + 1) + name,
+            return_index=True,
+            return_inverse=True,
+        )
+        order = np.lexsort((row, intent))
+        intent, row = intent[order].astype(np.int32), row[order].astype(np.int32)
+        twice = np.flatnonzero((intent[1:] == intent[:-1]) & (row[1:] == row[:-1]))
+        if len(twice):
+            at = int(order[twice[0]])
+            raise BadValue(
+                f"query '{queries[at]}', intent '{intents[at]}' judges document '{docs[at]}' twice"
+            )
+        return IntentQrels(
+            numbered, query[first].astype(np.int32), intent, row, np.array(grades, np.int16)[order]
+        )
+
+    def __len__(self) -> int:
+        return len(self.numbered)
+
+    def best(self) -> Int16:
+        """int16[rows]: the best grade of each judged document for any intent of its query."""
+        best = np.full(len(self.numbered.doc), np.iinfo(np.int16).min, np.int16)
+        np.maximum.at(best, self.row, self.grade)
+        return best
+
+    def several(self) -> bool:
+        """Whether any query has several intents."""
+        return len(self.query) > len(self)
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedIntents:
+    """Where the documents judged for each intent stand in each ranking.
+
+    joined: the join with the numbered documents of `qrels`: its grades say which document stands there.
+    """
+
+    qrels: IntentQrels
+    joined: Judged
+
+    def found(self, k: int | None, rel: int) -> tuple[Int32, Int32]:
+        """Intent and rank of each document found within the first k that is relevant to the intent, in order."""
+        rows = self.qrels.numbered.ptr[self.joined.query] + self.joined.grade
+        rank = np.zeros(len(self.qrels.numbered.doc), np.int32)
+        rank[rows] = self.joined.rank
+        return self._spread(rank, k, rel)
+
+    def ideal(self, k: int | None, rel: int, alpha: float) -> tuple[Int32, Int32]:
+        """As `found` for the ranking that takes whatever adds most, a document wanted before counting less.
+
+        Each document for an intent leaves 1 - alpha of what the next one for it adds; of equal ones the larger
+        identifier stands first. The best ranking is too hard to find; this one is ndeval's.
+        """
+        numbered, wanted = self.qrels.numbered, self.qrels.grade >= rel
+        rank = np.zeros(len(numbered.doc), np.int32)
+        ends = np.searchsorted(self.qrels.query[self.qrels.intent], np.arange(len(numbered) + 1))
+        for q in range(len(numbered)):
+            mine = np.arange(ends[q], ends[q + 1])[wanted[ends[q] : ends[q + 1]]]
+            if len(mine):
+                rows, row = np.unique(self.qrels.row[mine], return_inverse=True)
+                tie = numbered.docs.tie_ranks[numbered.doc[rows]]
+                intents, intent = np.unique(self.qrels.intent[mine], return_inverse=True)
+                wants = np.zeros((len(intents), len(rows)), np.bool_)
+                wants[intent, row] = True
+                rank[rows] = _greedy(wants, tie, alpha, k)
+        return self._spread(rank, k, rel)
+
+    def _spread(self, rank_of_row: Int32, k: int | None, rel: int) -> tuple[Int32, Int32]:
+        """Intent and rank of the relevant documents that have a rank, in order."""
+        rank = rank_of_row[self.qrels.row]
+        kept = (self.qrels.grade >= rel) & (rank > 0) & ((rank <= k) if k is not None else True)
+        intent, rank = self.qrels.intent[kept], rank[kept]
+        order = np.lexsort((rank, intent))
+        return intent[order], rank[order]
+
+    def relevant(self, rel: int) -> Int64:
+        """How many documents are relevant to each intent, int64[P]."""
+        return np.bincount(self.qrels.intent[self.qrels.grade >= rel], minlength=len(self.qrels.query))
+
+    def intents(self, rel: int) -> Int64:
+        """How many intents of each query have a relevant document at all, int64[Q]: the others do not count."""
+        return np.bincount(self.qrels.query[self.relevant(rel) > 0], minlength=len(self.qrels))
+
+    def total(self, of_intent: Float64) -> Float64:
+        """The sum over the intents of each query, float64[Q]."""
+        sums = np.bincount(self.qrels.query, of_intent, minlength=len(self.qrels))
+        return sums.astype(np.float64, copy=False)
+
+
+def joined(run: Run, qrels: Qrels | IntentQrels) -> Judged:
+    """Join a run with judgments of documents, or of documents for each intent."""
+    if isinstance(qrels, IntentQrels):
+        return with_intents(Judged.of(run, qrels.numbered), qrels)
+    return Judged.of(run, qrels)
+
+
+def with_intents(joined: Judged, qrels: IntentQrels) -> Judged:
+    """The join with judgments of documents, whatever the intent, that knows the intents too.
+
+    joined: a run joined with `qrels.numbered`. The grade of a document is the best it has for any intent.
+    """
+    best, numbered = qrels.best(), qrels.numbered
+    ideal = best[np.lexsort((-best, numbered.query_of_row()))]
+    grade = best[numbered.ptr[joined.query] + joined.grade]
+    return replace(joined, grade=grade, ideal=ideal, intents=JudgedIntents(qrels, joined))
+
+
+def _greedy(wants: NDArray[np.bool_], tie: Int32, alpha: float, k: int | None) -> Int32:
+    """The rank of each document, int32[D]; wants: bool[intents, D]; those beyond rank k have 0."""
+    order = np.argsort(tie)
+    wants = wants[:, order]
+    left, open_ = np.ones(len(wants)), np.ones(wants.shape[1], np.bool_)
+    rank = np.zeros(wants.shape[1], np.int32)
+    for number in range(1, min(wants.shape[1], k or wants.shape[1]) + 1):
+        # Added intent after intent, as a matrix product need not: rounding decides between near ties.
+        gain = np.add.reduce(np.where(wants, left[:, None], 0.0), axis=0)
+        gain[~open_] = -1.0
+        chosen = int(np.argmax(gain))
+        open_[chosen], rank[order[chosen]] = False, number
+        left[wants[:, chosen]] *= 1.0 - alpha
+    return rank
+
+
+def _numbers(names: list[str]) -> tuple[Ids, Int32]:
+    """The distinct names in the order of their first use, and the number of each."""
+    seen: dict[str, int] = {}
+    numbers = np.array([seen.setdefault(name, len(seen)) for name in names], np.int32)
+    return Ids.of(seen), numbers
+
+
+def _mapping(value: object, where: str) -> Mapping[str, object]:
+    if not isinstance(value, Mapping):
+        raise BadValue(f"{where}: found {type(value).__name__}; expected {{intent: {{document: grade}}}}")
+    return value

@@ -1,0 +1,85 @@
+"""What documents of each grade are worth, and the order in which they are worth most."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+
+from weir.core.judged import Judged
+from weir.core.strings import Float64, Int16, Int32, Int64
+from weir.errors import BadValue
+
+__all__ = ["GAINS", "TABLE", "found_gains", "gain_of", "gain_table", "ideal_gains"]
+
+_STEEPEST = 500  # a sum of gains 2**grade stays far inside the range of a double
+_LARGEST = 1e9  # of a gain
+
+_NAMED = ("linear", "exp")
+
+GAINS = {"gain": _NAMED}
+
+
+def gain_table(text: str) -> str:
+    """A table such as "1=1,2=3" with its grades in order and its gains as short as can be.
+
+    Raises ValueError, naming what is expected, for anything but whole grades from 0, each once, with gains from 0.
+    """
+    pairs = [re.fullmatch(r"\s*([0-9]{1,5})\s*=\s*([0-9.eE+-]{1,25})\s*", part) for part in text.split(",")]
+    try:
+        table = {int(pair[1]): float(pair[2]) for pair in pairs if pair is not None}
+    except ValueError:
+        table = {}
+    good = all(0 <= gain <= _LARGEST and math.isfinite(gain) for gain in table.values())
+    if not good or len(table) != len(pairs):
+        raise ValueError("grades and their gains, such as '1=1,2=3'")
+    return ",".join(f"{grade}={_short(table[grade])}" for grade in sorted(table))
+
+
+TABLE = {"gain": gain_table}
+
+
+def gain_of(grade: Int16, gain: str) -> Float64:
+    """What documents of these grades are worth: the grade itself, 2^grade - 1 for "exp", or as a table says.
+
+    A grade below 0 is worth nothing; one that a table leaves out is worth itself. Raises BadValue for grades that
+    "exp" would lift beyond the range of a double.
+    """
+    worth = np.maximum(grade, 0).astype(np.float64)
+    if gain == "exp":
+        if grade.max(initial=0) > _STEEPEST:
+            raise BadValue(f"gain='exp' with a grade of {grade.max()}; expected grades up to {_STEEPEST}")
+        return np.exp2(worth) - 1.0
+    if gain != "linear":
+        for pair in gain.split(","):
+            of, _, value = pair.partition("=")
+            worth[grade == int(of)] = float(value)
+    return worth
+
+
+def found_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int32, Float64]:
+    """Query, rank and gain of the documents within the first k that are worth anything, by query then rank."""
+    rows = j.found(k, 1 if gain in _NAMED else 0)
+    query, rank, worth = j.query[rows], j.rank[rows], gain_of(j.grade[rows], gain)
+    if gain in _NAMED:
+        return query, rank, worth
+    some = worth > 0
+    return query[some], rank[some], worth[some]
+
+
+def ideal_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int64, Float64]:
+    """As found_gains for the best possible ranking: every judged document, most gain first."""
+    query, rank = j.ideal_query(), j.ideal_rank()
+    rows = (rank <= k) if k is not None else np.ones(len(rank), np.bool_)
+    if gain in _NAMED:
+        rows &= j.ideal > 0
+        return query[rows], rank[rows], gain_of(j.ideal[rows], gain)
+    worth = gain_of(j.ideal, gain)
+    worth = worth[np.lexsort((-worth, query))]  # a table may value a lower grade more
+    rows &= worth > 0
+    return query[rows], rank[rows], worth[rows]
+
+
+def _short(gain: float) -> str:
+    return str(int(gain)) if gain.is_integer() and gain < 1e15 else repr(gain)

@@ -1,0 +1,56 @@
+"""What has to be said beside scores: who was not answered, what ties could change, which conventions hold."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from weir.core.scores import Scores
+from weir.measures.conventions import parse_conventions
+from weir.report.format import score, share
+
+__all__ = ["convention_notes", "score_notes", "unanswered"]
+
+
+def score_notes(scores: Scores) -> list[str]:
+    """Sentences on unanswered and unjudged queries, ties and conventions; each begins with "note: "."""
+    found = []
+    missing = int(np.count_nonzero(~scores.answered))
+    if missing:
+        found.append(
+            f"note: {missing} of {len(scores.answered)} judged queries are not answered and {unanswered(scores)}"
+        )
+    if scores.ignored:
+        found.append(f"note: {scores.ignored} queries of the run have no judgments and are ignored")
+    if scores.tied:
+        found.append(f"note: {share(scores.tied)} of the documents returned share their score with another")
+    return found + _tie_notes(scores) + convention_notes(scores)
+
+
+def unanswered(scores: Scores) -> str:
+    """What becomes of judged queries that are not answered, as the end of a sentence."""
+    return "leave the mean" if "missing=answered-only" in scores.conventions else "score 0"
+
+
+def convention_notes(scores: Scores) -> list[str]:
+    """A sentence on each convention that is not the usual one."""
+    return [f"note: {sentence}" for sentence in parse_conventions(scores.conventions).sentences()]
+
+
+def _tie_notes(scores: Scores) -> list[str]:
+    """For each measure how many queries the order of ties could change, and between which means."""
+    found = []
+    rows = zip(scores.measures, scores.movable(), scores.counted(), scores.corridor(), strict=True)
+    for measure, movable, counted, (low, high) in rows:
+        if movable:
+            mean = f", its mean between {score(low)} and {score(high)}"
+            found.append(
+                f"note: {measure}: {'up to ' if math.isnan(low) else ''}{movable} of {counted} queries could score "
+                f"otherwise by the order of ties{'' if math.isnan(low) else mean}"
+            )
+    if found and not parse_conventions(scores.conventions).over_orders:
+        found.append(
+            "note: --ties expected is the mean over all orders of ties, --ties bounds the worst and the best"
+        )
+    return found
