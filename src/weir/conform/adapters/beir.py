@@ -1,0 +1,38 @@
+"""BEIR: EvaluateRetrieval.evaluate and evaluate_custom; means only, rounded to five decimals."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+EvaluateRetrieval = importlib.import_module("beir.retrieval.evaluation").EvaluateRetrieval
+
+PACKAGE = "beir"
+FOLLOWS = {"self_matches=drop", "missing=answered-only"}
+HOLDS = {"unanswered"}
+
+PLAIN = {"nDCG": (0, "NDCG"), "AP": (1, "MAP"), "R": (2, "Recall"), "P": (3, "P")}
+CUSTOM = {
+    "RR": ("mrr", "MRR"),
+    "R_cap": ("recall_cap", "R_cap"),
+    "Hole": ("hole", "Hole"),
+    "Success": ("accuracy", "Accuracy"),
+}
+
+
+def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
+    """What it says at this cut-off, with its defaults."""
+    k, name = measure["k"], measure["measure"]
+    if k is None or measure["settings"] or measure["condensed"]:
+        return None
+    qrels = {q: dict(row) for q, row in vector["qrels"].items()}
+    results = {q: {d: float(s) for d, s in row} for q, row in vector["run"].items()}
+    if name in PLAIN:
+        place, called = PLAIN[name]
+        mean = EvaluateRetrieval.evaluate(qrels, results, [k])[place][f"{called}@{k}"]
+    elif name in CUSTOM:
+        asked, called = CUSTOM[name]
+        mean = EvaluateRetrieval.evaluate_custom(qrels, results, [k], asked)[f"{called}@{k}"]
+    else:
+        return None
+    return {"mean": mean, "decimals": 5}

@@ -1,0 +1,84 @@
+"""ir-measures: its default pipeline of providers, over named tuples.
+
+ERR and exponential gains run gdeval.pl, which takes query identifiers that are numbers only; RBP is cwl_eval's,
+Judged its own: each provider has its own order of ties.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+irm = importlib.import_module("ir_measures")
+
+PACKAGE = "ir_measures"
+FOLLOWS: set[str] = set()
+HOLDS = {"twice ranked", "twice judged", "unanswered"}
+
+NAMES = {
+    "AP": "AP",
+    "ERR": "ERR",
+    "IPrec": "IPrec",
+    "Judged": "Judged",
+    "NumRel": "NumRel",
+    "NumRelRet": "NumRelRet",
+    "NumRet": "NumRet",
+    "P": "P",
+    "R": "R",
+    "RBP": "RBP",
+    "RR": "RR",
+    "Rprec": "Rprec",
+    "SetAP": "SetAP",
+    "SetF": "SetF",
+    "SetP": "SetP",
+    "SetR": "SetR",
+    "Success": "Success",
+    "bpref": "Bpref",
+    "infAP": "infAP",
+    "nDCG": "nDCG",
+}
+# What it must be told; without `rel`, grades count in RBP.
+DEFAULTS: dict[str, dict[str, Any]] = {"RBP": {"rel": 1, "p": 0.8}, "IPrec": {"recall": 0.1}}
+
+
+def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
+    """What calc says: its aggregate, and its value of each query."""
+    wanted = _measure(measure)
+    if wanted is None or not irm.DefaultPipeline.supports(wanted):
+        return None
+    qrels = [irm.Qrel(q, d, g) for q, row in vector["qrels"].items() for d, g in row]
+    run = [irm.ScoredDoc(q, d, s) for q, row in vector["run"].items() for d, s in row]
+    found = irm.calc([wanted], qrels, run)
+    per_query = {m.query_id: m.value for m in found.per_query}
+    answer: dict[str, Any] = {"per_query": per_query}
+    if not measure["measure"].startswith("Num"):  # counts are added up
+        answer["mean"] = found.aggregated[wanted]
+    if measure["measure"] == "ERR" or measure["settings"].get("gain") == "exp":
+        answer["decimals"] = 5  # of gdeval.pl
+    return answer
+
+
+def _measure(measure: dict[str, Any]) -> Any:  # noqa: ANN401 - of an untyped package; None where it has none
+    name, settings = NAMES.get(measure["measure"]), dict(measure["settings"])
+    if name == "R" and measure["k"] is None:
+        name = "SetR"  # its R needs a cut-off
+    if name is None or settings.pop("max_grade", 4) != 4 or settings.get("gain") == "scaled":
+        return None
+    settings = {**DEFAULTS.get(name, {}), **settings}
+    settings |= {key: float(settings[key]) for key in ("p", "recall") if key in settings}
+    settings |= _gains(settings.pop("gain", "linear"))
+    if "beta" in settings:
+        settings["beta"] = float(settings["beta"]) ** 2  # its parameter is the square
+    if measure["condensed"]:
+        settings["judged_only"] = True
+    if measure["k"] is not None:
+        settings["cutoff"] = measure["k"]
+    made = getattr(irm, name)
+    return made(**settings) if set(settings) <= set(made.SUPPORTED_PARAMS) else None
+
+
+def _gains(gain: str) -> dict[str, Any]:
+    if gain in ("linear", "exp"):
+        return {"dcg": "exp-log2"} if gain == "exp" else {}
+    pairs = (pair.split("=") for pair in gain.split(","))
+    return {"gains": {int(grade): int(worth) for grade, worth in pairs}}

@@ -1,0 +1,32 @@
+"""scikit-learn: ndcg_score and dcg_score over all documents returned or judged.
+
+Its input is a row of grades and a row of scores, so a document that was not returned needs a score: one below
+all others, the same for all of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+metrics = importlib.import_module("sklearn.metrics")
+
+PACKAGE = "scikit-learn"
+FOLLOWS = {"ties=expected"}  # ignore_ties=False, its default
+HOLDS: set[str] = set()
+
+
+def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
+    """What it says of each query."""
+    score = {"nDCG": metrics.ndcg_score, "DCG": metrics.dcg_score}.get(measure["measure"])
+    if score is None or measure["settings"] or measure["condensed"]:
+        return None
+    found = {}
+    for query, judged in vector["qrels"].items():
+        if judged:
+            scores, grades = dict(vector["run"][query]), dict(judged)
+            lowest = min(scores.values()) - 1
+            names = [*scores, *(d for d in grades if d not in scores)]
+            row = [scores.get(d, lowest) for d in names]
+            found[query] = score([[grades.get(d, 0) for d in names]], [row], k=measure["k"])
+    return {"per_query": found}

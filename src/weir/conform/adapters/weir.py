@@ -1,0 +1,62 @@
+"""Weir itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weir.core.ids import Ids
+from weir.core.qrels import Qrels, whole_grade
+from weir.core.run import Run
+from weir.core.scores import Scores
+from weir.measures import evaluate
+from weir.measures.conventions import Conventions
+
+PACKAGE = "weir-ir"
+FOLLOWS = {
+    *(f"ties={rule}" for rule in ("trec9", "expected", "worst", "best")),
+    *("missing=answered-only", "empty=left-out", "self_matches=drop"),
+}
+HOLDS = {"twice ranked", "twice judged", "unanswered"}
+
+Rows = dict[str, list[tuple[str, Any]]]
+
+
+def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any]:
+    """What weir.measures says."""
+    asked = dict(vector["conventions"])
+    end = asked["ties"] if asked["ties"] in ("worst", "best") else None
+    conventions = Conventions(**(asked | {"ties": "bounds"} if end else asked))
+    scores = evaluate(_run(vector["run"]), _qrels(vector["qrels"]), measure["name"], conventions)
+    values, mean = scores.values[0], scores.means()[0]
+    if end is not None:
+        values, mean = _end(scores, end)
+    counts = ~np.isnan(scores.values[0])
+    named = zip(scores.queries.tolist(), values.tolist(), counts, strict=True)
+    return {"mean": mean, "per_query": {q: v for q, v, counted in named if counted}}
+
+
+def _end(scores: Scores, end: str) -> tuple[Any, Any]:
+    values = scores.low if end == "worst" else scores.high
+    assert values is not None
+    return values[0], scores.corridor()[0, 0 if end == "worst" else 1]
+
+
+def _run(rows: Rows) -> Run:
+    queries, docs, query, doc, score = _columns(rows)
+    return Run.from_columns(queries, docs, query, doc, np.array(score, np.float64))
+
+
+def _qrels(rows: Rows) -> Qrels:
+    queries, docs, query, doc, grade = _columns({q: row for q, row in rows.items() if row})
+    whole = [whole_grade(g, "the judgments") for g in grade]
+    return Qrels.from_columns(queries, docs, query, doc, np.array(whole, np.int64))
+
+
+def _columns(rows: Rows) -> tuple[Ids, Ids, Any, Any, list[Any]]:
+    documents: dict[str, int] = {}
+    doc = [documents.setdefault(d, len(documents)) for row in rows.values() for d, _ in row]
+    query = np.repeat(np.arange(len(rows), dtype=np.int32), [len(row) for row in rows.values()])
+    values = [x for row in rows.values() for _, x in row]
+    return Ids.of(rows), Ids.of(documents), query, np.array(doc, np.int32), values

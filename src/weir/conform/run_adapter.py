@@ -1,0 +1,127 @@
+"""Ask a tool for its answers: vectors as JSON on standard input, answers as JSON lines on standard output.
+
+It runs in the tool's own Python, as `python run_adapter.py NAME`, imports nothing of Weir, and needs nothing but
+adapters/NAME.py beside it. An adapter has
+
+    PACKAGE      what to install
+    FOLLOWS      conventions other than the usual that it can be told or always keeps, such as "self_matches=drop"
+    HOLDS        "twice ranked", "twice judged", "unanswered": input that the tool's types can hold
+    value(vector, measure)   what the tool says: {"mean": ..., "per_query": {...}, "decimals": ...}, each where it
+                             has one; None where it has no such measure. What it raises is a refusal.
+
+The first line of the output describes the tool; then one line for each vector, so that a tool that dies is known
+by the line that is missing.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import platform
+import re
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+USUAL = {"ties": "trec", "missing": "zero", "empty": "zero", "self_matches": "keep"}
+NOT_INSTALLED = 3
+
+
+def adapter(name: str) -> Any:  # noqa: ANN401 - a module whose attributes are described above
+    """The adapter of that name, loaded without making its folder importable."""
+    path = Path(__file__).with_name("adapters") / f"{name}.py"
+    spec = importlib.util.spec_from_file_location("adapter", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def answered(tool: Any, vector: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - an adapter
+    """One line of the output."""
+    reason = _not_applicable(tool, vector)
+    if reason is not None:
+        return {"id": vector["id"], "not_applicable": reason}
+    found = {m["name"]: _value(tool, vector, m) for m in vector["measures"]}
+    return {"id": vector["id"], "measures": {name: v for name, v in found.items() if v is not None}}
+
+
+def _not_applicable(tool: Any, vector: dict[str, Any]) -> str | None:  # noqa: ANN401 - an adapter
+    for key, value in vector["conventions"].items():
+        if value != USUAL[key] and f"{key}={value}" not in tool.FOLLOWS:
+            return f"it does not offer {key}={value}"
+    held = {
+        "twice ranked": any(_repeats(row) for row in vector["run"].values()),
+        "twice judged": any(_repeats(row) for row in vector["qrels"].values()),
+        "unanswered": any(row and not vector["run"].get(q) for q, row in vector["qrels"].items()),
+    }
+    for what, needed in held.items():
+        if needed and what not in tool.HOLDS:
+            return f"its input cannot hold this: {what}"
+    return None
+
+
+def _repeats(row: list[list[Any]]) -> bool:
+    return len({d for d, _ in row}) < len(row)
+
+
+def _value(tool: Any, vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:  # noqa: ANN401 - an adapter
+    try:
+        found: dict[str, Any] | None = tool.value(vector, measure)
+    except Exception as error:  # noqa: BLE001 - whatever a tool raises is its answer
+        first = str(error).strip().split("\n")[0]
+        # Paths and addresses differ from machine to machine and say nothing.
+        text = re.sub(r"(?<![\w.])(/[\w.+-]+){2,}", "(path)", re.sub(r" at 0x[0-9a-f]+", "", first))
+        return {"refused": f"{type(error).__name__}: {text[:200]}"}
+    return found
+
+
+def plain(found: Any) -> Any:  # noqa: ANN401 - what JSON holds
+    """Numbers of any library as JSON holds them; NaN and infinity as text."""
+    if isinstance(found, dict):
+        return {str(key): plain(value) for key, value in found.items()}
+    if found is None or isinstance(found, (str, bool, int)):
+        return found
+    number = float(found)
+    return number if number - number == 0 else str(number)
+
+
+def numbers(vector: dict[str, Any]) -> dict[str, Any]:
+    """The vector with its scores and grades as numbers."""
+
+    def read(rows: dict[str, Any]) -> dict[str, Any]:
+        return {q: [[d, float(x) if isinstance(x, str) else x] for d, x in row] for q, row in rows.items()}
+
+    return {**vector, "qrels": read(vector["qrels"]), "run": read(vector["run"])}
+
+
+def main(name: str) -> int:
+    """Answer everything that stands on standard input."""
+    # What tools print themselves must not fall between the answers.
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    here = str(Path(__file__).resolve().parent)
+    sys.path[:] = [p for p in sys.path if p and str(Path(p).resolve()) != here]
+    vectors = json.loads(sys.stdin.buffer.read().decode("utf-8"))["vectors"]
+    try:
+        tool = adapter(name)
+        head = {"tool": name, "package": tool.PACKAGE, "version": version(tool.PACKAGE)}
+    except (ImportError, PackageNotFoundError) as error:
+        print(json.dumps({"not_installed": str(error)}), file=out, flush=True)
+        return NOT_INSTALLED
+    print(json.dumps({**head, "python": platform.python_version()}), file=out, flush=True)
+    for vector in vectors:
+        print(json.dumps(plain_line(answered(tool, numbers(vector)))), file=out, flush=True)
+    return 0
+
+
+def plain_line(line: dict[str, Any]) -> dict[str, Any]:
+    """A line of the output with plain numbers."""
+    return {key: plain(value) for key, value in line.items()}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
