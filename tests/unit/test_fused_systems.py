@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.brooklet import write_collection
+from weir.datasets.load import load
+from weir.errors import BadValue, StoreError, UnknownName
+from weir.experiment import Experiment
+from weir.fusion import fuse
+from weir.systems import SYSTEMS, Fused, parse_system, usage
+from weir.systems.fused import MARK
+
+NAMES = [
+    "rrf(bm25, rm3)",
+    'rrf(bm25, bm25("lucene-multifield"), k=10, depth=100)',
+    'wsum(bm25, rm3, weights=[0.6, 0.4], norm="zscore")',
+    'combmnz(bm25, rrf(rm3, bm25(k1=1.2), k=5), norm="none")',
+    "rrf(bm25, bm25)",
+]
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    return load(str(write_collection(tmp_path_factory.mktemp("data") / "brooklet")))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_prints_and_parses_back(name):
+    system = parse_system(name)
+    assert str(system) == name
+    assert parse_system(str(system)) == system
+    assert hash(parse_system(name)) == hash(system)
+    assert system.describe()["system"] == name
+    json.dumps(system.describe())
+
+
+def test_settings_equal_to_the_default_are_the_default():
+    assert parse_system('wsum(bm25, rm3, norm="minmax", weights=[1, 2])') == parse_system(
+        "wsum(bm25(), rm3(bm25), weights=[1.0, 2.0])"
+    )
+    assert parse_system("rrf(bm25, rm3, k=60)") == parse_system("rrf(bm25, rm3)")
+    assert parse_system("rrf(bm25, rm3)") != parse_system("rrf(rm3, bm25)")
+
+
+def test_describe_holds_all_that_moves_a_number():
+    described = parse_system("wsum(bm25, rm3, weights=[1, 2], depth=7)").describe()
+    assert described["fusion"] == {"method": "wsum", "weights": (1.0, 2.0), "norm": "minmax", "depth": 7}
+    assert [part["system"] for part in described["parts"]] == ["bm25", "rm3"]
+    assert parse_system("rrf(bm25, rm3)").describe()["fusion"]["k"] == 60
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("rrf", "two or more systems, such as rrf"),
+        ("rrf(bm25)", "found 1"),
+        ("rrf(bm25, 'x')", "'x' is none"),
+        ("rrf(bm25, 3)", "3 is none"),
+        ("rrf(bm25, rm3, kk=2)", "did you mean k"),
+        ("rrf(bm25, rm3, norm='minmax')", "no setting of rrf named 'norm'"),
+        ("rrf(bm25, rm3, depth=0)", "expected a whole number from 1"),
+        ("rrf(bm25, rm3, depth=1.5)", "expected a whole number from 1"),
+        ("rrf(bm25, rm3, k=-2)", "within 0.."),
+        ("wsum(bm25, rm3, weights=[1])", "weights has 1 for 2"),
+        ("wsum(bm25, rm3, norm='minmx')", "did you mean minmax"),
+        ("rff(bm25, rm3)", "did you mean rrf"),
+        ("rrf(bm25, bm52)", "did you mean bm25"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_starts(text, message):
+    with pytest.raises((BadValue, UnknownName)) as error:
+        parse_system(text)
+    assert message in str(error.value)
+
+
+def test_usage_shows_every_setting():
+    assert usage("wsum") == 'wsum(system, system, ..., weights=[], norm="minmax", depth=None)'
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_answers_are_the_fused_answers_of_the_parts(dataset, name):
+    system = parse_system(name)
+    depth = system.depth or 1000
+    runs = [part.index(dataset.corpus).search(dataset.queries, depth) for part in system.parts]
+    found = system.index(dataset.corpus).search(dataset.queries, 3)
+    expected = fuse(runs, system.fusion, 3)
+    assert found.to_dict() == expected.to_dict()
+    assert found.name == name
+    assert found.queries is dataset.queries.ids
+
+
+def test_depth_is_what_each_part_is_asked(dataset):
+    shallow = parse_system("rrf(bm25, rm3, depth=1)").index(dataset.corpus).search(dataset.queries, 10)
+    assert all(len(r) <= 2 for r in shallow.to_dict().values())
+    assert [len(r) for r in shallow.top(1).to_dict().values()] == [1, 1, 0, 1]  # nothing says xylophone
+
+
+def test_one_query_alone_is_answered_as_among_others(dataset):
+    searcher = parse_system("combsum(bm25, rm3)").index(dataset.corpus)
+    whole = searcher.search(dataset.queries, 5).to_dict()
+    for number, query in enumerate(dataset.queries.ids):
+        assert searcher.search(dataset.queries.take([number]), 5).to_dict() == {query: whole[query]}
+
+
+def test_equal_parts_are_built_once_and_opened_again(dataset, tmp_path):
+    system = parse_system("rrf(bm25, rm3, bm25)")
+    made = system.index(dataset.corpus, tmp_path / "index")
+    assert len([p for p in (tmp_path / "index").iterdir() if p.is_dir()]) == 2
+    assert made.searchers[0] is made.searchers[2]
+    opened = system.open(tmp_path / "index", dataset.corpus)
+    assert opened.search(dataset.queries, 5).to_dict() == made.search(dataset.queries, 5).to_dict()
+
+
+def test_an_index_that_is_not_complete_is_refused_and_completed(dataset, tmp_path):
+    system, at = parse_system("rrf(bm25, rm3)"), tmp_path / "index"
+    system.index(dataset.corpus, at)
+    (at / MARK).unlink()
+    with pytest.raises(StoreError, match="not complete"):
+        system.open(at, dataset.corpus)
+    kept = {p: p.stat().st_mtime_ns for p in at.rglob("*.npy")}
+    system.index(dataset.corpus, at)
+    assert {p: p.stat().st_mtime_ns for p in at.rglob("*.npy")} == kept  # parts that were complete stay
+    damaged = next(p for p in at.iterdir() if p.name.startswith("rm3"))
+    (damaged / "index.json").write_text("{")
+    with pytest.raises(StoreError, match="damaged"):
+        system.open(at, dataset.corpus)
+    system.index(dataset.corpus, at)
+    system.open(at, dataset.corpus)
+    with pytest.raises(StoreError, match="not complete"):
+        parse_system("rrf(bm25, bm25(k1=2))").open(at, dataset.corpus)
+
+
+def test_another_corpus_is_indexed_anew(dataset, tmp_path):
+    other = load(str(write_collection(tmp_path / "other", {"d1": ("", "a river"), "d4": ("", "a dam")})))
+    system = parse_system("rrf(bm25, rm3)")
+    system.index(dataset.corpus, tmp_path / "index")
+    found = system.index(other.corpus, tmp_path / "index").search(other.queries, 5)
+    assert set(found.docs.tolist()) == {"d1", "d4"}
+
+
+def test_progress_runs_once_over_all_parts(dataset):
+    told: list[tuple[int, int]] = []
+    parse_system("rrf(bm25, rm3)").index(dataset.corpus, None, lambda *at: told.append(at))
+    assert told[-1] == (12, 12)
+    assert told == sorted(told)
+
+
+def test_k_must_be_a_depth(dataset):
+    with pytest.raises(BadValue, match="k is 0"):
+        parse_system("rrf(bm25, rm3)").index(dataset.corpus).search(dataset.queries, 0)
+
+
+def test_a_fusion_is_a_frozen_value():
+    system = parse_system("rrf(bm25, rm3)")
+    assert isinstance(system, Fused)
+    assert str(replace(system, depth=5)) == "rrf(bm25, rm3, depth=5)"
+    assert "rrf" in SYSTEMS
+
+
+KILLED = """
+import os, signal, sys
+import weir.systems.fused as fused
+from weir.experiment import Experiment
+made = 0
+first = fused.indexed
+def indexed(*arguments):
+    global made
+    made += 1
+    if made == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return first(*arguments)
+fused.indexed = indexed
+Experiment((sys.argv[1],), ("rrf(bm25, rm3)",), ("nDCG@10",)).execute(sys.argv[2])
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_killed_between_parts_the_same_command_continues(tmp_path):
+    collection = str(write_collection(tmp_path / "brooklet"))
+    done = subprocess.run([sys.executable, "-c", KILLED, collection, str(tmp_path / "a")], check=False)
+    assert done.returncode == -9
+    part = next(p for p in (tmp_path / "a").rglob("bm25-*") if p.is_dir())
+    stamp = (part / "index.json").stat().st_mtime_ns
+    grid = Experiment((collection,), ("rrf(bm25, rm3)",), ("nDCG@10",))
+    rows = grid.execute(tmp_path / "a")
+    assert (part / "index.json").stat().st_mtime_ns == stamp
+    assert rows == grid.execute(tmp_path / "b")
+    runs = [next((tmp_path / name).rglob("run.trec")).read_bytes() for name in "ab"]
+    assert runs[0] == runs[1]
