@@ -10,12 +10,21 @@ from numpy.typing import NDArray
 from weir.core.hashing import load_words
 from weir.core.strings import Bytes, Int64
 
-__all__ = ["Table", "differs_from_previous", "split_cells", "split_columns"]
+__all__ = [
+    "Layout",
+    "QuotedCellError",
+    "Table",
+    "differs_from_previous",
+    "split_cells",
+    "split_columns",
+    "split_named",
+]
 
 _KIND = np.zeros(256, np.uint8)  # 1: between columns, 2: ends a line
 _KIND[[9, 11, 12, 13, 32]] = 1
 _KIND[10] = 2
 _HASH = 35
+_END, _RETURN, _QUOTE = 10, 13, 34
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +40,24 @@ class Table:
     end: Int64
     bad: int = -1
     wide: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the lines of a table with a header hold: names of the cells, the byte between them, where to look.
+
+    query, doc, number: which cells hold the query, the document, and the score or grade.
+    """
+
+    separator: str
+    names: tuple[str, ...]
+    query: int
+    doc: int
+    number: int
+
+
+class QuotedCellError(Exception):
+    """A cell begins with a quotation mark, so that it may hold separators and line ends."""
 
 
 def split_columns(buf: Bytes, stop: int, fewest: int, most: int, more: bool = False) -> Table:
@@ -118,6 +145,38 @@ def split_cells(buf: Bytes, stop: int, columns: int) -> Table:
         head = head[: wrong[0]]
     at = head[:, None] + np.arange(columns)
     return Table(start[at], end[at], bad)
+
+
+def split_named(buf: Bytes, stop: int, layout: Layout) -> Table:
+    """Split the lines of buf[:stop] exactly at the separators of a layout; lines without a byte are no rows.
+
+    buf[stop - 1] is a line end, or a carriage return before it. Raises QuotedCellError where a cell begins with a
+    quotation mark, which is then left to a slower parser.
+    """
+    cut = np.flatnonzero((buf[:stop] == ord(layout.separator)) | (buf[:stop] == _END))
+    start = np.empty(len(cut), np.int64)
+    start[:1] = 0
+    np.add(cut[:-1], 1, out=start[1:])
+    if (buf[start] == _QUOTE).any():
+        raise QuotedCellError
+    cells, ends = len(layout.names), buf[cut] == _END
+    bad = -1
+    if len(cut) % cells or not (ends.reshape(-1, cells) == (np.arange(cells) == cells - 1)).all():
+        last = np.flatnonzero(ends)
+        count = np.diff(last, prepend=-1)
+        head = last - count + 1
+        empty = start[head] == cut[head]
+        empty |= (cut[head] - start[head] == 1) & (buf[start[head]] == _RETURN)
+        filled = (count > 1) | ~empty
+        head, count = head[filled], count[filled]
+        wrong = np.flatnonzero(count != cells)
+        if len(wrong):
+            bad, head = int(start[head[wrong[0]]]), head[: wrong[0]]
+        at = head[:, None] + np.arange(cells)
+        start, cut = start[at].ravel(), cut[at].ravel()
+    ends_of_lines = cut[cells - 1 :: cells]  # a view: carriage returns are no part of the last cells
+    ends_of_lines -= (ends_of_lines > start[cells - 1 :: cells]) & (buf[ends_of_lines - 1] == _RETURN)
+    return Table(start.reshape(-1, cells), cut.reshape(-1, cells), bad)
 
 
 def _trimmed(buf: Bytes, start: Int64, end: Int64) -> tuple[Int64, Int64]:

@@ -9,33 +9,28 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.ids import Ids
+from weir.core.judged import Judged
 from weir.core.order import Ties
 from weir.core.qrels import Qrels, whole_grade
 from weir.core.run import Named, Run
 from weir.core.strings import Float64, Int32, Strings
-from weir.errors import BadRanking, BadValue
-from weir.io.trec import read_qrels, read_run
+from weir.errors import BadRanking, BadValue, WeirError
+from weir.io.names import Kind, three_columns
+from weir.io.qrelsfile import judgments_of
+from weir.io.sources import Source, frame_source
+from weir.io.trec import judge_file, judge_source, read_qrels, read_run, run_of
 
-__all__ = ["qrels_from", "run_from", "to_rows"]
+__all__ = ["judged_from", "qrels_from", "run_from", "to_rows"]
 
-# What a column is called, best names first: where PyTerrier has `qid` and `query`, `query` is the text;
-# its `docid` is a number of its own beside `docno`.
-_QUERY = (("query_id", "query-id", "queryid", "qid", "q_id", "topic_id"), ("query", "topic"))
-_DOC = (
-    ("doc_id", "doc-id", "docno", "document_id", "document-id", "corpus_id", "corpus-id"),
-    ("docid",),
-    ("doc", "document"),
-)
-_SCORE = (("score",), ("similarity", "sim"))
-_GRADE = (("rel", "relevance", "grade", "label", "judgment", "judgement"), ("score",))
+_MANY = 20_000  # rows of a frame from which Arrow's stream of its columns is worth being loaded for
 
-Usual: TypeAlias = tuple[tuple[str, ...], ...]
+T = TypeVar("T")
 Columns: TypeAlias = dict[str, Callable[[], Sequence[object]]]
 
 
@@ -43,8 +38,8 @@ def run_from(value: object, name: str | None = None, ties: Ties | None = None) -
     """A run from a Run, a dict of dicts, a data frame (pandas, polars, Arrow), columns, or a file's path.
 
     A frame has a column each for query, document and score, called as is usual (qid, query_id, docno, doc_id,
-    score ...); a path names a TREC or JSON run. name: what to call it; ties: the rule for comparing scores, by
-    default "trec" or what a Run has already (see core/order.py).
+    score ...); a path names a run of any format (docs/formats.md). name: what to call it; ties: the rule for
+    comparing scores, by default "trec" or what a Run has already (see core/order.py).
     Raises BadValue for anything else and for columns that are missing or ambiguous, BadRanking for a ranking
     that cannot be scored, FormatError for a bad file.
     """
@@ -54,10 +49,13 @@ def run_from(value: object, name: str | None = None, ties: Ties | None = None) -
         run = value if ties is None or ties == value.ties else _compared(value, ties)
         return run if name is None else replace(run, name=name)
     named = Named(name or "run", ties or "trec")
+    quickly = _quickly(value, "run", lambda source: run_of(source, named.name, named.ties))
+    if quickly is not None:
+        return quickly
     columns = _columns(value)
     if columns is None:
         return Run.of(_nested(value, "a run", "score"), named.name, named.ties)
-    queries, query, docs, doc, score = _three(columns, _SCORE)
+    queries, query, docs, doc, score = _three(columns, "run")
     return Run.from_columns(queries, docs, query, doc, _scores(score), named)
 
 
@@ -65,20 +63,34 @@ def qrels_from(value: object) -> Qrels:
     """Judgments from a Qrels, a dict of dicts, a data frame (pandas, polars, Arrow), columns, or a path.
 
     A frame has a column each for query, document and grade (rel, relevance, grade, label, score ...); a path
-    names TREC, BEIR or JSON judgments. Raises BadValue for anything else, for columns that are missing or
+    names judgments of any format (docs/formats.md). Raises BadValue for anything else, for columns that are missing or
     ambiguous and for grades that are not whole numbers, FormatError for a bad file.
     """
     if isinstance(value, Qrels):
         return value
     if isinstance(value, (str, os.PathLike)):
         return read_qrels(os.fspath(value))
+    quickly = _quickly(value, "qrels", judgments_of)
+    if quickly is not None and quickly[1] == 0:
+        return quickly[0]
     columns = _columns(value)
     if columns is None:
         return Qrels.of(_nested(value, "judgments", "grade"))
-    queries, query, docs, doc, grade = _three(columns, _GRADE)
+    queries, query, docs, doc, grade = _three(columns, "qrels")
     where = [f"query '{queries[q]}', document '{docs[d]}'" for q, d in zip(query, doc, strict=True)]
     grades = np.array([whole_grade(g, w) for g, w in zip(grade, where, strict=True)], np.int64)
     return Qrels.from_columns(queries, docs, query, doc, grades)
+
+
+def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
+    """The join of a run with judgments, without holding the run where it is a file or a large frame.
+
+    The result equals Judged.of(run_from(value), qrels). Arguments and errors as run_from.
+    """
+    if isinstance(value, (str, os.PathLike)):
+        return judge_file(os.fspath(value), qrels, ties)
+    quickly = _quickly(value, "run", lambda source: judge_source(source, qrels, ties))
+    return Judged.of(run_from(value, ties=ties), qrels) if quickly is None else quickly
 
 
 def to_rows(value: Run | Qrels) -> dict[str, list[Any]]:
@@ -111,10 +123,28 @@ def _compared(run: Run, ties: Ties) -> Run:
     )
 
 
+def _quickly(value: object, kind: Kind, use: Callable[[Source], T]) -> T | None:
+    """What becomes of a large frame through Arrow's stream interface; None for anything odd, to be looked at slowly.
+
+    The slow way decides what is refused, and says why.
+    """
+    frame: Any = value.collect() if _is_lazy(value) else value  # type: ignore[attr-defined]  # polars has it
+    if not hasattr(frame, "__arrow_c_stream__") or not hasattr(frame, "columns") or len(frame) < _MANY:
+        return None
+    try:
+        return use(frame_source(frame, kind))
+    except (WeirError, TypeError, ValueError, OSError, NotImplementedError):
+        return None
+
+
+def _is_lazy(value: object) -> bool:
+    return hasattr(value, "collect_schema") and hasattr(value, "collect")
+
+
 def _columns(value: object) -> Columns | None:
     """The columns of a frame, read on demand; None for what has none."""
     frame: Any = value
-    if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):  # polars, lazy
+    if _is_lazy(frame):
         frame = frame.collect()
     if isinstance(frame, Mapping):
         sequences = [isinstance(c, (Sequence, np.ndarray)) and not isinstance(c, str) for c in frame.values()]
@@ -143,28 +173,14 @@ def _nested(value: object, what: str, number: str) -> Mapping[str, Mapping[str, 
     return value
 
 
-def _three(columns: Columns, numbers: Usual) -> tuple[Ids, Int32, Ids, Int32, Sequence[object]]:
+def _three(columns: Columns, kind: Kind) -> tuple[Ids, Int32, Ids, Int32, Sequence[object]]:
     """Queries and documents numbered as they appear, and the numbers, from a frame's columns."""
-    names = [
-        _chosen(list(columns), usual, what)
-        for usual, what in ((_QUERY, "query"), (_DOC, "document"), (numbers, numbers[0][0]))
-    ]
+    listed = list(columns)
+    names = [listed[at] for at in three_columns(listed, kind)]
     query, doc, number = (columns[name]() for name in names)
     if not len(query) == len(doc) == len(number):
         raise BadValue(f"the columns {', '.join(names)} hold {len(query)}, {len(doc)} and {len(number)} rows")
     return *_numbered(query, names[0]), *_numbered(doc, names[1]), number
-
-
-def _chosen(columns: list[str], usual: Usual, what: str) -> str:
-    """The one column that is called as usual for its purpose."""
-    listed = ", ".join(columns) or "none"
-    for tier in usual:
-        found = [name for name in columns if name.strip().lower() in tier]
-        if len(found) > 1:
-            raise BadValue(f"columns: {listed}; {' and '.join(found)} could both be the {what}: keep one")
-        if found:
-            return found[0]
-    raise BadValue(f"columns: {listed}; none of them is the {what}: call it '{usual[0][0]}'")
 
 
 def _numbered(values: Sequence[object], column: str) -> tuple[Ids, Int32]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import importlib
 import io
 import zlib
 from pathlib import Path
@@ -14,8 +12,11 @@ from numpy.typing import NDArray
 
 from weir.core.strings import Bytes
 from weir.errors import FormatError
+from weir.io.packed import open_packed
 
-__all__ = ["LineBuffer", "open_bytes", "read_bytes"]
+__all__ = ["DAMAGE", "LineBuffer", "damaged", "open_bytes", "read_bytes"]
+
+DAMAGE = (EOFError, OSError, zlib.error)  # what reading a damaged file raises
 
 _PAD = 32  # a few words may be read from any position of the text
 _SLICE = 1 << 20
@@ -23,32 +24,18 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """Open a file for reading bytes, unpacking `.gz` and (where this Python can) `.zst`.
+    """Open a file for reading bytes, unpacking `.gz` and `.zst`.
 
     Raises FormatError when there is no such file, or when it cannot be unpacked here.
     """
     try:
-        if path.suffix == ".gz":
-            return cast(BinaryIO, gzip.open(path, "rb"))
-        if path.suffix == ".zst":
-            return _open_zst(path)
-        return path.open("rb", buffering=0)
+        return open_packed(path)
     except IsADirectoryError as error:
         raise FormatError(path, "a folder", "a file") from error
     except FileNotFoundError as error:
         raise FormatError(path, "no such file", "the path of an existing file") from error
     except PermissionError as error:
         raise FormatError(path, "a file without read permission", "a readable file") from error
-
-
-def _open_zst(path: Path) -> BinaryIO:
-    for module in ("compression.zstd", "zstandard"):
-        try:
-            return cast(BinaryIO, importlib.import_module(module).open(path, "rb"))
-        except ModuleNotFoundError:
-            continue
-    unpacked = "the file unpacked or as .gz (or Python 3.14, or `pip install zstandard`)"
-    raise FormatError(path, "a .zst file, which this Python cannot unpack", unpacked)
 
 
 def read_bytes(path: Path, size: int = -1) -> bytes:
@@ -58,12 +45,18 @@ def read_bytes(path: Path, size: int = -1) -> bytes:
     """
     with open_bytes(path) as file:
         try:
-            return file.read(size).removeprefix(_BOM)
-        except (EOFError, OSError, zlib.error) as error:
-            raise _damaged(path, error) from error
+            if size < 0:
+                return file.read().removeprefix(_BOM)
+            data = b""
+            while len(data) < size and (more := file.read(size - len(data))):  # an unpacker may give less
+                data += more
+            return data.removeprefix(_BOM)
+        except DAMAGE as error:
+            raise damaged(path, error) from error
 
 
-def _damaged(path: Path, error: Exception) -> FormatError:
+def damaged(path: Path, error: Exception) -> FormatError:
+    """What to say about a file that cannot be unpacked or read to its end."""
     return FormatError(path, f"a damaged file ({error})", "a complete file; fetch or write it again")
 
 
@@ -121,8 +114,8 @@ class LineBuffer:
         view = memoryview(self._raw)[self._end : self._room - 1]
         try:
             return cast(io.RawIOBase, self._file).readinto(view) or 0
-        except (EOFError, OSError, zlib.error) as error:
-            raise _damaged(self.path, error) from error
+        except DAMAGE as error:
+            raise damaged(self.path, error) from error
 
     def grow(self) -> None:
         """Double the buffer, keeping what is in it."""

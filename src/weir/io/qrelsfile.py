@@ -1,4 +1,4 @@
-"""Judgment files: TREC's four columns and BEIR's tab-separated three, parsed in whole columns."""
+"""Judgments from rows of any format, and TREC's files of them, parsed in whole columns."""
 
 from __future__ import annotations
 
@@ -8,27 +8,68 @@ import numpy as np
 
 from weir.core.hashing import hash_strings
 from weir.core.ids import Ids
-from weir.core.qrels import Qrels
-from weir.core.strings import Bytes, Int64
+from weir.core.qrels import LARGEST, Qrels
+from weir.core.strings import Float64, Int64
 from weir.errors import FormatError
-from weir.io.columns import Table, split_cells, split_columns
+from weir.io.blocks import Block
+from weir.io.columns import QuotedCellError, Table, split_cells, split_columns
 from weir.io.decimals import parse_decimals
-from weir.io.intern import distinct
+from weir.io.intern import distinct, distinct_strings
 from weir.io.lines import LineBuffer
-from weir.io.rows import take_strings
+from weir.io.rows import Rows, choose_engine, take_strings
+from weir.io.sources import How, Source
 
-__all__ = ["read_trec_qrels"]
+__all__ = ["judgments_of", "read_trec_qrels"]
 
-_HEADS = {"query-id", "query_id", "queryid", "query", "qid", "q_id", "topic", "topic-id", "topic_id"}
 _COLUMNS = "4 columns (query 0 document grade), or query, document and grade between tabs"
-_LARGEST = 2**14
 
 
-def read_trec_qrels(path: Path) -> tuple[Qrels, int]:
-    """Read a judgment file; returns the judgments and how many repeated ones were dropped.
+def judgments_of(source: Source) -> tuple[Qrels, int]:
+    """The judgments of a source, and how many rows only repeated an earlier one.
 
     Raises FormatError as `weir.io.trec.read_qrels` does.
     """
+    how = How(choose_engine("auto", source.size), whole=True)
+    try:
+        block = next(source.blocks(how), None)
+    except QuotedCellError:
+        block = next(source.blocks(How(how.engine, whole=True, quoted=True)), None)
+    if block is None:
+        return Qrels.of({}), 0
+    return _assembled(source.name, block)
+
+
+def _assembled(name: object, block: Block) -> tuple[Qrels, int]:
+    rows = block.rows
+    grade = _whole(name, block)
+    segment, queries = distinct_strings(block.queries)
+    query = np.repeat(segment, rows.segment_lengths())
+    doc, first = distinct(block.buf, rows.start, rows.length, rows.hashes)
+    docs = take_strings(block.buf, rows.start[first], rows.length[first])
+    kept = _without_repetitions(name, query, doc, grade, block)
+    qrels = Qrels.from_columns(
+        Ids(queries), Ids(docs), query[kept].astype(np.int32), doc[kept].astype(np.int32), grade[kept]
+    )
+    return qrels, len(grade) - len(kept)
+
+
+def _whole(name: object, block: Block) -> Int64:
+    value = block.rows.score
+    odd = np.flatnonzero((value != np.rint(value)) | (np.abs(value) > LARGEST))
+    if len(odd):
+        row = int(odd[0])
+        shown = f"{value[row]:.17g}"
+        raise _bad_grade(f"{name}{block.place(row)}", shown)
+    return value.astype(np.int64)
+
+
+def _bad_grade(where: str, shown: str) -> FormatError:
+    expected = f"a whole number within ±{LARGEST}; scale or round the grades first"
+    return FormatError(where, f"the grade '{shown}'", expected)
+
+
+def read_trec_qrels(path: Path) -> tuple[Qrels, int]:
+    """Read TREC's four columns, or tab-separated ones without a header; errors as `judgments_of`."""
     with LineBuffer(path, 1 << 16) as buffer:
         while not buffer.ended:
             buffer.grow()
@@ -38,32 +79,23 @@ def read_trec_qrels(path: Path) -> tuple[Qrels, int]:
         length = [np.ascontiguousarray(table.end[:, c]) - s for c, s in zip((0, -2, -1), column, strict=True)]
         _refuse_empty(buffer, column, length)
         grade = _grades(buffer, column[2], length[2])
-        query, query_first = _numbered(buffer.buf, column[0], length[0])
-        doc, doc_first = _numbered(buffer.buf, column[1], length[1])
-        kept = _without_repetitions(buffer, query, doc, grade, column)
-        queries = take_strings(buffer.buf, column[0][query_first], length[0][query_first])
-        docs = take_strings(buffer.buf, column[1][doc_first], length[1][doc_first])
-    qrels = Qrels.from_columns(
-        Ids(queries), Ids(docs), query[kept].astype(np.int32), doc[kept].astype(np.int32), grade[kept]
-    )
-    return qrels, len(grade) - len(kept)
+        each = np.arange(len(grade))
+        hashes = hash_strings(buffer.buf, column[1], length[1])
+        rows = Rows(column[1], length[1], hashes, grade, each, column[0], length[0])
+        queries = take_strings(buffer.buf, column[0], length[0])
 
+        def place(row: int) -> str:
+            return f", line {buffer.line_of(int(column[2][row]))}"
 
-def _numbered(buf: Bytes, start: Int64, length: Int64) -> tuple[Int64, Int64]:
-    return distinct(buf, start, length, hash_strings(buf, start, length))
+        return _assembled(path, Block(buffer.buf, rows, queries, place))
 
 
 def _table(buffer: LineBuffer, stop: int) -> Table:
     """The columns of the file: cut at tabs when the first line has some (identifiers may hold blanks)."""
     first = _first_line(buffer, stop)
     cells = first.split("\t")
-    if len(cells) in (3, 4):
-        table = split_cells(buffer.buf, stop, len(cells))
-        header = cells[0].strip().lower() in _HEADS and not cells[-1].strip().lstrip("+-").isdigit()
-        if header and len(table.start):
-            table = Table(table.start[1:], table.end[1:], table.bad)
-    else:
-        table = split_columns(buffer.buf, stop, 4, 4)
+    tabbed = len(cells) in (3, 4)
+    table = split_cells(buffer.buf, stop, len(cells)) if tabbed else split_columns(buffer.buf, stop, 4, 4)
     if table.bad >= 0:
         line = buffer.line_text(table.bad)
         raise FormatError(buffer.path, f"'{line[:80]}'", _COLUMNS, buffer.line_of(table.bad))
@@ -89,25 +121,22 @@ def _refuse_empty(buffer: LineBuffer, column: list[Int64], length: list[Int64]) 
             raise FormatError(buffer.path, "an empty column", _COLUMNS, buffer.line_of(at))
 
 
-def _grades(buffer: LineBuffer, start: Int64, length: Int64) -> Int64:
+def _grades(buffer: LineBuffer, start: Int64, length: Int64) -> Float64:
     if length.max(initial=0) == 1:  # as nearly always: one digit
         digit = buffer.buf[start] - np.uint8(48)
         if digit.max(initial=0) < 10:
-            return digit.astype(np.int64)
+            return digit.astype(np.float64)
     value, wrong = parse_decimals(buffer.buf, start, length)
     value[wrong] = 0.5
-    odd = np.flatnonzero((value != np.rint(value)) | (np.abs(value) > _LARGEST))
+    odd = np.flatnonzero((value != np.rint(value)) | (np.abs(value) > LARGEST))
     if len(odd):
         at = int(start[odd[0]])
         shown = buffer.text(at, int(length[odd[0]]))
-        expected = f"a whole number within ±{_LARGEST}; scale or round the grades first"
-        raise FormatError(buffer.path, f"the grade '{shown}'", expected, buffer.line_of(at))
-    return value.astype(np.int64)
+        raise _bad_grade(f"{buffer.path}, line {buffer.line_of(at)}", shown)
+    return value
 
 
-def _without_repetitions(
-    buffer: LineBuffer, query: Int64, doc: Int64, grade: Int64, column: list[Int64]
-) -> Int64:
+def _without_repetitions(name: object, query: Int64, doc: Int64, grade: Int64, block: Block) -> Int64:
     """Rows to keep, the first of each pair; raises FormatError where a pair has two grades."""
     pair = query * (int(doc.max(initial=0)) + 1) + doc
     order = np.argsort(pair, kind="stable")
@@ -118,11 +147,10 @@ def _without_repetitions(
     if len(clash):
         at = clash[np.argmin(order[clash])]
         first, second = int(order[at - 1]), int(order[at])
-        one, two = (buffer.line_of(int(column[2][row])) for row in (first, second))
+        one = block.place(first).removeprefix(", ")
         raise FormatError(
-            buffer.path,
-            f"grade {grade[second]} for a pair that line {one} gives grade {grade[first]}",
+            f"{name}{block.place(second)}",
+            f"grade {grade[second]} for a pair that {one} gives grade {grade[first]}",
             "one grade for each query and document; remove one of the two lines",
-            two,
         )
     return np.sort(order[~again])

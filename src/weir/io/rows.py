@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Literal, TypeAlias
 
@@ -20,7 +20,7 @@ from weir.core.ids import Ids, descending_bytes
 from weir.core.order import by_score, settled
 from weir.core.strings import Bytes, Float64, Int32, Int64, Strings
 from weir.errors import BadValue
-from weir.io.columns import Table, differs_from_previous, split_columns
+from weir.io.columns import Layout, Table, differs_from_previous, split_columns, split_named
 from weir.io.decimals import parse_decimals, parse_slowly
 from weir.io.lines import LineBuffer
 
@@ -33,6 +33,7 @@ ENGINES: tuple[EngineName, ...] = ("auto", "numpy", "numba")
 _WORTH_IMPORTING = 64 << 20
 _DIGITS = (48, 57)
 _WORTH_CALLING = 4 << 20
+_SPARSE = 1 << 16  # identifiers: a table of fewer stays in the cache even when it is mostly empty
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,8 @@ class Rows:
     """The rows of a block, in file order.
 
     start, length, hashes: the document identifier of each row; score: float64; first: the first row of each
-    segment (a stretch of rows of one query); query_start, query_length: its identifier. bad: the position of
+    segment (a stretch of rows of one query); query_start, query_length: its identifier, where that stands in the
+    block too. bad: the position of
     the first line that is not a row, or -1; bad_score: it is only the score that is wrong.
     """
 
@@ -57,6 +59,16 @@ class Rows:
     def segment_lengths(self) -> Int64:
         """How many rows each segment has."""
         return np.diff(np.append(self.first, len(self.start)))
+
+    def take(self, order: Int64) -> Rows:
+        """These rows in this order, whose segments are then void."""
+        return replace(
+            self,
+            start=self.start[order],
+            length=self.length[order],
+            hashes=self.hashes[order],
+            score=self.score[order],
+        )
 
     def head(self) -> Rows:
         """All but the last segment."""
@@ -93,7 +105,9 @@ class Lookup:
         bits = min(max(16, len(strings).bit_length() + 3), 24)
         present = np.zeros(1 << bits, np.bool_)
         present[(hashes >> np.uint64(64 - bits)).astype(np.int64)] = True
-        room = 1 << (2 * len(strings)).bit_length() if ids is not None else 0
+        # A small table is given room, so that most of what is not in it meets an empty slot at once.
+        sparse = 8 if len(strings) < _SPARSE else 2
+        room = 1 << (sparse * len(strings)).bit_length() if ids is not None else 0
         return Lookup(ids, hashes, np.full(room, -1, np.int32), present)
 
 
@@ -112,12 +126,18 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Engine:
-    """One way of doing it; block: bytes of text worked on at a time."""
+    """One way of doing it; block: bytes of text worked on at a time.
+
+    scan: lines of TREC's columns; cells: lines of a layout; rank: order, duplicates, documents; hashes: of texts
+    in a block that ends in eight bytes of padding.
+    """
 
     name: str
     block: int
     scan: Callable[[LineBuffer, int], Rows]
+    cells: Callable[[LineBuffer, int, Layout], Rows]
     rank: Callable[[Bytes, Rows, Int64, Float64, Lookup], Ranked]
+    hashes: Callable[[Bytes, Int64, Int64], NDArray[np.uint64]]
 
 
 def choose_engine(name: EngineName, size: int) -> Engine:
@@ -131,17 +151,17 @@ def choose_engine(name: EngineName, size: int) -> Engine:
         worth = _WORTH_CALLING if "numba" in sys.modules else _WORTH_IMPORTING
         name = "numba" if size >= worth and find_spec("numba") is not None else "numpy"
     if name == "numba":
-        from weir.io.rows_compiled import rank_compiled, scan_compiled
+        from weir.io.rows_compiled import cells_compiled, hashes_compiled, rank_compiled, scan_compiled
 
-        return Engine(name, 2 << 20, scan_compiled, rank_compiled)
-    return Engine(name, 2 << 20, scan_plain, rank_plain)
+        return Engine(name, 2 << 20, scan_compiled, cells_compiled, rank_compiled, hashes_compiled)
+    return Engine(name, 2 << 20, scan_plain, cells_plain, rank_plain, hash_strings)
 
 
 def scan_plain(buffer: LineBuffer, stop: int) -> Rows:
     """Split the lines of the first `stop` bytes into rows with numpy alone."""
     buf = buffer.buf
     table = split_columns(buf, stop, 5, 6, more=True)
-    bad, bad_score = table.bad, False
+    bad = table.bad
     if len(table.wide):
         rank, tag = buf[table.start[table.wide, 3]], buf[table.start[table.wide, 5]]
         shifted = np.flatnonzero(
@@ -151,11 +171,28 @@ def scan_plain(buffer: LineBuffer, stop: int) -> Rows:
             row = int(table.wide[shifted[0]])
             bad = int(table.start[row, 0])
             table = Table(table.start[:row], table.end[:row])
-    column = [np.ascontiguousarray(table.start[:, c]) for c in (0, 2, 4)]
-    length = [table.end[:, c] - s for c, s in zip((0, 2, 4), column, strict=True)]
+    return _rows(buf, replace(table, bad=bad), (0, 2, 4))
+
+
+def cells_plain(buffer: LineBuffer, stop: int, layout: Layout) -> Rows:
+    """Split the lines of the first `stop` bytes into rows by a layout, with numpy alone."""
+    table = split_named(buffer.buf, stop, layout)
+    ids = [layout.query, layout.doc]
+    empty = np.flatnonzero((table.start[:, ids] == table.end[:, ids]).any(axis=1))
+    if len(empty):
+        row = int(empty[0])
+        table = Table(table.start[:row], table.end[:row], int(table.start[row, 0]))
+    return _rows(buffer.buf, table, (layout.query, layout.doc, layout.number))
+
+
+def _rows(buf: Bytes, table: Table, which: tuple[int, int, int]) -> Rows:
+    """Rows from the columns of query, document and score."""
+    bad, bad_score = table.bad, False
+    column = [np.ascontiguousarray(table.start[:, c]) for c in which]
+    length = [table.end[:, c] - s for c, s in zip(which, column, strict=True)]
     score, wrong = parse_decimals(buf, column[2], length[2])
     if len(wrong):
-        bad, bad_score = int(column[0][wrong[0]]), True
+        bad, bad_score = int(table.start[wrong[0], 0]), True
     first = np.flatnonzero(differs_from_previous(buf, column[0], length[0]))
     hashes = hash_strings(buf, column[1], length[1])
     return Rows(

@@ -8,32 +8,67 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.strings import Bytes, Float64, Int64, Strings
+from weir.io.columns import Layout, QuotedCellError
 from weir.io.lines import LineBuffer
 from weir.io.rows import Lookup, Ranked, Rows, settle_slow
+from weir.kernels.cells import hash_texts, scan_cells
 from weir.kernels.trec import scan_rows
 from weir.kernels.trec_order import build_slots, order_rows
 
-__all__ = ["rank_compiled", "scan_compiled"]
+__all__ = ["cells_compiled", "hashes_compiled", "rank_compiled", "scan_compiled"]
 
 _SHORTEST = 10  # bytes of a row: five columns, four separators and the end of the line
 
 
 def scan_compiled(buffer: LineBuffer, stop: int) -> Rows:
     """Split the lines of the first `stop` bytes into rows."""
-    room = stop // _SHORTEST + 1
-    # Pages of these that no row reaches are never touched, so room for the worst case costs nothing.
-    start, length, segment, slow = (np.empty(size, np.int64) for size in (room, room, 3 * room, 3 * room))
-    hashes, score = np.empty(room, np.uint64), np.empty(room, np.float64)
-    n, segments, slows, bad = scan_rows(
-        buffer.buf, buffer.words, stop, start, length, hashes, score, segment, slow
-    )
-    first, query_start, query_length = segment[: 3 * segments].reshape(-1, 3).T.copy()
-    wrong = settle_slow(buffer, slow[: 3 * slows].reshape(-1, 3), score)
-    if wrong >= 0:
-        bad = buffer.begin_of_line(int(start[wrong]))
-    return Rows(
-        start[:n], length[:n], hashes[:n], score[:n], first, query_start, query_length, int(bad), wrong >= 0
-    )
+    space = _Space(stop // _SHORTEST + 1)
+    *counts, bad = scan_rows(buffer.buf, buffer.words, stop, *space.arrays())
+    return space.rows(buffer, counts, int(bad))
+
+
+def cells_compiled(buffer: LineBuffer, stop: int, layout: Layout) -> Rows:
+    """Split the lines of the first `stop` bytes into rows by a layout."""
+    cells = len(layout.names)
+    shape = np.array([ord(layout.separator), cells, layout.query, layout.doc, layout.number], np.int64)
+    space = _Space(stop // cells + 1)
+    *counts, bad, quoted = scan_cells(buffer.buf, buffer.words, stop, shape, *space.arrays())
+    if quoted:
+        raise QuotedCellError
+    return space.rows(buffer, counts, int(bad))
+
+
+def hashes_compiled(buf: Bytes, start: Int64, length: Int64) -> NDArray[np.uint64]:
+    """Hash the texts of a block that ends in eight bytes of padding."""
+    hashes = np.empty(len(start), np.uint64)
+    words: NDArray[np.uint64] = np.ndarray((len(buf) - 7,), "<u8", buf, strides=(1,))
+    hash_texts(words, start, length, hashes)
+    return hashes
+
+
+class _Space:
+    """The arrays that a compiled scan fills."""
+
+    def __init__(self, room: int) -> None:
+        # Pages of these that no row reaches are never touched, so room for the worst case costs nothing.
+        self._start, self._length, self._segment, self._slow = (
+            np.empty(size, np.int64) for size in (room, room, 3 * room, 3 * room)
+        )
+        self._hashes, self._score = np.empty(room, np.uint64), np.empty(room, np.float64)
+
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """In the order of the kernels' parameters."""
+        return self._start, self._length, self._hashes, self._score, self._segment, self._slow
+
+    def rows(self, buffer: LineBuffer, counts: list[int], bad: int) -> Rows:
+        """What was filled in; counts: rows, segments, scores left to the slow parser."""
+        n, segments, slows = counts
+        first, query_start, query_length = self._segment[: 3 * segments].reshape(-1, 3).T.copy()
+        wrong = settle_slow(buffer, self._slow[: 3 * slows].reshape(-1, 3), self._score)
+        if wrong >= 0:
+            bad = buffer.begin_of_line(int(self._start[wrong]))
+        columns = (self._start[:n], self._length[:n], self._hashes[:n], self._score[:n])
+        return Rows(*columns, first, query_start, query_length, bad, wrong >= 0)
 
 
 def _read_only(values: NDArray[Any]) -> NDArray[Any]:
@@ -47,7 +82,7 @@ def rank_compiled(buf: Bytes, rows: Rows, cuts: Int64, key: Float64, lookup: Loo
     """Put the rows of each query in order."""
     n = len(rows.start)
     longest = int(np.diff(cuts).max(initial=0))
-    seen = np.empty(1 << (2 * longest + 2).bit_length(), np.int32)
+    seen = np.empty(1 << (4 * longest + 2).bit_length(), np.int32)
     order, spare, doc = np.empty(n, np.int64), np.empty(longest, np.int64), np.empty(n, np.int32)
     strings = lookup.ids.strings if lookup.ids is not None else Strings.of([])
     if len(lookup.slots) and len(strings) and lookup.slots.max() < 0:

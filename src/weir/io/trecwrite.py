@@ -1,105 +1,133 @@
-"""Writing rankings and judgments, whole or not at all."""
+"""Rankings and judgments as lines of text: TREC's, CSV, TSV and JSON."""
 
 from __future__ import annotations
 
-import gzip
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
-from typing import IO, cast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.core.strings import Strings
+from weir.core.strings import Float64, Int64, Strings
 from weir.errors import BadValue
-from weir.io.atomic import atomic_file
+from weir.io.names import BEIR_HEAD, WRITTEN
 
-__all__ = ["write_qrels", "write_run"]
+__all__ = ["TEXTS", "Ranked", "Texts", "ranked_blocks"]
 
 _BREAKS = b" \t\n\r\v\f"
 _BLOCK = 1 << 17  # lines written at a time
+Texts = Iterator[tuple[str, int]]  # some lines, and how many rows they hold
 
 
-def write_run(run: Run, path: Path | str) -> None:
-    """Write a run in TREC format, or as JSON when the name ends in `.json`; `.gz` packs either.
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """Rows of some whole queries: first and last + 1 of the queries, cuts: int64 the first row of each."""
 
-    Scores are written in full: the shortest text that reads back as the same double. The file appears
-    complete or not at all. Raises BadValue for an identifier that TREC format cannot hold (white space, or a
-    query that starts with `#`), StoreError when the disk refuses.
-    """
-    path = Path(path)
-    if _is_json(path):
-        _write(path, [json.dumps(run.to_dict(), ensure_ascii=False)])
-        return
-    run.refuse_nameless()
-    _refuse_breaks(run.queries.strings, "query")
-    if any(query.startswith("#") for query in run.queries):
-        raise BadValue("a query identifier starts with '#', a comment in TREC files; write the run as .json")
-    _write(path, _lines(run))
+    queries: range
+    docs: Strings
+    number: Float64 | NDArray[np.integer]
+    cuts: Int64
 
 
-def _lines(run: Run) -> Iterator[str]:
-    """The lines of a run, some queries at a time: the text of a large run would take gigabytes."""
-    queries, tail = run.queries.tolist(), "-".join(run.name.split()) or "run"
-    first = 0
-    while first < len(queries):
-        last = max(first + 1, int(run.ptr.searchsorted(run.ptr[first] + _BLOCK, side="right")) - 1)
-        rows = slice(int(run.ptr[first]), int(run.ptr[last]))
-        documents = run.docs.strings.take(run.doc[rows])
-        _refuse_breaks(documents, "document")
-        docs, scores = documents.tolist(), run.score[rows].tolist()
-        cuts = (run.ptr[first : last + 1] - run.ptr[first]).tolist()
-        yield "".join(
-            [
-                f"{query} Q0 {docs[row]} {row - a + 1} {scores[row]!r} {tail}\n"
-                for query, a, b in zip(queries[first:last], cuts[:-1], cuts[1:], strict=True)
-                for row in range(a, b)
-            ]
-        )
+def ranked_blocks(value: Run | Qrels, rows: int = 0) -> Iterator[Ranked]:
+    """About `rows` rows at a time: the text of a large run would take gigabytes."""
+    rows = rows or _BLOCK
+    number = value.score if isinstance(value, Run) else value.grade
+    first, ptr = 0, value.ptr
+    while first < len(value.queries):
+        last = max(first + 1, int(ptr.searchsorted(ptr[first] + rows, side="right")) - 1)
+        part = slice(int(ptr[first]), int(ptr[last]))
+        docs = value.docs.strings.take(value.doc[part])
+        yield Ranked(range(first, last), docs, number[part], ptr[first : last + 1] - ptr[first])
         first = last
 
 
-def write_qrels(qrels: Qrels, path: Path | str) -> None:
-    """Write judgments as TREC's four columns, or as BEIR's three with a header when the name ends in `.tsv`.
+def _trec(value: Run | Qrels) -> Texts:
+    """TREC's lines; raises BadValue for an identifier with white space, or a query that would be a comment."""
+    _refuse_breaks(value.queries.strings, "query")
+    queries = value.queries.tolist()
+    odd = next((query for query in queries if query.startswith(("#", "\ufeff"))), None)
+    if odd is not None:
+        why = f"starts with {odd[0]!r}, as no line of a TREC file can"
+        raise BadValue(f"query identifier {odd!r} {why}; write .csv or .json")
+    tail = "-".join(value.name.split()) or "run" if isinstance(value, Run) else ""
+    for block in ranked_blocks(value):
+        _refuse_breaks(block.docs, "document")
+        docs, numbers, cuts = block.docs.tolist(), block.number.tolist(), block.cuts.tolist()
+        each = zip(block.queries, cuts[:-1], cuts[1:], strict=True)
+        if isinstance(value, Run):
+            lines = [
+                f"{queries[q]} Q0 {docs[row]} {row - a + 1} {numbers[row]!r} {tail}\n"
+                for q, a, b in each
+                for row in range(a, b)
+            ]
+        else:
+            lines = [
+                f"{queries[q]} 0 {docs[row]} {numbers[row]}\n" for q, a, b in each for row in range(a, b)
+            ]
+        yield "".join(lines), len(docs)
 
-    `.gz` packs either. Raises BadValue for an identifier the format cannot hold, StoreError when the disk
-    refuses.
-    """
-    path = Path(path)
-    tabbed = path.name.removesuffix(".gz").endswith(".tsv")
-    between, head = ("\t", "query-id\tcorpus-id\tscore\n") if tabbed else (" 0 ", "")
-    breaks = _BREAKS[1:] if tabbed else _BREAKS
-    queries, docs = qrels.queries.tolist(), qrels.docs.tolist()
-    _refuse_breaks(qrels.queries.strings, "query", breaks)
-    _refuse_breaks(qrels.docs.strings, "document", breaks)
-    gap = "\t" if tabbed else " "
-    rows = zip(qrels.query_of_row().tolist(), qrels.doc.tolist(), qrels.grade.tolist(), strict=True)
-    _write(path, [head, *(f"{queries[q]}{between}{docs[d]}{gap}{g}\n" for q, d, g in rows)])
 
-
-def _refuse_breaks(ids: Strings, what: str, breaks: bytes = _BREAKS) -> None:
-    table = np.zeros(256, np.bool_)
-    table[list(breaks)] = True
-    at = np.flatnonzero(table[ids.data[ids.ptr[0] : ids.ptr[-1]]])
+def _refuse_breaks(ids: Strings, what: str) -> None:
+    at = _holding(ids, _BREAKS)
     if len(at):
-        bad = ids[int(np.searchsorted(ids.ptr, ids.ptr[0] + at[0], side="right")) - 1]
+        bad = ids[int(at[0])]
         raise BadValue(
-            f"{what} identifier {bad!r} has white space, which TREC files cannot hold; write .json"
+            f"{what} identifier {bad!r} has white space, which TREC files cannot hold; write .csv or .json"
         )
 
 
-def _is_json(path: Path) -> bool:
-    return path.name.removesuffix(".gz").endswith(".json")
+def _holding(ids: Strings, any_of: bytes) -> Int64:
+    """The strings that hold one of some bytes."""
+    table = np.zeros(256, np.bool_)
+    table[list(any_of)] = True
+    at = np.flatnonzero(table[ids.data[ids.ptr[0] : ids.ptr[-1]]])
+    return np.unique(np.searchsorted(ids.ptr, ids.ptr[0] + at, side="right") - 1)
 
 
-def _write(path: Path, texts: Iterable[str]) -> None:
-    with atomic_file(path) as temporary, temporary.open("wb") as file, ExitStack() as stack:
-        out: IO[bytes] = file
-        if path.suffix == ".gz":
-            # No time of writing and no name inside: equal runs are equal files.
-            out = cast("IO[bytes]", stack.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0)))
-        for text in texts:
-            out.write(text.encode("utf-8"))
+def _csv(value: Run | Qrels) -> Texts:
+    """Cells between commas, quoted where they must be, below a header."""
+    return _delimited(value, ",", WRITTEN["run" if isinstance(value, Run) else "qrels"])
+
+
+def _tsv(value: Run | Qrels) -> Texts:
+    """Cells between tabs, quoted where they must be, below a header; that of judgments is BEIR's."""
+    return _delimited(value, "\t", WRITTEN["run"] if isinstance(value, Run) else BEIR_HEAD)
+
+
+def _delimited(value: Run | Qrels, separator: str, head: tuple[str, ...]) -> Texts:
+    yield separator.join(head) + "\n", 0
+    queries = _quoted(value.queries.strings, separator)
+    for block in ranked_blocks(value):
+        docs, numbers, cuts = _quoted(block.docs, separator), block.number.tolist(), block.cuts.tolist()
+        lines = [
+            f"{queries[q]}{separator}{docs[row]}{separator}{numbers[row]!r}\n"
+            for q, a, b in zip(block.queries, cuts[:-1], cuts[1:], strict=True)
+            for row in range(a, b)
+        ]
+        yield "".join(lines), len(docs)
+
+
+def _quoted(ids: Strings, separator: str) -> list[str]:
+    texts = ids.tolist()
+    for at in _holding(ids, f'{separator}"\r\n'.encode()).tolist():
+        texts[at] = '"' + texts[at].replace('"', '""') + '"'
+    return texts
+
+
+def _json(value: Run | Qrels) -> Texts:
+    """One object {query: {document: number}}."""
+    queries, lead = value.queries.tolist(), "{"
+    for block in ranked_blocks(value):
+        docs, numbers, cuts = block.docs.tolist(), block.number.tolist(), block.cuts.tolist()
+        for q, a, b in zip(block.queries, cuts[:-1], cuts[1:], strict=True):
+            row = json.dumps(dict(zip(docs[a:b], numbers[a:b], strict=True)), ensure_ascii=False)
+            yield f"{lead}{json.dumps(queries[q], ensure_ascii=False)}: {row}", b - a
+            lead = ", "
+    yield "{}" if lead == "{" else "}", 0
+
+
+TEXTS: dict[str, Callable[[Run | Qrels], Texts]] = {"trec": _trec, "csv": _csv, "tsv": _tsv, "json": _json}

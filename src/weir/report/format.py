@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["change", "count", "effect", "probability", "score", "share"]
+__all__ = ["change", "count", "effect", "figure", "probability", "score", "share"]
 
 
 def score(value: float) -> str:
@@ -37,3 +37,11 @@ def probability(value: float) -> str:
 def effect(value: float | None) -> str:
     """An effect size with two decimals; a dash where there is none."""
     return "-" if value is None else f"{value:+.2f}"
+
+
+def figure(value: float | None) -> str:
+    """A measured quantity with about three digits; a dash where it was not measured."""
+    if value is None or math.isnan(value):
+        return "-"
+    decimals = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    return f"{value:,.{decimals}f}"

@@ -16,8 +16,8 @@ __all__ = ["columns", "csv_table", "escaped", "json_lines", "latex_table", "text
 def text_table(rows: Sequence[Row]) -> str:
     """A table for the terminal: a line for each dataset and system, a column for each measure.
 
-    Each value is a mean with its 95% bootstrap interval; the last column says how many of the judged
-    queries were answered.
+    Each value is a mean with its 95% bootstrap interval, and with ties=bounds the means of the worst and the best
+    order of ties; the last column says how many of the judged queries were answered.
     """
     measures = list(dict.fromkeys(r.measure for r in rows))
     lines = [["dataset", "system", *measures, "answered"]]
@@ -36,7 +36,8 @@ def json_lines(rows: Sequence[Row]) -> str:
 def csv_table(rows: Sequence[Row]) -> str:
     """Comma-separated values at full precision, with a header."""
     out = io.StringIO()
-    names = list(Row.__dataclass_fields__)
+    used = {name for r in rows for name in r.to_dict()}
+    names = [name for name in Row.__dataclass_fields__ if name in used]
     writer = csv.DictWriter(out, names, lineterminator="\n")
     writer.writeheader()
     writer.writerows({k: "" if v is None else v for k, v in r.to_dict().items()} for r in rows)
@@ -89,7 +90,13 @@ def _grouped(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, Row]]:
 
 
 def _cell(row: Row | None) -> str:
-    return "" if row is None else f"{score(row.mean)} [{score(row.low)}, {score(row.high)}]"
+    if row is None:
+        return ""
+    shown = f"{score(row.mean)} [{score(row.low)}, {score(row.high)}]"
+    if "ties=bounds" not in row.conventions:
+        return shown
+    lowest, highest = (row.mean if end is None else end for end in (row.lowest, row.highest))
+    return f"{shown} ties {score(lowest)}..{score(highest)}"
 
 
 def escaped(text: str) -> str:

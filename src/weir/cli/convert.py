@@ -1,0 +1,64 @@
+"""weir convert: rankings or judgments from one format to another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from weir.core.qrels import Qrels
+    from weir.core.run import Run
+
+__all__ = ["command"]
+
+
+@click.command("convert")
+@click.argument("source", metavar="IN", type=click.Path(path_type=Path))
+@click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
+@click.option("--kind", type=click.Choice(["run", "qrels"]),
+              help="What IN holds; otherwise its columns say.")  # fmt: skip
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+def command(source: Path, target: Path, kind: str | None, quiet: bool) -> None:
+    """Convert rankings or judgments between formats.
+
+    The formats are those of the names: .trec (.txt, .run, .qrels), .json, .csv, .tsv, .parquet, .arrow (.feather,
+    .ipc); .gz or .zst after one of the first four packs the file. Every number survives in full. OUT appears whole
+    or not at all; what its format cannot hold is refused.
+    """
+    from weir.cli.progress import Progress
+    from weir.io.kinds import kind_of_file
+    from weir.io.trec import read_qrels_counted, read_run
+    from weir.io.writing import refuse_unknown, write_qrels, write_run
+
+    refuse_unknown(target, source)
+    progress = Progress(quiet)
+    found = kind or kind_of_file(source)
+    progress(f"reading {source.name}", 0, 1)
+    stage = f"writing {target.name}"
+
+    def told(done: int, total: int) -> None:
+        progress(stage, done, total)
+
+    try:
+        if found == "run":
+            run = read_run(source)
+            write_run(run, target, told)
+            note = _run_note(run)
+        else:
+            qrels, repeated = read_qrels_counted(source)
+            write_qrels(qrels, target, told)
+            note = _qrels_note(qrels, repeated)
+    finally:
+        progress.close()
+    click.echo(f"{target}: {note}")
+
+
+def _run_note(run: Run) -> str:
+    return f"a run of {len(run.queries):,} queries and {len(run.doc):,} documents returned"
+
+
+def _qrels_note(qrels: Qrels, repeated: int) -> str:
+    left = f"; {repeated:,} repeated judgments left out" if repeated else ""
+    return f"{len(qrels.doc):,} judgments of {len(qrels.queries):,} queries{left}"

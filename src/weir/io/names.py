@@ -1,0 +1,112 @@
+"""What columns are called: the one home of the names by which rankings and judgments are recognised."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from weir.errors import BadValue, FormatError, WeirError
+
+__all__ = [
+    "BEIR_HEAD",
+    "DOC",
+    "GRADE",
+    "QUERY",
+    "SCORE",
+    "WRITTEN",
+    "Kind",
+    "is_header",
+    "kind_of",
+    "three_columns",
+]
+
+Kind: TypeAlias = Literal["run", "qrels"]
+Usual: TypeAlias = tuple[tuple[str, ...], ...]
+
+# Best names first: where PyTerrier has `qid` and `query`, `query` is the text; its `docid` is a number of its
+# own beside `docno`; BEIR's judgments call the grade `score`.
+QUERY: Usual = (
+    ("query_id", "query-id", "queryid", "qid", "q_id", "topic_id", "topic-id"),
+    ("query", "topic"),
+)
+DOC: Usual = (
+    ("doc_id", "doc-id", "docno", "document_id", "document-id", "corpus_id", "corpus-id", "pid"),
+    ("docid",),
+    ("doc", "document"),
+)
+SCORE: Usual = (("score",), ("similarity", "sim"))
+GRADE: Usual = (("relevance", "rel", "grade", "label", "judgment", "judgement"), ("score",))
+
+# What Weir itself writes; BEIR's own header is kept for tab-separated judgments.
+WRITTEN: dict[Kind, tuple[str, str, str]] = {
+    "run": ("query_id", "doc_id", "score"),
+    "qrels": ("query_id", "doc_id", "relevance"),
+}
+BEIR_HEAD = ("query-id", "corpus-id", "score")
+
+
+def three_columns(columns: Sequence[str], kind: Kind, path: object = None) -> tuple[int, int, int]:
+    """Which columns hold the query, the document and the score (of a run) or grade (of judgments).
+
+    Raises BadValue, or for the file at `path` FormatError, where one of them is missing, naming the column that is
+    probably meant, or could be either of two.
+    """
+    number = (SCORE, "score") if kind == "run" else (GRADE, "grade")
+    query, doc, value = (
+        _chosen(columns, usual, what, path) for usual, what in ((QUERY, "query"), (DOC, "document"), number)
+    )
+    return query, doc, value
+
+
+def _chosen(columns: Sequence[str], usual: Usual, what: str, path: object) -> int:
+    """The one column that is called as usual for its purpose."""
+    names = _lowered(columns)
+    for tier in usual:
+        found = [at for at, name in enumerate(names) if name in tier]
+        if len(found) > 1:
+            both = " and ".join(columns[at] for at in found)
+            raise _refused(columns, f"{both} could both be the {what}", "one of them alone", path)
+        if found:
+            return found[0]
+    known = [name for tier in usual for name in tier]
+    taken = {name for tiers in (QUERY, DOC, SCORE, GRADE) for tier in tiers for name in tier}
+    free = [name for name in names if name not in taken]
+    near = [column for column in free if difflib.get_close_matches(column, known, n=1, cutoff=0.6)]
+    hint = f" (did you mean '{near[0]}'?)" if len(near) == 1 else ""
+    raise _refused(columns, f"none of them is the {what}", f"one called '{usual[0][0]}'{hint}", path)
+
+
+def _refused(columns: Sequence[str], reason: str, expected: str, path: object) -> WeirError:
+    listed = ", ".join(columns) or "none"
+    if path is None:
+        return BadValue(f"columns: {listed}; {reason}; expected {expected}")
+    return FormatError(path, f"the columns {listed}: {reason}", expected)
+
+
+def is_header(cells: Sequence[str], kind: Kind) -> bool:
+    """Whether the first line of a table names columns: it has a usual name and no number."""
+    usual = (*QUERY, *DOC, *(SCORE if kind == "run" else GRADE))
+    known = {name for tier in usual for name in tier}
+    return not known.isdisjoint(_lowered(cells)) and not any(_is_number(cell) for cell in cells)
+
+
+def kind_of(columns: Sequence[str], path: object) -> Kind:
+    """Whether named columns hold a run or judgments, by the third; raises FormatError for neither."""
+    names = _lowered(columns)
+    judged = not set(GRADE[0]).isdisjoint(names) or sorted(names) == sorted(BEIR_HEAD)
+    kind: Kind = "qrels" if judged else "run"
+    three_columns(columns, kind, path)
+    return kind
+
+
+def _lowered(columns: Sequence[str]) -> list[str]:
+    return [name.strip().lower() for name in columns]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,101 @@
+"""Finished cells of a results folder, written by hand so that a test decides every setting and ranking."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.io.scores import write_scores
+from weir.io.trec import write_run
+from weir.measures import evaluate
+from weir.stats.summary import rows
+
+__all__ = ["MANIFEST", "QRELS", "RUN", "changed", "write_cell", "write_qrels_file"]
+
+QRELS = {
+    "q1": {"d1": 1, "d2": 0, "d3": 2},
+    "q2": {"d2": 2, "d4": 1},
+    "q3": {"d5": 1},
+    "q4": {"d1": 1, "q4": 0},
+}
+RUN = {
+    "q1": {"d1": 3.0, "d2": 2.0, "d3": 2.0, "d9": 1.0},
+    "q2": {"d9": 5.0, "d4": 4.0, "d2": 4.0},
+    "q4": {"q4": 9.0, "d1": 8.0},
+}
+MANIFEST: dict[str, object] = {
+    "format": 1,
+    "dataset": "mine",
+    "split": "test",
+    "fingerprint": "aa",
+    "self_match": "keep",
+    "system": {
+        "system": "bm25",
+        "idf": "lucene",
+        "reproduces": "Anserini",
+        "analyzer": "lucene-english",
+        "k1": 0.9,
+        "b": 0.4,
+        "lengths": "byte",
+        "fields": ["title text"],
+        "tie_breaker": None,
+        "analysis": "words and stems",
+    },
+    "k": 1000,
+    "environment": {
+        "packages": {"weir-ir": "0.1.0", "numpy": "2.0"},
+        "python": "3.11.7",
+        "system": "Linux x86_64",
+        "processor": "some",
+        "cores": 2,
+        "threads": 2,
+        "interval": {"level": 0.95, "seed": 1},
+    },
+}
+
+
+def changed(name: str, value: object) -> dict[str, object]:
+    """The manifest with one dotted setting changed."""
+    found = copy.deepcopy(MANIFEST)
+    at: dict = found
+    *parents, leaf = name.split(".")
+    for parent in parents:
+        at = at[parent]
+    assert leaf in at, name
+    at[leaf] = value
+    return found
+
+
+def write_cell(
+    folder: Path,
+    run: dict[str, dict[str, float]] = RUN,
+    manifest: dict[str, object] = MANIFEST,
+    measures: tuple[str, ...] = ("nDCG@10", "AP"),
+    qrels: dict[str, dict[str, int]] = QRELS,
+) -> Path:
+    """A finished cell of this run, with the scores that Weir gives it."""
+    folder.mkdir(parents=True)
+    ranked, judged = Run.of(run), Qrels.of(qrels)
+    write_run(ranked, folder / "run.trec")
+    scores = evaluate(ranked, judged, measures)
+    write_scores(scores, folder / "scores.jsonl")
+    system = manifest["system"]["system"]
+    outcome = {
+        "queries": len(judged),
+        "answered": int(scores.answered.sum()),
+        "rows": [r.to_dict() for r in rows(scores, str(manifest["dataset"]), system)],
+        "cost": {"index": None, "search": {"run": "run.trec", "seconds": 1.0}},
+    }
+    (folder / "search.json").write_text('{"run": "run.trec"}', encoding="utf-8")
+    (folder / "manifest.json").write_text(json.dumps(manifest | outcome), encoding="utf-8")
+    return folder
+
+
+def write_qrels_file(path: Path, qrels: dict[str, dict[str, int]] = QRELS) -> Path:
+    """The judgments as a TREC file."""
+    lines = [f"{q} 0 {d} {g}\n" for q, grades in qrels.items() for d, g in grades.items()]
+    path.write_text("".join(lines), encoding="utf-8")
+    return path

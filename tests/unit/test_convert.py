@@ -1,0 +1,98 @@
+"""weir convert: between all formats, in full, or not at all."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.unit.test_cli import refused
+from weir.cli import main
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.io.formats import FORMATS
+from weir.io.trec import read_qrels, read_run, write_qrels, write_run
+
+ENDINGS = [form.suffixes[0] for form in FORMATS] + [".trec.gz", ".tsv.zst"]
+RUN = {"q1": {"b": 1 / 3, "a": 0.1}, "q2": {"c": -2.5e-30}}
+QRELS = {"q1": {"a": 1, "b": 0}, "q2": {"c": -1}}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("into", ENDINGS)
+@pytest.mark.parametrize("out_of", ENDINGS)
+def test_every_format_becomes_every_other(out_of, into, here, capsys):
+    write_run(Run.of(RUN), f"a{out_of}")
+    write_qrels(Qrels.of(QRELS), f"b{out_of}")
+    kind = ["--kind", "qrels"] if out_of == ".json" else []
+    assert main(["convert", f"a{out_of}", f"run{into}"]) == 0
+    assert main(["convert", f"b{out_of}", f"qrels{into}", "--quiet", *kind]) == 0
+    assert read_run(f"run{into}").to_dict() == RUN
+    assert read_qrels(f"qrels{into}").to_dict() == QRELS
+    out, err = capsys.readouterr()
+    assert out == (
+        f"run{into}: a run of 2 queries and 3 documents returned\nqrels{into}: 3 judgments of 2 queries\n"
+    )
+    assert f"reading a{out_of}" in err
+    assert "qrels" not in err
+
+
+def test_what_is_repeated_is_said(here, capsys):
+    (here / "q.trec").write_text("q 0 a 1\nq 0 a 1\n")
+    assert main(["convert", "q.trec", "q.csv"]) == 0
+    assert "1 judgments of 1 queries; 1 repeated judgments left out" in capsys.readouterr().out
+    assert (here / "q.csv").read_text() == "query_id,doc_id,relevance\nq,a,1\n"
+
+
+@pytest.mark.parametrize(
+    ("columns", "row", "kind"),
+    [
+        ("qid,docno,score", "q,d,1", "run"),
+        ("qid,docno,rank,sim", "q,d,1,2", "run"),
+        ("query-id,corpus-id,score", "q,d,1", "qrels"),  # BEIR's judgments
+        ("qid,docno,label", "q,d,1", "qrels"),
+        ("qid,docno,score,relevance", "q,d,0.5,1", "qrels"),
+    ],
+)
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".txt"])
+def test_columns_say_what_a_table_holds(columns, row, kind, ending, here):
+    import polars as pl
+
+    (here / "in.csv").write_text(f"{columns}\n{row}\n")
+    if ending == ".parquet":
+        pl.read_csv("in.csv", schema_overrides={"score": pl.Float64}).write_parquet("in.parquet")
+    else:
+        text = (here / "in.csv").read_text()
+        (here / f"in{ending}").write_text(text.replace(",", "\t") if ending == ".tsv" else text)
+    assert main(["convert", f"in{ending}", "out.trec"]) == 0
+    assert len((here / "out.trec").read_text().split()) == (6 if kind == "run" else 4)
+
+
+def test_what_is_refused_leaves_nothing(here, capsys):
+    write_run(Run.of({"q 1": {"d": 1.0}}), "a.csv")
+    (here / "whole.json").write_text(json.dumps({"q": {"d": 1}}))
+    (here / "three.trec").write_text("q d 1\n")
+    (here / "plain.csv").write_text("q,d,1\n")
+    (here / "cut.parquet").write_bytes(b"PAR1")
+    write_run(Run.of(RUN), "run.trec")
+    before = sorted(here.iterdir())
+    for arguments, said in (
+        (["a.csv", "b.trec"], "query identifier 'q 1' has white space"),
+        (["a.csv", "a.csv"], "a.csv is the file that is read"),
+        (["a.csv", "b.parqet"], "no format named '.parqet'; did you mean .parquet"),
+        (["a.csv", "b"], "no format named 'b'; known: .arrow, .csv"),
+        (["a.csv", "b.parquet.gz"], "parquet files are packed inside"),
+        (["whole.json", "b.csv"], "found whole numbers only; expected --kind run or --kind qrels"),
+        (["three.trec", "b.csv"], "found 'q d 1'; expected 6 columns (a run) or 4 (judgments)"),
+        (["plain.csv", "b.trec"], "found 'q,d,1'; expected a header"),
+        (["cut.parquet", "b.csv"], "damaged"),
+        (["absent.csv", "b.trec"], "absent.csv: found no such file"),
+        (["run.trec", "b.csv", "--kind", "qrels"], "expected 4 columns"),
+    ):
+        assert said in refused(capsys, "convert", *arguments)
+        assert sorted(here.iterdir()) == before
