@@ -6,7 +6,9 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +21,7 @@ from weir.core.row import Row
 from weir.core.run import Run
 from weir.core.scores import Scores
 from weir.datasets.load import Dataset
-from weir.errors import BadRanking, BadValue, FormatError, StoreError
+from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, StoreError
 from weir.experiment.environment import environment
 from weir.experiment.meter import metered
 from weir.io.atomic import sweep, write_json
@@ -103,19 +105,24 @@ class Cell:
         depth = self.k + (1 if self.dataset.self_match == "drop" else 0)
         queries = self.dataset.queries
         watch("search", 0, len(queries))
-        searcher.search(queries.take(np.arange(min(1, len(queries)))), depth)  # loads what is loaded once
-        with metered() as cost:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RankingWarning)  # it will be said of all queries
+            searcher.search(queries.take(np.arange(min(1, len(queries)))), depth)  # loads what is loaded once
+        with _noted() as notes, metered() as cost:
             run = searcher.search(queries, depth)
         if self.dataset.self_match == "drop":
             run = run.without_self().top(self.k)
         watch("search", len(queries), len(queries))
-        latency = _latencies(searcher, self.dataset, depth)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RankingWarning)  # it was said of all queries
+            latency = _latencies(searcher, self.dataset, depth)
         facts = {
             "run": _write(run, self.folder),
             "seconds": cost.seconds,
             "queries_per_second": len(queries) / cost.seconds,
             "peak_mb": cost.peak_mb,
             "single_query_ms": latency,
+            "notes": notes,
         }
         write_json(self.folder / "search.json", facts)
         return run
@@ -128,10 +135,18 @@ class Cell:
                 return self.system.open(at, corpus)
             except StoreError:
                 watch("index is damaged, building again", 0, 1)
+        resumed = (
+            at.exists()
+        )  # parts that a killed process left are opened, not made: their time is not known
         with metered() as cost:
             searcher = self.system.index(corpus, at, lambda done, total: watch("index", done, total))
         size = sum(f.stat().st_size for f in at.rglob("*") if f.is_file())
         facts = {"seconds": cost.seconds, "peak_mb": cost.peak_mb, "bytes": size, "documents": len(corpus)}
+        facts |= {"resumed": resumed} if resumed else {}
+        outside = getattr(searcher, "outside", None)  # see weir.systems.system.Outside
+        if outside is not None:
+            kept = outside()
+            facts |= {"bytes": size + kept.bytes, "reused": kept.reused, "cached_queries": kept.queries}
         write_json(self.folder / "index.json", facts)
         return searcher
 
@@ -156,6 +171,19 @@ class Cell:
             },
             "environment": environment(),
         }
+
+
+@contextmanager
+def _noted() -> Iterator[list[str]]:
+    """Keep the texts of warnings about rankings, for the record; all warnings are given when the block ends."""
+    texts: list[str] = []
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always", RankingWarning)
+        yield texts
+    for warning in given:
+        if issubclass(warning.category, RankingWarning):
+            texts.append(str(warning.message))
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
 def finished_rows(folder: Path) -> list[Row] | None:
@@ -207,7 +235,8 @@ def _latencies(searcher: Searcher, dataset: Dataset, k: int) -> dict[str, float]
             break
     if not taken:
         return {}
-    return {f"p{p}": float(np.percentile(taken, p)) for p in (50, 95, 99)} | {"queries": float(len(taken))}
+    found = {f"p{p}": float(np.percentile(taken, p)) for p in (50, 95, 99)}
+    return found | {"mean": float(np.mean(taken)), "queries": float(len(taken))}
 
 
 def _slug(text: str) -> str:

@@ -11,7 +11,8 @@ from weir.datasets import catalogue
 from weir.errors import BadValue
 from weir.experiment.results import read_scores_of
 from weir.measures import Measure, measures_of
-from weir.stats.compare import Comparison, Method, Table, across, compared, shared_measures, table
+from weir.stats.across import compared_across
+from weir.stats.compare import Comparison, Method, Table, compared, shared_measures, table
 
 __all__ = ["compare_results"]
 
@@ -40,24 +41,26 @@ def compare_results(
     found = []
     for measure in wanted:
         tables = [table(dataset, measure, systems) for dataset, systems in several.items()]
-        found += [compared(t, baseline, method) for t in tables]
-        joined = _across(tables)
-        if joined is not None:
-            found.append(compared(joined, baseline, method))
+        each = [compared(t, baseline, method) for t in tables]
+        found += each
+        units = _units(tables)
+        if len(units) > 1:
+            found.append(compared_across(units, f"{len(units)} datasets", baseline, method, each))
     return found
 
 
-def _across(tables: Sequence[Table]) -> Table | None:
-    """The means on all datasets of the systems that each dataset has; None where there is nothing to join."""
+def _units(tables: Sequence[Table]) -> dict[str, list[Table]]:
+    """The datasets to compare across, each with the tables of its parts, for the systems that every one has.
+
+    Empty where there are not two such systems.
+    """
     shared = [s for s in tables[0].systems if all(s in t.systems for t in tables)]
     units: dict[str, list[Table]] = {}
-    for one in tables:
+    for one in tables if len(shared) > 1 else ():
         rows = [one.systems.index(s) for s in shared]
         part = replace(one, systems=tuple(shared), values=one.values[rows])
         units.setdefault(_unit(one.dataset, {t.dataset for t in tables}), []).append(part)
-    if len(units) < 2 or len(shared) < 2:
-        return None
-    return across(units, f"{len(units)} datasets")
+    return units
 
 
 def _unit(dataset: str, datasets: set[str]) -> str:

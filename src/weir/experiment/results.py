@@ -14,7 +14,7 @@ from weir.errors import FormatError
 from weir.experiment.cell import finished_rows, member_values
 from weir.stats.summary import group_row
 
-__all__ = ["group_rows", "read_results", "read_scores_of"]
+__all__ = ["group_rows", "named_cells", "read_results", "read_scores_of"]
 
 
 def read_results(root: Path) -> list[Row]:
@@ -22,7 +22,7 @@ def read_results(root: Path) -> list[Row]:
 
     Raises FormatError where the folder holds no finished cell.
     """
-    cells = [(folder, [replace(row, system=name) for row in rows]) for folder, name, rows in _named(root)]
+    cells = [(folder, [replace(row, system=name) for row in rows]) for folder, name, rows in named_cells(root)]
     return [*(row for _, rows in cells for row in rows), *group_rows(cells)]
 
 
@@ -31,7 +31,7 @@ def read_scores_of(root: Path) -> dict[tuple[str, str], Scores]:
 
     Raises FormatError where the folder holds no finished cell.
     """
-    return {(rows[0].dataset, name): member_values(folder) for folder, name, rows in _named(root) if rows}
+    return {(rows[0].dataset, name): member_values(folder) for folder, name, rows in named_cells(root) if rows}
 
 
 def group_rows(cells: Sequence[tuple[Path, list[Row]]]) -> list[Row]:
@@ -49,12 +49,14 @@ def group_rows(cells: Sequence[tuple[Path, list[Row]]]) -> list[Row]:
             parts = [at.get((member, system, measure)) for member in group.members]
             if all(parts):
                 chosen = [part for part in parts if part is not None]
-                values = [member_values(folder).in_id_order(measure) for folder, _ in chosen]
-                found.append(group_row(group.name, [row for _, row in chosen], values))
+                scores = [member_values(folder) for folder, _ in chosen]
+                values = [one.in_id_order(measure) for one in scores]
+                geometric = measure in scores[0].geometric
+                found.append(group_row(group.name, [row for _, row in chosen], values, geometric))
     return found
 
 
-def _named(root: Path) -> list[tuple[Path, str, list[Row]]]:
+def named_cells(root: Path) -> list[tuple[Path, str, list[Row]]]:
     """Every finished cell with a name of its system that is its own on that dataset."""
     cells = _cells(root)
     if not cells:

@@ -1,0 +1,42 @@
+"""weir diff: which queries won, which lost, and what moved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command("diff")
+@click.argument("paths", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option("-m", "--measure", help="A measure.  [default: nDCG@10, or the first that both folders have]")
+@click.option("--collection", help="The collection whose texts are shown: a name or a path.")
+@click.option(
+    "--top", type=click.IntRange(min=0), default=10, show_default=True, help="Moves shown each way."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, at full precision.")
+def command(
+    paths: tuple[Path, ...], measure: str | None, collection: str | None, top: int, as_json: bool
+) -> None:
+    """Show which queries one run wins and loses against another.
+
+    PATHS: judgments and two runs, the second against the first; or two folders such as results/scifact/bm25-fa19b4d424.
+    Each of the largest moves names the relevant documents whose ranks moved most. Texts are shown where the collection
+    is given or, for folders, on this machine; nothing is downloaded.
+    """
+    from weir.errors import BadValue
+    from weir.experiment.diff import diff_cells, diff_files
+    from weir.report.diff import diff_json, diff_text
+
+    match paths:
+        case (one, other):
+            found = diff_cells(one, other, measure, collection, top)
+        case (qrels, one, other):
+            found = diff_files(qrels, one, other, measure or "nDCG@10", collection, top)
+        case _:
+            raise BadValue(
+                f"found {len(paths)} paths; expected judgments and two runs, or two result folders"
+            )
+    click.echo(diff_json(found) if as_json else diff_text(found))

@@ -1,0 +1,56 @@
+"""weir why: why do these two numbers differ?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command("why")
+@click.argument("results", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option(
+    "--published", "model", help="A published model to compare one result with, such as 'anserini bm25 flat'."
+)
+@click.option("-m", "--measure", help="A measure such as nDCG@10.  [default: the first that both have]")
+@click.option("--qrels", type=click.Path(path_type=Path), help="Judgments to score again with.")
+@click.option(
+    "--collection", help="The collection with the judgments: a name or a path.  [default: as recorded]"
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, at full precision.")
+def command(
+    results: tuple[Path, ...],
+    model: str | None,
+    measure: str | None,
+    qrels: Path | None,
+    collection: str | None,
+    as_json: bool,
+) -> None:
+    """Explain why two numbers differ.
+
+    RESULTS: two folders such as results/scifact/bm25-fa19b4d424; or one, which is compared with the published model
+    that its system claims to be, or with the one named; or, with --qrels, two run files. Settings that differ come in
+    the order of their likely effect. What can be scored again is: tie rule, self-matches, unanswered queries, depth,
+    and for a published number cut-off, capped recall, relevance level and gains. Nothing is downloaded.
+    """
+    from weir.errors import BadValue
+    from weir.experiment.explain import Judgments, explain_cells, explain_published, explain_runs
+    from weir.report.why import why_json, why_text
+
+    given = Judgments(qrels, collection)
+    match results:
+        case (one,):
+            found = explain_published(one, model, measure, given)
+        case (_, _) if model is not None:
+            raise BadValue("--published takes one result; two results are compared with each other")
+        case (one, other) if qrels is not None and not (one.is_dir() or other.is_dir()):
+            found = explain_runs(qrels, one, other, measure)
+        case (one, other) if one.is_file() and other.is_file():
+            raise BadValue("two run files need --qrels, the judgments to score them with")
+        case (one, other):
+            found = explain_cells(one, other, measure, given)
+        case _:
+            raise BadValue(f"found {len(results)} results; expected two, or one and a published model")
+    click.echo(why_json(found) if as_json else why_text(found))

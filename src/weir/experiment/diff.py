@@ -1,0 +1,110 @@
+"""Two runs or two cells, query by query, with the texts of the collection where they are here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from weir.core.ids import Ids
+from weir.core.judged import Judged
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.core.scores import Scores
+from weir.datasets.load import Dataset, load
+from weir.errors import BadValue
+from weir.experiment.cell import member_values
+from weir.experiment.finished import Finished, dataset_of, open_cell
+from weir.io.jsonfile import is_json
+from weir.io.trec import read_qrels, read_run, read_run_against, run_name
+from weir.measures import Measure, parse_measure, scores_of
+from weir.measures.files import distinct_names
+from weir.stats.moves import Moves, moved, with_documents, with_texts
+
+__all__ = ["diff_cells", "diff_files"]
+
+
+def diff_files(
+    qrels: Path, first: Path, second: Path, measure: str, collection: str | None = None, top: int = 10
+) -> Moves:
+    """Which queries one run file wins and loses against another.
+
+    collection: the name or path of the collection whose texts are shown. Raises the WeirErrors of reading, measuring
+    and loading; BadValue for a run that answers none of the judged queries.
+    """
+    wanted, names = parse_measure(measure), _names((run_name(first), run_name(second)), (first, second))
+    dataset = None if collection is None else load(collection)
+    judgments = read_qrels(qrels)
+    runs = _run(first, judgments), _run(second, judgments)
+    one, other = (scores_of(Judged.of(run, judgments), (wanted,)) for run in runs)
+    found = moved(str(wanted), names, one, other, top)
+    return _texted(with_documents(found, judgments, *runs), dataset)
+
+
+def diff_cells(
+    first: Path, second: Path, measure: str | None = None, collection: str | None = None, top: int = 10
+) -> Moves:
+    """Which queries one cell of a results folder wins and loses against another.
+
+    measure: by default the first that both have. Documents and texts are shown where the collection is given or on this
+    machine. Raises FormatError for a folder that is no finished cell, BadValue for cells of different collections or
+    without a measure in common.
+    """
+    cells = open_cell(first), open_cell(second)
+    one, other = cells
+    if (one.dataset, one.split) != (other.dataset, other.split):
+        raise BadValue(f"{one.dataset} {one.split} and {other.dataset} {other.split} share no queries")
+    names = _names((one.system, other.system), (first, second))
+    dataset = dataset_of(one, collection)
+    if dataset is None:
+        wanted = _stored(one, other, measure)
+        return moved(str(wanted), names, _scores(one), _scores(other), top)
+    wanted = parse_measure(measure) if measure else _stored(one, other, None)
+    runs = _run(one.run, dataset.qrels), _run(other.run, dataset.qrels)
+    scores = [scores_of(Judged.of(run, dataset.qrels), (wanted,)) for run in runs]
+    found = moved(str(wanted), names, scores[0], scores[1], top)
+    return _texted(with_documents(found, dataset.qrels, *runs), dataset)
+
+
+def _stored(first: Finished, second: Finished, measure: str | None) -> Measure:
+    """A measure that both cells have; raises BadValue where there is none."""
+    theirs = {r.measure for r in second.rows}
+    both = [r.measure for r in first.rows if r.measure in theirs]
+    if measure is None and both:
+        return parse_measure(both[0])
+    if measure is None:
+        raise BadValue(f"{first.folder} and {second.folder} have no measure in common; name one with -m")
+    if str(parse_measure(measure)) not in both:
+        raise BadValue(
+            f"{measure} is not in both folders, and {first.dataset} is not on this machine to compute it; "
+            f"in both: {', '.join(both) or 'none'}; or pass --collection"
+        )
+    return parse_measure(measure)
+
+
+def _scores(cell: Finished) -> Scores:
+    """The stored values of a cell; who was answered is in its rankings."""
+    stored = member_values(cell.folder)
+    run = _run(cell.run, None, stored.queries)
+    return replace(stored, answered=np.diff(run.ptr)[run.queries.codes(stored.queries.strings)] > 0)
+
+
+def _run(path: Path, qrels: Qrels | None, queries: Ids | None = None) -> Run:
+    """The rankings of a file, with the identifiers of the judged documents only where the format allows it."""
+    if is_json(path):
+        return read_run(path)
+    docs = Ids.of([]) if qrels is None else qrels.docs
+    known = qrels.queries if qrels is not None else queries
+    return read_run(path) if known is None else read_run_against(path, known, docs)[0]
+
+
+def _names(short: tuple[str, str], long: tuple[Path, Path]) -> tuple[str, str]:
+    folders = [f"{path.parent.name}/{path.name}" for path in long]
+    longer = folders if len(set(folders)) == len(folders) else [str(path) for path in long]
+    one, other = distinct_names(short, longer)
+    return one, other
+
+
+def _texted(found: Moves, dataset: Dataset | None) -> Moves:
+    return found if dataset is None else with_texts(found, dataset.all_queries, dataset.corpus)

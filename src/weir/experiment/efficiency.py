@@ -1,0 +1,162 @@
+"""What each finished cell of a results folder cost, beside its quality: the manifests' figures as columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from weir.core.row import Row
+from weir.errors import FormatError, UnknownName
+from weir.experiment.results import named_cells
+
+__all__ = ["Efficiency", "efficiency"]
+
+DEFAULT = "nDCG@10"
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """A system on a collection: quality and cost; None is what its manifest does not hold.
+
+    quality: the mean with its interval; index_seconds for `documents`, index_bytes on disk; search_seconds for
+    `queries` asked together, mean_ms of each of them, so that mean_ms * queries is all the time; p50_ms, p95_ms,
+    p99_ms, single_mean_ms of `singles` queries asked one after the other when everything was loaded;
+    peak_mb: the larger peak of memory of both stages; hardware; index_marks, search_marks: why the time of a stage
+    is not that of doing all its work; best: no system on the collection is as good in quality, time of a query and
+    size of the index, and better in one of them.
+    """
+
+    quality: Row
+    documents: int | None
+    index_seconds: float | None
+    index_bytes: int | None
+    queries: int | None
+    search_seconds: float | None
+    singles: int | None
+    single_mean_ms: float | None
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+    peak_mb: float | None
+    hardware: str
+    index_marks: tuple[str, ...] = ()
+    search_marks: tuple[str, ...] = ()
+    best: bool = False
+
+    @property
+    def documents_per_second(self) -> float | None:
+        """Documents encoded and indexed in a second."""
+        return _ratio(self.documents, self.index_seconds)
+
+    @property
+    def bytes_per_million(self) -> float | None:
+        """Bytes of the index for a million documents."""
+        found = _ratio(self.index_bytes, self.documents)
+        return None if found is None else 1e6 * found
+
+    @property
+    def queries_per_second(self) -> float | None:
+        """Queries answered in a second, asked together."""
+        return _ratio(self.queries, self.search_seconds)
+
+    @property
+    def mean_ms(self) -> float | None:
+        """Milliseconds of a query, asked together with the others."""
+        found = _ratio(self.search_seconds, self.queries)
+        return None if found is None else 1e3 * found
+
+
+def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
+    """The cost of every finished cell of a results folder, next to one measure: by default nDCG@10, or the first.
+
+    Raises FormatError where the folder holds no finished cell, UnknownName for a measure that no cell has.
+    """
+    cells = named_cells(root)
+    known = list(dict.fromkeys(r.measure for _, _, rows in cells for r in rows))
+    wanted = measure or (DEFAULT if DEFAULT in known or not known else known[0])
+    if wanted not in known:
+        raise UnknownName("measure in these results", wanted, known)
+    found = []
+    for folder, name, rows in cells:
+        row = next((r for r in rows if r.measure == wanted), None)
+        if row is not None:
+            found.append(_of(folder, replace(row, system=name)))
+    return [replace(one, best=not any(_beats(other, one) for other in found)) for one in found]
+
+
+def _of(folder: Path, row: Row) -> Efficiency:
+    path = folder / "manifest.json"
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        cost, environment = manifest.get("cost") or {}, manifest.get("environment") or {}
+        index, search = cost.get("index") or {}, cost.get("search") or {}
+        single = search.get("single_query_ms") or {}
+        seconds, rate = search.get("seconds"), search.get("queries_per_second")
+        peaks = [p for p in (index.get("peak_mb"), search.get("peak_mb")) if p is not None]
+        return Efficiency(
+            row,
+            documents=index.get("documents"),
+            index_seconds=index.get("seconds"),
+            index_bytes=index.get("bytes"),
+            queries=None if seconds is None or rate is None else round(rate * seconds),
+            search_seconds=seconds,
+            singles=None if "queries" not in single else int(single["queries"]),
+            single_mean_ms=single.get("mean"),
+            p50_ms=single.get("p50"),
+            p95_ms=single.get("p95"),
+            p99_ms=single.get("p99"),
+            peak_mb=max(peaks, default=None),
+            hardware=_hardware(environment, manifest.get("system")),
+            index_marks=tuple(_index_marks(index)),
+            search_marks=("vectors of queries may come from a store",) if index.get("cached_queries") else (),
+        )
+    except (OSError, ValueError, TypeError, AttributeError):
+        raise FormatError(path, "another layout", "a manifest of weir run") from None
+
+
+def _index_marks(index: dict[str, Any]) -> list[str]:
+    found = []
+    if index.get("resumed"):
+        found.append("continued what an earlier process had begun")
+    if index.get("reused"):
+        found.append(f"vectors of {index['reused']} of {index['documents']} documents were stored before")
+    return found
+
+
+def _hardware(environment: dict[str, Any], system: object) -> str:
+    """Processor, cores and threads, and the device of an encoder, as the manifest has them."""
+    found = [f"{environment.get('processor') or 'unknown processor'}, {environment.get('cores')} cores"]
+    found.append(f"{environment.get('threads')} threads")
+    devices = sorted(set(_devices(system)) - {"cpu"})
+    return ", ".join([*found, *devices])
+
+
+def _devices(described: object) -> list[str]:
+    """Every device that a system's description names, in its parts too."""
+    if isinstance(described, dict):
+        own = [str(v) for k, v in described.items() if k == "device"]
+        return [*own, *(d for v in described.values() for d in _devices(v))]
+    if isinstance(described, list):
+        return [d for v in described for d in _devices(v)]
+    return []
+
+
+def _beats(other: Efficiency, one: Efficiency) -> bool:
+    """Whether another system on the same collection is as good in everything and better in something."""
+    if other.quality.dataset != one.quality.dataset:
+        return False
+    mine, theirs = _goodness(one), _goodness(other)
+    return theirs != mine and all(a >= b for a, b in zip(theirs, mine, strict=True))
+
+
+def _goodness(one: Efficiency) -> Sequence[float]:
+    """Quality, time of a query and size of the index, larger is better; what was not measured is the worst."""
+    costs = (one.p50_ms if one.p50_ms is not None else one.mean_ms, one.index_bytes)
+    return (one.quality.mean, *(-float("inf") if c is None else -float(c) for c in costs))
+
+
+def _ratio(a: float | None, b: float | None) -> float | None:
+    return None if a is None or not b else a / b

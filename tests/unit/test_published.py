@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from importlib.resources import files
+
+import pytest
+
+from weir.datasets import catalogue
+from weir.errors import BadValue, UnknownName
+from weir.experiment.published import (
+    PublishedScore,
+    claimant,
+    claimed,
+    model_named,
+    published,
+    publisher_of,
+)
+from weir.measures import parse_measure
+from weir.systems import SYSTEMS, parse_system
+
+KNOWN = [
+    ("BM25 flat [Anserini]", "scifact", "test", "nDCG@10", "0.6789"),
+    ("BM25 flat [Pyserini 2CR]", "nfcorpus", "test", "R@100", "0.2457"),
+    ("BM25 multifield [Anserini]", "nfcorpus", "test", "nDCG@10", "0.3254"),
+    ("BM25 [BEIR paper]", "scifact", "test", "nDCG@10", "0.665"),
+    ("BM25 [BEIR paper]", "trec-covid", "test", "R_cap@100", "0.498"),
+    ("TAS-B [BEIR paper]", "msmarco", "dev", "nDCG@10", "0.408"),
+    ("sentence-transformers/all-MiniLM-L6-v2 [MTEB]", "scifact", "test", "nDCG@10", "0.64508"),
+    ("sentence-transformers/all-MiniLM-L6-v2 [MTEB]", "scifact", "test", "R@100", "0.925"),
+    ("Lucene k1=1.5 b=0.75 [bm25-benchmarks]", "scifact", "test", "nDCG@10", "0.687"),
+    ("bm25-default [Pyserini 2CR]", "trec-dl-2019", "test", "AP(rel=2)@1000", "0.3013"),
+]
+
+
+@pytest.mark.parametrize(("model", "dataset", "split", "measure", "printed"), KNOWN)
+def test_known_numbers_stand_as_printed(model, dataset, split, measure, printed):
+    found = published(dataset, model, measure)
+    assert [(s.split, s.printed) for s in found] == [(split, printed)]
+    assert found[0].value == float(printed)
+    assert found[0].source
+
+
+def test_every_score_is_a_share_of_1_of_a_measure_that_weir_has_with_a_source():
+    everything = published()
+    assert len(everything) > 7000
+    assert len({(s.model, s.dataset, s.split, s.measure) for s in everything}) == len(everything)
+    for score in everything:
+        assert 0 <= score.value <= 1
+        assert len(score.source) > 10
+    for name in {s.measure for s in everything}:
+        assert str(parse_measure(name)) == name
+
+
+def test_nothing_stands_there_that_nobody_can_look_up():
+    for score in published():
+        assert not any(word in score.source for word in ("memory", "seed", "derived", "file id", "/work"))
+
+
+def test_the_collections_of_beir_have_the_names_of_the_catalogue():
+    known = {*catalogue.names(), *catalogue.groups()}
+    names = {s.dataset for s in published() if s.model == "BM25 [BEIR paper]"}
+    assert len(names) == 19
+    assert names <= known
+    splits = {s.split for s in published("msmarco")}
+    assert splits == {"dev"}
+
+
+def test_the_data_are_small():
+    folder = files("weir.experiment") / "facts"
+    assert sum(len((folder / f.name).read_bytes()) for f in folder.iterdir() if f.is_file()) < 400_000
+
+
+def test_a_score_agrees_to_the_last_printed_digit():
+    score = PublishedScore("m", "lexical", "d", "test", "AP", "0.3218", "s", "")
+    assert score.decimals == 4
+    assert score.agrees(0.32175)
+    assert score.agrees(0.32184999)
+    assert not score.agrees(0.32186)
+    assert not score.agrees(0.32174)
+    assert score.agrees(0.3222, decimals=3)
+    assert not score.agrees(0.3224, decimals=3)
+    assert score.agrees(0.3218, decimals=9)
+    assert not score.agrees(0.32186, decimals=9)  # no more than was printed
+
+
+def test_a_model_is_found_by_words_that_only_one_has():
+    assert model_named("anserini bm25-flat") == "BM25 flat [Anserini]"
+    assert model_named("BM25 flat [Anserini]") == "BM25 flat [Anserini]"
+    assert model_named("minilm-l6 v2") == "sentence-transformers/all-MiniLM-L6-v2 [MTEB]"
+
+
+def test_words_that_fit_several_models_or_none_are_refused():
+    with pytest.raises(BadValue, match=r"'bm25' fits several published models: .*and \d+ more"):
+        model_named("bm25")
+    with pytest.raises(UnknownName, match=r"did you mean .*Contriever"):
+        model_named("Contreiver [Contriever paper]")
+    with pytest.raises(UnknownName, match="no published model named ''"):
+        model_named("")
+    assert published("no such collection") == ()
+
+
+def test_claims_name_models_that_are_there_and_systems_that_print_so():
+    for system in ("bm25", 'bm25("lucene-multifield")', 'bm25("elastic")', "rm3", "bm25(k1=0.82, b=0.68)"):
+        assert str(parse_system(system)) == system
+        for model in claimed(system, "somewhere"):
+            assert published(model=model)
+            assert claimant(model) == system
+    assert claimed('bm25("lucene-multifield")', "scifact") == (
+        "BM25 multifield [Anserini]",
+        "BM25 multifield [Pyserini 2CR]",
+        "BM25 [BEIR paper]",
+    )
+    assert claimed('bm25("lucene-multifield")', "arguana") == ()  # the paper's number is another index's
+    assert claimed("bm25(k1=2.0)", "scifact") == ()
+    assert claimant("TAS-B [BEIR paper]") is None
+    assert "bm25" in SYSTEMS
+
+
+def test_publishers_have_the_rules_that_are_documented():
+    assert publisher_of("BM25 flat [Anserini]").ties == "ascending"
+    assert publisher_of("BM25 flat [Anserini]").missing == "zero"
+    assert publisher_of("x [MTEB]").missing == "answered-only"
+    unknown = publisher_of("x [PyLate docs]")
+    assert (unknown.name, unknown.ties, unknown.self_match, unknown.missing) == (
+        "PyLate docs",
+        None,
+        None,
+        None,
+    )

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cells import MANIFEST, write_cell
+from tests.unit.test_cli import refused
+from weir.cli import main
+from weir.experiment.published import published
+from weir.experiment.reproduce import reproduce
+
+SYSTEM = MANIFEST["system"]
+
+
+def cell(root: Path, name: str, means: dict[str, float], queries: int = 300, system: str = "bm25") -> Path:
+    """A finished cell on SciFact whose means are set."""
+    manifest = MANIFEST | {"dataset": "scifact", "system": SYSTEM | {"system": system}}
+    folder = write_cell(root / "scifact" / name, manifest=manifest)
+    found = json.loads((folder / "manifest.json").read_text())
+    one = found["rows"][0]
+    found["queries"] = queries
+    found["rows"] = [one | {"measure": m, "mean": v, "queries": queries} for m, v in means.items()]
+    (folder / "manifest.json").write_text(json.dumps(found))
+    return folder
+
+
+def test_what_agrees_to_the_printed_digits_is_reproduced(tmp_path):
+    cell(tmp_path, "a", {"nDCG@10": 0.67894, "R@100": 0.9254, "AP": 0.6})
+    found = {(c.measure, c.published and c.published.model): c for c in reproduce(tmp_path)}
+    assert found["nDCG@10", "BM25 flat [Anserini]"].outcome == "reproduced"
+    assert found["nDCG@10", "BM25 flat [Pyserini 2CR]"].outcome == "reproduced"
+    off = found["R@100", "BM25 flat [Anserini]"]
+    assert (off.outcome, off.decimals) == ("off", 4)
+    assert off.difference == pytest.approx(0.9254 - 0.9253)
+    assert found["AP", None].outcome == "not published"
+
+
+def test_fewer_decimals_may_be_compared(tmp_path):
+    cell(tmp_path, "a", {"R@100": 0.9257})
+    assert {c.outcome for c in reproduce(tmp_path, decimals=3)} == {"reproduced"}
+    assert {c.outcome for c in reproduce(tmp_path)} == {"off"}
+    assert {c.decimals for c in reproduce(tmp_path, decimals=9)} == {4}
+
+
+def test_a_system_that_claims_nothing_may_be_taken_for_a_model(tmp_path):
+    cell(tmp_path, "a", {"nDCG@10": 0.64508}, system="bm25(k1=7.0)")
+    assert [c.outcome for c in reproduce(tmp_path)] == ["not published"]
+    found = reproduce(tmp_path, "minilm-l6 v2")
+    assert [(c.outcome, c.decimals) for c in found] == [("reproduced", 5)]
+
+
+def test_a_collection_of_another_size_is_not_the_published_one(tmp_path, capsys):
+    cell(tmp_path, "a", {"nDCG@10": 0.6789}, queries=299)
+    assert {c.outcome for c in reproduce(tmp_path)} == {"other data"}
+    assert main(["reproduce", str(tmp_path)]) == 0
+    assert "2 on other data" in capsys.readouterr().out
+
+
+def test_the_nearest_of_others_are_shown_for_context(tmp_path, capsys):
+    cell(tmp_path, "a", {"nDCG@10": 0.6789})
+    found = reproduce(tmp_path, nearest=True)[0].nearest
+    assert len(found) == 3
+    names = {n.model for n in found}
+    assert names.isdisjoint({"BM25 flat [Anserini]", "BM25 flat [Pyserini 2CR]"})
+    others = [s for s in published("scifact", measure="nDCG@10") if not s.model.startswith("BM25 flat [")]
+    assert min(abs(s.value - 0.6789) for s in others) == abs(float(found[0].printed) - 0.6789)
+    main(["reproduce", str(tmp_path), "--all"])
+    assert "nearby" in capsys.readouterr().out
+
+
+def test_a_group_counts_once_all_of_it_is_there(tmp_path):
+    from weir.datasets import catalogue
+
+    for member in catalogue.group("cqadupstack").members:
+        manifest = MANIFEST | {"dataset": member, "system": SYSTEM | {"system": "bm25"}}
+        write_cell(tmp_path / member / "cell", manifest=manifest)
+    found = [c for c in reproduce(tmp_path, "BM25 [BEIR paper]") if c.dataset == "cqadupstack"]
+    assert [(c.measure, c.outcome, c.split) for c in found] == [
+        ("nDCG@10", "off", "test"),
+        ("AP", "not published", "test"),
+    ]
+
+
+def test_the_exit_code_says_whether_all_that_is_claimed_is_reproduced(tmp_path, capsys):
+    cell(tmp_path / "good", "a", {"nDCG@10": 0.6789, "AP": 0.1})
+    assert main(["reproduce", str(tmp_path / "good")]) == 0
+    out = capsys.readouterr().out
+    assert "2 reproduced, 0 off, 1 with nothing published" in out
+    assert "[1] castorini/anserini" in out
+    cell(tmp_path / "bad", "a", {"nDCG@10": 0.6})
+    assert main(["reproduce", str(tmp_path / "bad")]) == 1
+    assert "off by 0.0789" in capsys.readouterr().out
+    assert main(["reproduce", str(tmp_path / "bad"), "--json"]) == 1
+    found = [json.loads(line) for line in capsys.readouterr().out.rstrip("\n").split("\n")]
+    assert {(f["outcome"], f["ours"]) for f in found} == {("off", 0.6)}
+    cell(tmp_path / "none", "a", {"AP": 0.6})
+    assert main(["reproduce", str(tmp_path / "none"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["difference"] is None
+
+
+def test_mistakes_are_refused_in_one_line(tmp_path, capsys):
+    cell(tmp_path / "r", "a", {"nDCG@10": 0.6})
+    assert "no finished cell" in refused(capsys, "reproduce", str(tmp_path / "nothing"))
+    assert "no published model named 'BM52'" in refused(
+        capsys, "reproduce", str(tmp_path / "r"), "--as", "BM52"
+    )
+    assert "fits several" in refused(capsys, "reproduce", str(tmp_path / "r"), "--as", "bm25")
+    assert "-1 decimals" in refused(capsys, "reproduce", str(tmp_path / "r"), "--tolerance", "-1")
