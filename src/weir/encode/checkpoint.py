@@ -1,0 +1,223 @@
+"""A checkpoint on disk: where it is, and what its own files say about how to encode with it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from weir.encode.cards import Card, known
+from weir.errors import BadValue, DownloadError, StoreError, require
+
+__all__ = ["Checkpoint", "Head", "locate", "read_checkpoint"]
+
+WANTED = ("*.json", "*.txt", "*.model", "*.safetensors", "*/config.json", "*/*.safetensors")
+QUERY_NAMES = ("query", "search_query", "s2p_query")
+DOCUMENT_NAMES = ("document", "passage", "corpus", "search_document")
+POOLINGS = {
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_lasttoken": "last",
+    "pooling_mode_max_tokens": "max",
+}
+ROBERTA = ("roberta", "xlm-roberta", "camembert", "mpnet")
+"""Architectures whose positions start behind the number of the padding token."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """A layer behind pooling: "Dense" (with an activation) or "LayerNorm", its weights in `folder`."""
+
+    kind: str
+    folder: Path
+    activation: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """What the files of a checkpoint say.
+
+    folder: the transformer's; config: its config.json; pooling: mean, cls, last, max, or None where nothing
+    says so; normalise: whether a last step makes vectors of length 1; heads: layers behind pooling;
+    similarity: "dot", "cosine" or None; prompts: declared prompts by name; query_prompt, document_prompt:
+    those meant for queries and documents, None where nothing is declared; limit: tokens of a text at most;
+    positions: tokens that the architecture can tell apart, 0 where there is no such bound.
+    """
+
+    folder: Path
+    config: dict[str, Any]
+    pooling: str | None
+    normalise: bool
+    heads: tuple[Head, ...]
+    similarity: str | None
+    prompts: dict[str, str]
+    query_prompt: str | None
+    document_prompt: str | None
+    limit: int
+    positions: int
+
+    @property
+    def architecture(self) -> str:
+        """The architecture's name in transformers, such as "bert"."""
+        return str(self.config.get("model_type", ""))
+
+    def revision(self) -> str:
+        """A hash of everything that decides the vectors: configuration, vocabulary, weights."""
+        digest = hashlib.blake2b(digest_size=8)
+        for path in sorted(
+            {*self._deciding(self.folder), *(f for h in self.heads for f in self._deciding(h.folder))}
+        ):
+            digest.update(path.name.encode("utf-8"))
+            with path.open("rb") as file:
+                while block := file.read(1 << 22):
+                    digest.update(block)
+        return digest.hexdigest()
+
+    @staticmethod
+    def _deciding(folder: Path) -> Iterator[Path]:
+        weights = list(folder.glob("*.safetensors")) or list(folder.glob("pytorch_model*.bin"))
+        names = ("config.json", "tokenizer.json", "vocab.txt", "sentencepiece.bpe.model", "spiece.model")
+        yield from weights
+        yield from (folder / n for n in names if (folder / n).exists())
+
+
+def locate(model: str) -> Path:
+    """The folder of a checkpoint: a local one, one in an installed package, or fetched from the hub.
+
+    model: a short name of `weir models`, a name on the hub, or a folder. Raises DownloadError where it is not
+    here and cannot be fetched.
+    """
+    folder = Path(model).expanduser()
+    if any((folder / name).exists() for name in ("config.json", "modules.json")):
+        return folder
+    if folder.is_absolute() or folder.is_dir():
+        raise StoreError(f"{folder}: no checkpoint there; expected a folder with config.json or modules.json")
+    card = known(model)
+    if card is not None and card.packaged:
+        return _of_package(card)
+    return _fetched(card.hub if card is not None else model)
+
+
+def read_checkpoint(folder: Path) -> Checkpoint:
+    """Read what a checkpoint's files say; raises StoreError where they are damaged or of an unknown form."""
+    modules = _modules(folder)
+    path = next((p for kind, p in modules if kind == "Transformer"), folder)
+    config = _object(path / "config.json", needed=True)
+    pooling = next((_pooling(p) for kind, p in modules if kind == "Pooling"), None)
+    settings = _object(folder / "config_sentence_transformers.json")
+    prompts = {str(k): str(v) for k, v in (settings.get("prompts") or {}).items()}
+    default = prompts.get(str(settings.get("default_prompt_name")))
+    positions = _positions(config)
+    heads = tuple(_head(kind, p) for kind, p in modules if kind in ("Dense", "LayerNorm"))
+    return Checkpoint(
+        folder=path,
+        config=config,
+        pooling=pooling,
+        normalise=any(kind == "Normalize" for kind, _ in modules),
+        heads=heads,
+        similarity={"cosine": "cosine", "dot": "dot"}.get(str(settings.get("similarity_fn_name"))),
+        prompts=prompts,
+        query_prompt=next((prompts[n] for n in QUERY_NAMES if n in prompts), default),
+        document_prompt=next((prompts[n] for n in DOCUMENT_NAMES if n in prompts), default),
+        limit=_limit(path, positions),
+        positions=positions,
+    )
+
+
+def _modules(folder: Path) -> list[tuple[str, Path]]:
+    """The steps of a sentence-transformers checkpoint: their kinds and folders; none for a plain one."""
+    path = folder / "modules.json"
+    if not path.exists():
+        return []
+    known_kinds = ("Transformer", "Pooling", "Normalize", "Dense", "LayerNorm")
+    try:
+        steps = json.loads(path.read_text(encoding="utf-8"))
+        found = [(str(s["type"]).rpartition(".")[2], folder / str(s["path"])) for s in steps]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"{path}: damaged ({error}); fetch the checkpoint again") from None
+    for kind, _ in found:
+        if kind not in known_kinds:
+            raise BadValue(f"{path}: a step '{kind}' is not known; expected {', '.join(known_kinds)}")
+    return found
+
+
+def _pooling(folder: Path) -> str:
+    facts = _object(folder / "config.json", needed=True)
+    if facts.get("include_prompt") is False:
+        raise BadValue(f"{folder}: pooling without the prompt's tokens is not supported")
+    chosen = [name for key, name in POOLINGS.items() if facts.get(key)]
+    if isinstance(facts.get("pooling_mode"), str):
+        chosen = [{"lasttoken": "last"}.get(facts["pooling_mode"], facts["pooling_mode"])]
+    if len(chosen) != 1 or chosen[0] not in POOLINGS.values():
+        raise BadValue(
+            f"{folder}: pooling by {chosen or 'an unknown rule'}; expected {set(POOLINGS.values())}"
+        )
+    return chosen[0]
+
+
+def _head(kind: str, folder: Path) -> Head:
+    facts = _object(folder / "config.json", needed=True)
+    activation = str(facts.get("activation_function", "")).rpartition(".")[2]
+    if activation not in ("", "Identity", "Tanh"):
+        raise BadValue(f"{folder}: activation '{activation}' is not supported; expected Identity or Tanh")
+    return Head(kind, folder, activation)
+
+
+def _positions(config: dict[str, Any]) -> int:
+    """Tokens whose places the architecture can tell apart; 0 for no bound of its own."""
+    size = config.get("max_position_embeddings") or config.get("n_positions") or 0
+    offset = int(config.get("pad_token_id") or 0) + 1 if config.get("model_type") in ROBERTA else 0
+    return max(int(size) - offset, 0)
+
+
+def _limit(folder: Path, positions: int) -> int:
+    """Tokens of a text at most, as the checkpoint's settings say."""
+    for path in sorted(folder.glob("sentence_*_config.json")):
+        stated = _object(path).get("max_seq_length")
+        if isinstance(stated, int) and stated > 0:
+            return min(stated, positions) if positions else stated
+    stated = _object(folder / "tokenizer_config.json").get("model_max_length")
+    bounds = [int(n) for n in (stated, positions) if isinstance(n, (int, float)) and 0 < n < 1e6]
+    return min(bounds, default=512)
+
+
+def _object(path: Path, needed: bool = False) -> dict[str, Any]:
+    """A JSON object in a file; empty where the file is not there and not needed."""
+    if not path.exists() and not needed:
+        return {}
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{path}: cannot be read ({error}); fetch the checkpoint again") from None
+    if not isinstance(value, dict):
+        raise StoreError(f"{path}: found a JSON {type(value).__name__}, expected an object")
+    return value
+
+
+def _of_package(card: Card) -> Path:
+    spec = find_spec(card.package)
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent / card.package_folder
+
+
+def _fetched(hub: str) -> Path:
+    """A checkpoint from the hub, or from the copy that the hub's own library keeps."""
+    library = require("huggingface_hub", extra="neural")
+    try:
+        folder = Path(library.snapshot_download(hub, allow_patterns=list(WANTED)))
+        if not any(folder.glob("*.safetensors")) and not any(folder.glob("*/*.safetensors")):
+            folder = Path(library.snapshot_download(hub, allow_patterns=[*WANTED, "pytorch_model*.bin"]))
+    except Exception as error:  # noqa: BLE001 - the library and its transports raise errors of many families
+        reason = " ".join(str(error).split())[:200]
+        raise DownloadError(
+            f"the encoder '{hub}' is not here and could not be fetched ({type(error).__name__}: {reason}); "
+            "see `weir models`, or give a folder that holds a checkpoint"
+        ) from None
+    if not any((folder / name).exists() for name in ("config.json", "modules.json")):
+        raise DownloadError(f"the encoder '{hub}' is not here; fetch it once with a network")
+    return folder

@@ -1,0 +1,227 @@
+"""An encoder as a value, and loaded: texts in, float32 vectors out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from itertools import chain
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.strings import Int64, Strings
+from weir.encode.batching import Plan, results
+from weir.encode.checkpoint import Checkpoint
+from weir.encode.engine import DTYPES, ENGINES, Engine, Place, best_device, build, choose
+from weir.encode.pooling import POOLINGS, Projection, pool, read_projection, unit
+from weir.encode.recipe import Recipe, fingerprint, resolve
+from weir.encode.tokens import Text, Tokenizer, Tokens, load_tokenizer
+from weir.encode.weights import Tensor
+from weir.errors import BadValue, require
+from weir.settings import settings
+
+__all__ = ["Encoder", "Float32", "Kind", "Loaded"]
+
+Float32: TypeAlias = NDArray[np.float32]
+Kind: TypeAlias = Literal["query", "document"]
+Progress: TypeAlias = Callable[[int, int], None]
+
+BATCH_TOKENS = {"cpu": 1000, "cuda": 32768}
+"""Tokens of a batch: on a processor what its caches hold, on a GPU what keeps it busy."""
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """How texts become vectors: a checkpoint, and whatever should differ from what it and its card say.
+
+    model: a name of `weir models`, a name on the Hugging Face hub, or a folder. pooling: mean, cls, last or
+    max; similarity: dot, or cosine (then vectors have length 1); query_prompt, document_prompt: put before a
+    text, "" for nothing; max_length, max_query: tokens of a document and a query at most; None leaves each to
+    the checkpoint. dtype: fp32, bf16, fp16 or int8, the least precision to compute in; vectors are float32
+    always. engine: auto measures which is fastest here; or packed, openvino, transformers. batch_tokens: 0
+    takes what suits the device.
+    Raises BadValue for settings out of range.
+    """
+
+    model: str = "minilm"
+    pooling: str | None = None
+    similarity: str | None = None
+    query_prompt: str | None = None
+    document_prompt: str | None = None
+    max_length: int | None = None
+    max_query: int | None = None
+    dtype: str = "fp32"
+    engine: str = "auto"
+    batch_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, str) or not self.model.strip():
+            raise BadValue(
+                f"model is {self.model!r}; expected a name of `weir models`, a hub name or a folder"
+            )
+        _among("pooling", self.pooling, (None, *POOLINGS))
+        _among("similarity", self.similarity, (None, "dot", "cosine"))
+        _among("dtype", self.dtype, DTYPES)
+        _among("engine", self.engine, ("auto", *ENGINES))
+        for name in ("query_prompt", "document_prompt"):
+            if not isinstance(getattr(self, name), (str, type(None))):
+                raise BadValue(f"{name} is {getattr(self, name)!r}; expected a text")
+        for name, least in (("max_length", 3), ("max_query", 3), ("batch_tokens", 0)):
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or value < least):
+                raise BadValue(f"{name} is {value!r}; expected a whole number from {least}")
+
+    @property
+    def arguments(self) -> tuple[list[object], dict[str, object]]:
+        """How a system that takes an encoder's settings prints them: the model, and what is not by default."""
+        default = Encoder()
+        names = [f.name for f in fields(self) if f.name != "model"]
+        return [self.model], {n: getattr(self, n) for n in names if getattr(self, n) != getattr(default, n)}
+
+    def describe(self, device: str = "auto") -> dict[str, object]:
+        """Everything that can move a number: what `load` would use, without loading it.
+
+        Fetches the checkpoint and measures engines where that was not done before.
+        """
+        recipe = resolve(self)
+        place, engine = _chosen(self, recipe, best_device(device))
+        return recipe.describe() | {
+            "engine": engine,
+            "device": place.device,
+            "dtype": place.dtype,
+            "asked": self.dtype,
+        }
+
+    def load(self, device: str = "auto") -> Loaded:
+        """The encoder in memory, on auto (a GPU where there is one), cpu, cuda, or cuda:1.
+
+        Warns when the checkpoint declares prompts and none is used. Raises DownloadError, StoreError or
+        BadValue for a checkpoint that is not here, damaged, or of a kind Weir cannot use.
+        """
+        torch = require("torch", extra="neural")
+        recipe = resolve(self)
+        for note in recipe.notes:
+            warnings.warn(note, stacklevel=2)
+        where = best_device(device)
+        if where == "cpu":
+            torch.set_num_threads(settings().threads)
+        place, engine = _chosen(self, recipe, where)
+        document = _part(recipe.document, recipe.max_document, place, engine)
+        same = recipe.query is recipe.document
+        query = document if same else _part(recipe.query, recipe.max_query, place, engine)
+        if same and recipe.max_query != recipe.max_document:
+            query = Part(
+                document.engine, document.tokenizer.with_limit(recipe.max_query), document.projections
+            )
+        budget = self.batch_tokens or BATCH_TOKENS[place.device.partition(":")[0]]
+        return Loaded(self, recipe, place, query, document, budget)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What encodes one kind of text."""
+
+    engine: Engine
+    tokenizer: Tokenizer
+    projections: tuple[Projection, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """An encoder in memory; `encode` is all it does."""
+
+    encoder: Encoder
+    recipe: Recipe
+    place: Place
+    query: Part
+    document: Part
+    batch_tokens: int
+
+    def describe(self) -> dict[str, object]:
+        """Everything that can move a number, as the manifest records it."""
+        at = {"device": self.place.device, "dtype": self.place.dtype, "asked": self.encoder.dtype}
+        return (
+            self.recipe.describe()
+            | at
+            | {"batch_tokens": self.batch_tokens}
+            | self.document.engine.describe()
+        )
+
+    def encode(
+        self, texts: Strings | Sequence[str], kind: Kind = "document", progress: Progress | None = None
+    ) -> Float32:
+        """One vector for each text, in their order: float32[N, d], of length 1 where similarity is cosine.
+
+        Raises BadValue for a vector that is not finite and for a text that does not fit into memory.
+        """
+        total = len(texts)
+        done = None if progress is None else partial(_told, progress, total)
+        given = texts.tolist() if isinstance(texts, Strings) else texts
+        blocks = list(self.stream(given if total else [""], kind, done))
+        return blocks[0][:total] if len(blocks) == 1 else np.concatenate(blocks)
+
+    def stream(
+        self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
+    ) -> Iterator[Float32]:
+        """The vectors of a stream of texts, some thousand at a time and in order, in bounded memory.
+
+        done: told the number of texts finished so far. Raises as `encode` does.
+        """
+        part = self.query if kind == "query" else self.document
+        prompt = self.recipe.query_prompt if kind == "query" else self.recipe.document_prompt
+        given: Iterable[Text] = (prompt + t for t in texts) if prompt else texts
+        plan = Plan(self.batch_tokens, padded=part.engine.padded)
+        first = 0
+        for block in results(given, part.tokenizer, partial(self._vectors, part), _gathered, plan, done):
+            vectors: Float32 = np.asarray(block, np.float32)
+            bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+            if len(bad):
+                raise BadValue(
+                    f"the vector of text {first + int(bad[0]) + 1} is not finite (computed in "
+                    f"{self.place.dtype}); take dtype='fp32', or look at the checkpoint"
+                )
+            first += len(vectors)
+            yield vectors
+
+    def _vectors(self, part: Part, batch: Tokens) -> Tensor:
+        torch = require("torch", extra="neural")
+        with torch.inference_mode():
+            x = pool(part.engine.hidden(batch), batch.ptr, self.recipe.pooling)
+            for projection in part.projections:
+                x = projection(x)
+            return unit(x) if self.recipe.normalise else x
+
+
+def _chosen(encoder: Encoder, recipe: Recipe, device: str) -> tuple[Place, str]:
+    """(place, engine): what is asked for, or what is fastest here."""
+    asked = Place(device, encoder.dtype)
+    if encoder.engine != "auto":
+        return asked, encoder.engine
+    engine, dtype = choose(recipe.document, asked, fingerprint(recipe.document))
+    return Place(device, dtype), engine
+
+
+def _part(checkpoint: Checkpoint, limit: int, place: Place, engine: str) -> Part:
+    projections = tuple(read_projection(head, place.device) for head in checkpoint.heads)
+    return Part(build(checkpoint, place, engine), load_tokenizer(checkpoint.folder, limit), projections)
+
+
+def _gathered(parts: Sequence[tuple[Int64, Tensor]], count: int) -> Float32:
+    """Vectors of batches, wherever they are, in the order of the texts: one transfer."""
+    torch = require("torch", extra="neural")
+    rows = torch.cat([rows for _, rows in parts]).cpu().numpy()
+    whole = np.empty((count, rows.shape[1]), np.float32)
+    whole[np.fromiter(chain.from_iterable(p.tolist() for p, _ in parts), np.int64, count)] = rows
+    return whole
+
+
+def _told(progress: Progress, total: int, finished: int) -> None:
+    progress(min(finished, total), total)
+
+
+def _among(name: str, value: object, allowed: Sequence[object]) -> None:
+    if value not in allowed:
+        raise BadValue(f"{name} is {value!r}; expected {', '.join(str(a) for a in allowed if a is not None)}")

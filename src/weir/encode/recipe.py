@@ -1,0 +1,142 @@
+"""What an encoder comes to: its own settings, then the checkpoint's files, then its card."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, TypeVar
+
+from weir.encode.cards import Card, known
+from weir.encode.checkpoint import Checkpoint, locate, read_checkpoint
+from weir.errors import BadValue, StoreError
+from weir.io.atomic import write_json
+from weir.settings import settings
+
+if TYPE_CHECKING:
+    from weir.encode.encoder import Encoder
+
+__all__ = ["Recipe", "fingerprint", "resolve"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """Everything decided, nothing loaded. document, query: the checkpoints, one and the same as a rule."""
+
+    model: str
+    document: Checkpoint
+    query: Checkpoint
+    pooling: str
+    similarity: str
+    normalise: bool
+    query_prompt: str
+    document_prompt: str
+    max_query: int
+    max_document: int
+    notes: tuple[str, ...]
+
+    def describe(self) -> dict[str, object]:
+        """What can move a number, the engine aside."""
+        found: dict[str, object] = {
+            "model": self.model,
+            "revision": fingerprint(self.document),
+            "architecture": self.document.architecture,
+            "pooling": self.pooling,
+            "behind pooling": [f"{h.kind} {h.activation}".strip() for h in self.document.heads],
+            "similarity": self.similarity,
+            "normalised": self.normalise,
+            "query": self.query_prompt + "{text}",
+            "document": self.document_prompt + "{text}",
+            "max_query": self.max_query,
+            "max_length": self.max_document,
+            "tokenizers": _version("tokenizers"),
+            "notes": list(self.notes),
+        }
+        if self.query is not self.document:
+            found["query revision"] = fingerprint(self.query)
+        return found
+
+
+def resolve(encoder: Encoder) -> Recipe:
+    """What an encoder comes to; finds, or fetches, its checkpoint and reads the files that say how to use it.
+
+    Raises BadValue where nothing says how to pool, and for a length beyond what the architecture can take;
+    DownloadError and StoreError for a checkpoint that is not here or damaged.
+    """
+    card = known(encoder.model) or Card(encoder.model, encoder.model, kind="dense", source="")
+    if card.kind != "dense":
+        raise BadValue(
+            f"'{encoder.model}' is of the kind '{card.kind}', which gives no single vector for a text"
+        )
+    document = read_checkpoint(locate(encoder.model))
+    query = read_checkpoint(locate(card.query_hub)) if card.query_hub else document
+    pooling = _first(encoder.pooling, document.pooling, card.pooling)
+    if pooling is None:
+        raise BadValue(
+            f"nothing says how '{encoder.model}' pools; give pooling='mean', 'cls', 'last' or 'max'"
+        )
+    similarity = _first(encoder.similarity, document.similarity, card.similarity)
+    similarity = similarity or ("cosine" if document.normalise else "dot")
+    query_prompt = _first(encoder.query_prompt, document.query_prompt, card.query_prompt) or ""
+    document_prompt = _first(encoder.document_prompt, document.document_prompt, card.document_prompt) or ""
+    declared = [p for p in (*document.prompts.values(), card.query_prompt, card.document_prompt) if p]
+    own_query = _first(encoder.max_query, encoder.max_length)
+    return Recipe(
+        model=encoder.model,
+        document=document,
+        query=query,
+        pooling=pooling,
+        similarity=similarity,
+        normalise=similarity == "cosine" or document.normalise,
+        query_prompt=query_prompt,
+        document_prompt=document_prompt,
+        max_query=_limit(own_query, card.max_query, query, encoder.model),
+        max_document=_limit(encoder.max_length, card.max_document, document, encoder.model),
+        notes=() if query_prompt or document_prompt else _unused(encoder.model, declared),
+    )
+
+
+def fingerprint(checkpoint: Checkpoint) -> str:
+    """The checkpoint's revision; remembered in Weir's home by the sizes and times of its files."""
+    files = sorted(
+        (f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in checkpoint.folder.iterdir() if f.is_file()
+    )
+    seen = json.dumps([str(checkpoint.folder.resolve()), files])
+    key = hashlib.blake2b(seen.encode("utf-8"), digest_size=8).hexdigest()
+    path = settings().home / "encoders" / f"{key}.json"
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return str(json.loads(path.read_text(encoding="utf-8"))["revision"])
+    revision = checkpoint.revision()
+    with suppress(StoreError):  # a home that cannot be written to means hashing again
+        write_json(path, {"folder": str(checkpoint.folder), "revision": revision}, durable=False)
+    return revision
+
+
+def _limit(own: int | None, card_says: int, checkpoint: Checkpoint, model: str) -> int:
+    bound = checkpoint.positions
+    if own is not None and bound and own > bound:
+        raise BadValue(f"'{model}' reads {bound} tokens at most, not {own}")
+    if own is not None:
+        return own
+    return min(card_says or checkpoint.limit, bound or card_says or checkpoint.limit)
+
+
+def _unused(model: str, declared: list[str]) -> tuple[str, ...]:
+    shown = ", ".join(sorted({repr(p) for p in declared}))
+    note = f"'{model}' declares prompts ({shown}) and none is used; its scores may be lower than published"
+    return (note,) if declared else ()
+
+
+def _first(*values: T | None) -> T | None:
+    return next((v for v in values if v is not None), None)
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

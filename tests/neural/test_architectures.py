@@ -1,0 +1,121 @@
+"""Weir's own forward pass against transformers', for every architecture it knows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
+pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
+
+from weir.encode.checkpoint import read_checkpoint  # noqa: E402 - behind the skip
+from weir.encode.engine import Place, build  # noqa: E402
+from weir.encode.tokens import Tokens  # noqa: E402
+from weir.encode.weights import supported  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("default")  # what torch and transformers deprecate is theirs to mend
+
+NAMES = ["bert", "bert-tanh", "roberta", "xlm-roberta", "camembert", "mpnet", "electra", "dpr", "distilbert"]
+
+
+def states(checkpoint, engine, dtype, batch):
+    return build(checkpoint, Place("cpu", dtype), engine).hidden(batch).float().numpy()
+
+
+@pytest.fixture(params=NAMES)
+def checkpoint(request, checkpoint_of):
+    return read_checkpoint(checkpoint_of(request.param))
+
+
+def test_states_equal_those_of_transformers(checkpoint, batch):
+    assert supported(checkpoint)
+    expected = states(checkpoint, "transformers", "fp32", batch)
+    found = states(checkpoint, "packed", "fp32", batch)
+    assert found.shape == (batch.ptr[-1], 48)
+    np.testing.assert_allclose(found, expected, atol=2e-5)
+
+
+def test_a_text_alone_equals_the_text_in_a_batch(checkpoint, batch):
+    engine = build(checkpoint, Place("cpu", "fp32"), "packed")
+    together = engine.hidden(batch).numpy().copy()
+    for i in range(len(batch)):
+        alone = engine.hidden(batch.take(np.array([i]))).numpy()
+        np.testing.assert_allclose(alone, together[batch.ptr[i] : batch.ptr[i + 1]], atol=2e-5)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp16"])
+def test_half_precision_stays_near(checkpoint, batch, dtype):
+    expected = states(checkpoint, "transformers", "fp32", batch)
+    found = states(checkpoint, "packed", dtype, batch)
+    assert correlation(found, expected) > 0.999
+
+
+def test_int8_stays_near(checkpoint, batch):
+    pytest.importorskip("numba", reason="needs the `run` extra (numba)")
+    expected = states(checkpoint, "transformers", "fp32", batch)
+    found = states(checkpoint, "packed", "int8", batch)
+    assert correlation(found, expected) > 0.995
+
+
+def correlation(a, b):
+    return np.corrcoef(a.ravel(), b.ravel())[0, 1]
+
+
+def test_pairs_have_segments(checkpoint_of, batch):
+    checkpoint = read_checkpoint(checkpoint_of("bert"))
+    segment = (batch.positions >= 4).astype(np.uint8)
+    pairs = Tokens(batch.ids, batch.ptr, segment)
+    expected = states(checkpoint, "transformers", "fp32", pairs)
+    np.testing.assert_allclose(states(checkpoint, "packed", "fp32", pairs), expected, atol=2e-5)
+    assert np.abs(states(checkpoint, "packed", "fp32", batch) - expected).max() > 0.01
+
+
+def test_both_products_agree(checkpoint_of, batch):
+    from dataclasses import replace
+
+    from weir.encode.packed import _prepacked, pack
+    from weir.encode.weights import read_weights
+
+    if not torch.backends.mkldnn.is_available():
+        pytest.skip("this torch has no oneDNN")
+    engine = pack(read_weights(read_checkpoint(checkpoint_of("bert"))), "cpu", "fp32")
+    plain = replace(engine, product="torch")
+    if engine.product == "onednn":
+        pytest.skip("oneDNN is what the other tests run here")
+    layers = tuple(_prepacked(layer) for layer in plain.weights.layers)
+    other = replace(plain, product="onednn", weights=replace(plain.weights, layers=layers))
+    np.testing.assert_allclose(other.hidden(batch).numpy(), plain.hidden(batch).numpy(), atol=2e-5)
+
+
+def test_an_unknown_architecture_falls_to_transformers(tmp_path, batch):
+    transformers = pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
+    config = transformers.AlbertConfig(
+        vocab_size=64, embedding_size=16, hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=48, max_position_embeddings=80,
+    )  # fmt: skip
+    transformers.AlbertModel(config).eval().save_pretrained(tmp_path)
+    checkpoint = read_checkpoint(tmp_path)
+    assert not supported(checkpoint)
+    assert build(checkpoint, Place("cpu", "fp32"), "transformers").hidden(batch).shape == (batch.ptr[-1], 32)
+
+
+@pytest.mark.parametrize("name", ["bert", "mpnet"])
+def test_what_a_gpu_without_the_packed_kernel_does(checkpoint_of, batch, name, monkeypatch):
+    """The padded table for attention, and the layer as the GPU computes it, here on the processor."""
+    from dataclasses import replace
+
+    from weir.encode import packed
+    from weir.encode.attention import cuda_attention
+    from weir.encode.weights import read_weights
+
+    engine = packed.pack(read_weights(read_checkpoint(checkpoint_of(name))), "cpu", "fp32")
+    expected = engine.hidden(batch).numpy().copy()
+    monkeypatch.setattr(
+        packed,
+        "cpu_attention",
+        lambda b, heads, bias: cuda_attention(b, heads, bias, False, torch.device("cpu")),
+    )
+    np.testing.assert_allclose(engine.hidden(batch).numpy(), expected, atol=2e-5)
+    if engine.product == "torch":  # prepacked matrices are for the processor alone
+        other = replace(engine, rest=packed.after_attention)
+        np.testing.assert_allclose(other.hidden(batch).numpy(), expected, atol=2e-5)

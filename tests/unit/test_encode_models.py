@@ -1,0 +1,171 @@
+"""What is known about encoders without loading one: cards, settings, the files of a checkpoint."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from weir.cli import main
+from weir.encode import Encoder
+from weir.encode.cards import card, cards, known
+from weir.encode.checkpoint import locate, read_checkpoint
+from weir.encode.recipe import resolve
+from weir.errors import BadValue, StoreError, UnknownName
+
+
+def written(folder, **files):
+    """A folder with JSON files; __ in a name is a slash."""
+    for name, value in files.items():
+        path = folder / (name.replace("__", "/") + ".json")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(value))
+    return folder
+
+
+BERT = {"model_type": "bert", "max_position_embeddings": 512, "pad_token_id": 0}
+
+
+def test_every_card_is_whole():
+    for entry in cards():
+        assert entry.kind in {"dense", "sparse", "late", "cross", "t5"}, entry.name
+        assert entry.pooling in {None, "mean", "cls", "last", "max"}, entry.name
+        assert entry.similarity in {None, "dot", "cosine"}, entry.name
+        assert entry.hub.count("/") == 1, entry.name
+        assert entry.source, entry.name
+        assert (entry.pooling is not None) == (entry.kind in {"dense", "sparse"}), entry.name
+        assert 0 < entry.max_query <= entry.max_document, entry.name
+    assert len({c.hub for c in cards()}) == len(cards())
+
+
+def test_cards_are_found_by_short_name_and_by_hub_name():
+    assert card("minilm").hub == "sentence-transformers/all-MiniLM-L6-v2"
+    assert card("sentence-transformers/all-minilm-l6-v2") is card("minilm")
+    assert known("somebody/something") is None
+    with pytest.raises(UnknownName, match="did you mean minilm"):
+        card("minilmm")
+
+
+def test_the_command_lists_every_card(capsys):
+    assert main(["models"]) == 0
+    shown = capsys.readouterr().out
+    assert all(c.hub in shown for c in cards())
+    assert main(["models", "--json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.strip().split("\n")]
+    assert [line["name"] for line in lines] == [c.name for c in cards()]
+
+
+def test_an_encoder_prints_what_is_not_by_default():
+    assert Encoder().arguments == (["minilm"], {})
+    given = Encoder("facebook/contriever", dtype="bf16", query_prompt="")
+    assert given.arguments == (["facebook/contriever"], {"query_prompt": "", "dtype": "bf16"})
+    assert Encoder(*given.arguments[0], **given.arguments[1]) == given
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"pooling": "sum"}, "pooling is 'sum'; expected mean, cls, last, max"),
+        ({"similarity": "l2"}, "similarity"),
+        ({"dtype": "fp8"}, "expected fp32, bf16, fp16, int8"),
+        ({"engine": "onnx"}, "engine"),
+        ({"max_length": 0}, "max_length is 0"),
+        ({"max_query": "9"}, "max_query is '9'"),
+        ({"batch_tokens": -1}, "batch_tokens"),
+        ({"query_prompt": 3}, "query_prompt is 3; expected a text"),
+        ({"model": " "}, "expected a name"),
+    ],
+)
+def test_settings_out_of_range(settings, message):
+    with pytest.raises(BadValue, match=message):
+        Encoder(**settings)
+
+
+def test_a_sentence_transformers_checkpoint(tmp_path):
+    steps = ["models.Transformer", "models.Pooling", "models.Normalize"]
+    paths = ["0_Transformer", "1_Pooling", ""]
+    written(
+        tmp_path,
+        modules=[
+            {"type": f"sentence_transformers.{t}", "path": p} for t, p in zip(steps, paths, strict=True)
+        ],
+        config_sentence_transformers={"prompts": {"query": "ask: ", "passage": "", "sts": "x"}},
+        **{"0_Transformer__config": BERT, "0_Transformer__sentence_bert_config": {"max_seq_length": 128}},
+        **{"1_Pooling__config": {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}},
+    )
+    found = read_checkpoint(locate(str(tmp_path)))
+    assert (found.pooling, found.normalise, found.limit) == ("cls", True, 128)
+    assert (found.query_prompt, found.document_prompt) == ("ask: ", "")
+    assert found.folder == tmp_path / "0_Transformer"
+    recipe = resolve(Encoder(str(tmp_path)))
+    assert (recipe.similarity, recipe.max_document, recipe.notes) == ("cosine", 128, ())
+
+
+def test_the_form_that_newer_checkpoints_have(tmp_path):
+    written(
+        tmp_path,
+        modules=[{"type": "sentence_transformers.base.modules.Transformer", "path": ""},
+                 {"type": "sentence_transformers.sentence_transformer.modules.Pooling", "path": "1"}],
+        config=BERT,
+        config_sentence_transformers={"prompts": {"a": "b"}, "default_prompt_name": "a", "similarity_fn_name": "dot"},
+        **{"1__config": {"pooling_mode": "lasttoken"}},
+    )  # fmt: skip
+    found = read_checkpoint(tmp_path)
+    assert (found.pooling, found.similarity, found.query_prompt) == ("last", "dot", "b")
+
+
+def test_a_plain_checkpoint(tmp_path):
+    written(
+        tmp_path, config=BERT | {"model_type": "roberta", "max_position_embeddings": 514, "pad_token_id": 1}
+    )
+    found = read_checkpoint(tmp_path)
+    assert (found.pooling, found.limit, found.positions) == (None, 512, 512)
+    written(tmp_path, tokenizer_config={"model_max_length": 64})
+    assert read_checkpoint(tmp_path).limit == 64
+    written(tmp_path, tokenizer_config={"model_max_length": 10**30})
+    assert read_checkpoint(tmp_path).limit == 512
+
+
+@pytest.mark.parametrize(
+    ("files", "error", "message"),
+    [
+        ({"modules": [{"type": "x.WeightedLayerPooling", "path": ""}]}, BadValue, "a step 'WeightedLayerPooling'"),
+        ({"modules": {"a": 1}}, StoreError, "damaged"),
+        ({"modules": [], "config": [1]}, StoreError, "found a JSON list"),
+        ({"config": BERT, "modules": [{"type": "x.Pooling", "path": "p"}],
+          "p__config": {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}}, BadValue, "pooling by"),
+        ({"config": BERT, "modules": [{"type": "x.Pooling", "path": "p"}],
+          "p__config": {"pooling_mode_cls_token": True, "include_prompt": False}}, BadValue, "without the prompt"),
+        ({"config": BERT, "modules": [{"type": "x.Dense", "path": "d"}],
+          "d__config": {"activation_function": "torch.nn.modules.activation.ReLU"}}, BadValue, "'ReLU'"),
+    ],
+)  # fmt: skip
+def test_checkpoints_that_cannot_be_used(tmp_path, files, error, message):
+    with pytest.raises(error, match=message):
+        read_checkpoint(written(tmp_path, **files))
+
+
+def test_other_kinds_give_no_vector():
+    with pytest.raises(BadValue, match="of the kind 'cross'"):
+        resolve(Encoder("minilm-cross"))
+
+
+def test_a_name_without_the_extra_or_the_network_is_one_line(monkeypatch, capsys):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(Exception, match=r"huggingface_hub|not here|could not be fetched") as caught:
+        locate("nobody/nothing-of-that-name")
+    assert "\n" not in str(caught.value)
+
+
+def test_revisions_are_remembered_and_follow_the_files(tmp_path, home):
+    from weir.encode.recipe import fingerprint
+
+    written(tmp_path, config=BERT)
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    before = fingerprint(read_checkpoint(tmp_path))
+    assert len(list((home / "encoders").glob("*.json"))) == 1
+    assert fingerprint(read_checkpoint(tmp_path)) == before
+    (tmp_path / "model.safetensors").write_bytes(b"Weights")
+    os.utime(tmp_path / "model.safetensors", (1, 1))
+    assert fingerprint(read_checkpoint(tmp_path)) != before
