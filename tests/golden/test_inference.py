@@ -20,6 +20,7 @@ from weir.stats.order import kendall_tau, rbo
 from weir.stats.paired import sign_p, t_statistic, wilcoxon_p
 from weir.stats.permutation import exact_p
 from weir.stats.power import detectable, equivalence, power, queries_needed
+from weir.stats.resampling import resampled_counts
 from weir.stats.significance import Draws, all_pairs, p_values
 from weir.stats.tails import (
     binomial_tail,
@@ -213,9 +214,9 @@ def test_students_interval_is_scipys():
 def test_the_studentised_interval_follows_its_formula():
     """Against a loop over the same samples, written out."""
     d = differences(7, 40)
-    draw, ratios = np.random.default_rng(5), []
-    for row in draw.integers(0, 40, (RESAMPLES, 40), np.int32)[:2000]:
-        sample = d[row]
+    ratios = []
+    for counts in next(resampled_counts(40, RESAMPLES, np.random.default_rng(5)))[:2000]:
+        sample = np.repeat(d, counts.astype(int))
         ratios.append((sample.mean() - d.mean()) / (sample.std(ddof=1) / math.sqrt(40)))
     low, high = np.quantile(ratios, [0.025, 0.975])
     error = d.std(ddof=1) / math.sqrt(40)

@@ -13,6 +13,7 @@ from weir.registry import Registry
 from weir.stats import (
     compare,  # noqa: F401  registers every test
     resampling,
+    tukey,
 )
 from weir.stats.gate import gate
 from weir.stats.intervals import INTERVALS, bounds, resampled
@@ -20,7 +21,7 @@ from weir.stats.multiple import CORRECTIONS, adjusted
 from weir.stats.order import kendall_tau, letters, rank_intervals, rbo
 from weir.stats.paired import t_statistic
 from weir.stats.power import MOST, detectable, equivalence, plan, power, queries_needed
-from weir.stats.resampling import resampled_sums, sign_sums
+from weir.stats.resampling import sign_sums
 from weir.stats.significance import TESTS, Draws, all_pairs, p_values
 from weir.stats.tails import student_quantile
 from weir.stats.tukey import ranges
@@ -144,19 +145,12 @@ def test_signs_are_one_stream_whatever_the_blocks_and_the_other_systems(monkeypa
     assert np.abs(ones.mean(axis=0)).max() < 4.5 / math.sqrt(500)
 
 
-def test_resampled_sums_are_those_of_the_bootstrap():
-    values = fresh(13).random((4, 30))
-    drawn = fresh(2).integers(0, 30, (200, 30), np.int32)
-    found = np.concatenate(list(resampled_sums(values, 200, fresh(2))))
-    assert found == pytest.approx(values[:, drawn].sum(axis=2).T, abs=1e-12)
-
-
 def test_each_deal_of_tukeys_test_is_uniform():
     """Four values, one query: every system gets every value equally often, and so the range is theirs."""
     found = np.concatenate(list(ranges(np.array([[0.0], [1.0], [2.0], [5.0]]), Draws(2_000))))
-    assert set(found) == {5.0}
+    assert found == pytest.approx(5.0)
     draws = Draws(40_000)
-    two = np.concatenate(list(ranges(np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 3.0]]), draws)))
+    two = np.concatenate(list(ranges(np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 3.0]]), draws))).round(9)
     # Second query against the first: the six orders are equally likely.
     sums = {}
     for a in ((0, 1, 3), (0, 3, 1), (1, 0, 3), (1, 3, 0), (3, 0, 1), (3, 1, 0)):
@@ -167,10 +161,33 @@ def test_each_deal_of_tukeys_test_is_uniform():
     assert shares == pytest.approx(sums, abs=0.012)
 
 
+def test_deals_that_share_a_shuffle_do_not_widen_the_error_of_a_p_value():
+    """The deviation of p over 100 seeds is that of as many independent draws, within its own error of 7%."""
+    values = fresh(1).beta(0.5, 1.5, 30) + fresh(2).normal(0, 0.2, (5, 30))
+    edge = np.quantile(np.concatenate(list(ranges(values, Draws(100_000)))), 0.95)
+    p = [np.mean(np.concatenate(list(ranges(values, Draws(2_000, s)))) >= edge) for s in range(100)]
+    assert np.mean(p) == pytest.approx(0.05, abs=0.003)
+    assert np.std(p) == pytest.approx(math.sqrt(0.05 * 0.95 / 2_000), rel=0.25)
+
+
+@pytest.mark.parametrize("count", [1, 31, 33, 1_000, 1_025])
+def test_there_are_as_many_deals_as_asked_for(count):
+    assert len(np.concatenate(list(ranges(fresh(3).random((3, 7)), Draws(count))))) == count
+
+
+def test_deals_do_not_depend_on_the_size_of_the_blocks(monkeypatch):
+    values = fresh(4).random((4, 60))
+    whole = np.concatenate(list(ranges(values, Draws(500))))
+    monkeypatch.setattr(tukey, "BLOCK", 4 * 32 * 16)  # all shuffles at once, a few queries at a time
+    assert np.concatenate(list(ranges(values, Draws(500)))) == pytest.approx(whole, abs=1e-12)
+    monkeypatch.setattr(tukey, "BLOCK", 1)  # one shuffle at a time: other deals, as many
+    assert len(np.concatenate(list(ranges(values, Draws(500))))) == 500
+
+
 def test_memory_is_bounded():
     """10 systems, 10,000 queries: a few blocks of two million numbers, whatever the number of draws."""
     values = fresh(14).random((10, 10_000))
-    for test, draws in (("permutation", 1_000), ("bootstrap-shift", 400), ("tukey", 64)):
+    for test, draws in (("permutation", 1_000), ("bootstrap-shift", 400), ("tukey", 2_000)):
         tracemalloc.start()
         p_values(test, values, draws=Draws(draws))
         peak = tracemalloc.get_traced_memory()[1]
@@ -359,7 +376,7 @@ def test_a_gate_lets_too_large_a_drop_pass_one_time_in_twenty():
 def test_registries_say_what_they_hold():
     assert sorted(TESTS) == ["bootstrap-shift", "permutation", "sign", "t", "tukey", "wilcoxon"]
     assert sorted(CORRECTIONS) == ["bh", "bonferroni", "holm", "none"]
-    assert sorted(INTERVALS) == ["bca", "percentile", "studentised", "t"]
+    assert sorted(INTERVALS) == ["bca", "percentile", "studentised", "t", "two-level"]
     assert isinstance(TESTS, Registry)
     for name in TESTS:
         assert len(TESTS.get(name).summary) > 20

@@ -17,7 +17,7 @@ __all__ = ["command"]
               help="permutation, t, tukey, bootstrap-shift, wilcoxon or sign.")  # fmt: skip
 @click.option("--correct", default="holm", show_default=True, help="holm, bonferroni, bh or none.")
 @click.option("--interval", default="t", show_default=True,
-              help="Interval of a difference: t, percentile, bca or studentised.")  # fmt: skip
+              help="Of a difference: t, percentile, bca, studentised; two-level for datasets.")  # fmt: skip
 @click.option("--level", type=float, default=0.95, show_default=True,
               help="Level of the intervals; tests use 1 minus it.")  # fmt: skip
 @click.option(
@@ -25,6 +25,10 @@ __all__ = ["command"]
 )
 @click.option("--draws", type=int, help="Draws of a test that draws.  [default: 100000]")
 @click.option("--seed", type=int, help="Seed of the draws.")
+@click.option("--ties", type=click.Choice(["trec", "trec9", "expected"]), default="trec", show_default=True,
+              help="Equal scores: by identifier, so compared as floats, or the mean over their orders.")  # fmt: skip
+@click.option("--missing", type=click.Choice(["zero", "answered-only"]), default="zero", show_default=True,
+              help="Queries that a run does not answer score 0, or leave the comparison.")  # fmt: skip
 @click.option("--json", "form", flag_value="json", help="One JSON object per comparison, at full precision.")
 @click.option("--csv", "form", flag_value="csv", help="One line per pair, at full precision.")
 @click.option("--latex", "form", flag_value="latex", help="A LaTeX table with the markers papers use.")
@@ -40,6 +44,8 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     margin: float | None,
     draws: int | None,
     seed: int | None,
+    ties: str,
+    missing: str,
     form: str | None,
 ) -> None:
     """Compare systems, with a verdict on each pair.
@@ -49,6 +55,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     could have shown. Tables are sorted by value; systems that share a letter cannot be told apart.
     """
     from weir.errors import BadValue
+    from weir.measures.conventions import DEFAULT, Conventions
     from weir.measures.files import scores_of_files
     from weir.report import compare as report
     from weir.stats.bootstrap import SEED
@@ -57,14 +64,17 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
 
     method = Method(test, correct, interval, level, margin=margin,
                     draws=DRAWS if draws is None else draws, seed=SEED if seed is None else seed)  # fmt: skip
+    conventions = Conventions(ties, missing)
     if len(paths) == 1 and paths[0].is_dir():
+        if conventions != DEFAULT:
+            raise BadValue(f"{conventions}: a results folder holds scores already; pass judgments and runs instead")
         from weir.experiment.compare import compare_results
 
         found = compare_results(paths[0], measures, baseline, method)
     elif len(paths) < 3:
         raise BadValue("expected judgments and two or more runs, or one results folder")
     else:
-        scores = scores_of_files(paths[0], paths[1:], measures)
+        scores = scores_of_files(paths[0], paths[1:], measures, conventions)
         found = compare_scores(scores, paths[0].name, baseline, method)
         for note in report.answer_notes(scores):
             click.echo(note, err=True)

@@ -12,8 +12,9 @@ from typing import Any
 
 from weir.core.scores import Scores
 from weir.report.format import change, count, effect, probability, score
+from weir.report.notes import convention_notes, unanswered
 from weir.report.table import columns, escaped
-from weir.stats.compare import Comparison, Pair, Standing
+from weir.stats.compare import Comparison, Pair, Standing, Tally
 from weir.stats.significance import TESTS
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "compare_latex",
     "compare_markdown",
     "compare_text",
+    "tally",
     "verdict",
 ]
 
@@ -45,10 +47,11 @@ def answer_notes(scores: Mapping[str, Scores]) -> list[str]:
         missing = int((~one.answered).sum())
         if missing:
             of = len(one.answered)
-            found.append(f"note: {name}: {missing} of {of} judged queries are not answered and score 0")
+            end = unanswered(one)
+            found.append(f"note: {name}: {missing} of {of} judged queries are not answered and {end}")
         if one.ignored:
             found.append(f"note: {name}: {one.ignored} queries have no judgments and are ignored")
-    return found
+    return list(dict.fromkeys([*found, *(note for one in scores.values() for note in convention_notes(one))]))
 
 
 def verdict(pair: Pair) -> str:
@@ -58,6 +61,19 @@ def verdict(pair: Pair) -> str:
     if pair.tied and not pair.won and not pair.lost:
         return "not separable (equal throughout)"
     return f"not separable (minimum detectable effect {score(pair.detectable)})"
+
+
+def tally(found: Tally) -> str:
+    """On how many datasets a system is higher than the baseline by its mean, and on how many by the verdict."""
+    by_mean = [("higher", found.higher), ("lower", found.lower), ("equal", found.equal)]
+    verdicts = [("better", found.better), ("worse", found.worse), ("equivalent", found.equivalent)]
+    always = {"higher", "lower", "better", "worse"}
+    means = ", ".join(f"{what} on {n}" for what, n in by_mean if n or what in always)
+    certain = ", ".join(f"{what} on {n}" for what, n in verdicts if n or what in always)
+    return (
+        f"{found.system} against {found.baseline} on {found.datasets} datasets, by mean: {means} "
+        f"({change(found.difference)} over all); by verdict: {certain}, not separable on {found.not_separable}"
+    )
 
 
 def compare_text(comparisons: Sequence[Comparison]) -> str:
@@ -74,6 +90,8 @@ def compare_text(comparisons: Sequence[Comparison]) -> str:
         width = max(map(len, body))
         ends = ["verdict", "-" * max(7, *(len(line[-1]) for line in lines)), *(line[-1] for line in lines)]
         parts.append("\n".join(f"{b.ljust(width)}  {e}" for b, e in zip(body, ends, strict=True)))
+        if c.tallies:
+            parts.append("\n".join(map(tally, c.tallies)))
     return "\n\n".join([*parts, _notes(comparisons)])
 
 
@@ -109,7 +127,7 @@ def compare_latex(comparisons: Sequence[Comparison]) -> str:
     for dataset, system, cells in _grid(comparisons, measures):
         shown = [_latex_cell(*cell) if cell else "" for cell in cells]
         lines.append(" & ".join([escaped(dataset), escaped(system), *shown]) + r" \\")
-    note = [f"% {line}" for line in _notes(comparisons).split("\n")]
+    note = [f"% {line}" for line in [*_tallies(comparisons), *_notes(comparisons).split("\n")]]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *note])
 
 
@@ -120,7 +138,11 @@ def compare_markdown(comparisons: Sequence[Comparison]) -> str:
     for dataset, system, cells in _grid(comparisons, measures):
         shown = [_markdown_cell(*cell) if cell else "" for cell in cells]
         lines.append("| " + " | ".join([dataset, system.replace("|", r"\|"), *shown]) + " |")
-    return "\n".join([*lines, "", _notes(comparisons)])
+    return "\n".join([*lines, "", *_tallies(comparisons), _notes(comparisons)])
+
+
+def _tallies(comparisons: Sequence[Comparison]) -> list[str]:
+    return [f"{c.measure}: {tally(t)}" for c in comparisons for t in c.tallies]
 
 
 Cell = tuple[Standing, str, bool]
@@ -182,7 +204,7 @@ def _notes(comparisons: Sequence[Comparison]) -> str:
     how = (
         "holds for all pairs together"
         if TESTS.get(m.test).familywise
-        else f"{m.correct} over {many} comparisons"
+        else f"{m.correct} over {many} comparison{'s' * (tests != [1])}"
     )
     lines = [
         f"difference: first minus second with its {level} interval ({m.interval}); p: {m.test}{drawn}; adjusted: {how}",
@@ -191,6 +213,13 @@ def _notes(comparisons: Sequence[Comparison]) -> str:
     ]
     if first.baseline is not None:
         lines.insert(1, f"verdicts: against {first.baseline}; groups: from all pairs")
+    if any(c.geometric for c in comparisons):
+        names = ", ".join(sorted({c.measure for c in comparisons if c.geometric}))
+        lines.append(f"{names}: means are geometric; differences are those of logarithms")
+    if m.interval == "two-level":
+        lines.append(
+            "two-level: datasets drawn with replacement, and queries within each; on one dataset, queries"
+        )
     if m.margin is not None:
         lines.append(f"equivalent: the difference lies within ±{m.margin:g} (two one-sided t-tests)")
     return "\n".join(lines)

@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from weir.core.scores import Scores
+from weir.core.scores import Scores, averaged
 from weir.core.strings import Float64
 from weir.errors import BadValue
+from weir.stats.resampling import resampled_sums
 
-__all__ = ["LEVEL", "RESAMPLES", "SEED", "Interval", "interval", "intervals"]
+__all__ = ["LEVEL", "RESAMPLES", "SEED", "Interval", "interval", "intervals", "resampled_means"]
 
 LEVEL = 0.95
 RESAMPLES = 10_000
@@ -33,11 +33,20 @@ def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
 
     Queries are resampled in the order of their identifiers and from the same seed for each measure, so
     the same values give the same interval in whatever order a file lists them and whatever else is measured.
+    Where values are logarithms the bounds are of the geometric mean. Raises BadValue for a level outside 0..1.
     """
-    order = scores.id_order()
-    means = scores.means()
-    bounds = [interval(row[order], np.random.default_rng(SEED), level) for row in scores.values]
-    return [Interval(float(m), *b) for m, b in zip(means, bounds, strict=True)]
+    values = scores.values[:, scores.id_order()]
+    defined = ~np.isnan(values)
+    bounds = np.full((len(values), 2), np.nan)
+    # Measures that are defined for the same queries share the samples.
+    for queries in np.unique(defined, axis=0) if len(values) else defined:
+        rows = np.flatnonzero((defined == queries).all(axis=1))
+        bounds[rows] = _bounds(values[rows][:, queries], np.random.default_rng(SEED), level, RESAMPLES)
+    found = []
+    for measure, mean, ends in zip(scores.measures, scores.means().tolist(), bounds.tolist(), strict=True):
+        low, high = (averaged(end, measure in scores.geometric) for end in ends)
+        found.append(Interval(mean, low, high))
+    return found
 
 
 def interval(
@@ -46,29 +55,31 @@ def interval(
     """Bounds of the percentile bootstrap interval of the mean of values; NaN values are left out.
 
     Raises BadValue for a level outside 0..1. NaN bounds where nothing is defined; bounds equal to the
-    value where there is one. Source: Efron and Tibshirani 1993, section 13.3; equals
+    value where there is one. Source: Efron and Tibshirani 1993, section 13.3; as
     scipy.stats.bootstrap(method="percentile").
     """
-    if not 0 < level < 1:
-        raise BadValue(f"the level of an interval is {level}; expected between 0 and 1")
-    values = values[~np.isnan(values)]
-    if len(values) == 0:
-        return float("nan"), float("nan")
-    if np.all(values == values[0]):
-        mean = math.fsum(values.tolist()) / len(values)  # as Scores.means rounds it
-        return mean, mean
-    means = resampled_means(values, generator, resamples)
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    low, high = _bounds(values[None, ~np.isnan(values)], generator, level, resamples)[0]
     return float(low), float(high)
 
 
 def resampled_means(values: Float64, generator: np.random.Generator, resamples: int) -> Float64:
     """Means of samples drawn with replacement, float64[resamples], in bounded memory."""
-    n = len(values)
-    block = max(1, 2_000_000 // n)
-    means = np.empty(resamples)
-    for start in range(0, resamples, block):
-        stop = min(start + block, resamples)
-        drawn: NDArray[np.int32] = generator.integers(0, n, (stop - start, n), np.int32)
-        means[start:stop] = values[drawn].mean(axis=1)
-    return means
+    sums = np.concatenate(list(resampled_sums(values[None], resamples, generator)))
+    return np.asarray(sums[:, 0] / len(values))
+
+
+def _bounds(rows: Float64, generator: np.random.Generator, level: float, resamples: int) -> Float64:
+    """Percentiles of the resampled means of each row, float64[P, 2]; a row of one value has both bounds at it."""
+    if not 0 < level < 1:
+        raise BadValue(f"the level of an interval is {level}; expected between 0 and 1")
+    found = np.full((len(rows), 2), np.nan)
+    count = rows.shape[1]
+    if count == 0:
+        return found
+    constant = (rows == rows[:, :1]).all(axis=1)
+    for number in np.flatnonzero(constant):
+        found[number] = math.fsum(rows[number].tolist()) / count  # as Scores.means rounds it
+    if not constant.all():
+        sums = np.concatenate(list(resampled_sums(rows[~constant], resamples, generator)))
+        found[~constant] = np.quantile(sums / count, [(1 - level) / 2, (1 + level) / 2], axis=0).T
+    return found

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.scores import Scores
+from weir.core.scores import Scores, averaged
 from weir.core.strings import Float64
 from weir.errors import BadValue, UnknownName
 from weir.stats import paired, permutation, tukey  # noqa: F401  each registers its tests
 from weir.stats.bootstrap import LEVEL, RESAMPLES, SEED
 from weir.stats.intervals import INTERVALS, bounds
+from weir.stats.levels import two_level_means
 from weir.stats.multiple import CORRECTIONS, adjusted
 from weir.stats.order import letters, ranks_within
 from weir.stats.power import POWER, detectable, equivalence
@@ -28,8 +29,8 @@ __all__ = [
     "Pair",
     "Standing",
     "Table",
+    "Tally",
     "Verdict",
-    "across",
     "compare_scores",
     "compared",
     "shared_measures",
@@ -91,7 +92,9 @@ class Table:
     """Values of one measure that several systems have on the same queries.
 
     values: float64[K, Q], a row for each system, columns in the order of the identifiers, without NaN; left_out:
-    queries that not all systems have a value for; unit: what a column is.
+    queries that not all systems have a value for; unit: what a column is; geometric: values are logarithms, so that
+    the means reported are exponentials of theirs, and differences are differences of logarithms; parts: where
+    columns are datasets, the values on the queries of each, float64[K, Q] for each of its parts.
     """
 
     dataset: str
@@ -100,6 +103,8 @@ class Table:
     values: Float64
     left_out: int = 0
     unit: str = "queries"
+    geometric: bool = False
+    parts: tuple[tuple[Float64, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -125,8 +130,8 @@ class Pair:
 
     difference: first minus second, with its interval; p, adjusted: before and after the correction; effect: the
     mean difference over the standard deviation of the differences, corrected for few queries (Hedges), None where
-    there is no deviation; detectable: the smallest true difference that would be found here with the
-    wanted power, at the level of the strictest of the corrected tests; equivalence: corrected p-value of lying
+    there is no deviation and for two queries; detectable: the smallest true difference that would be found here with
+    the wanted power, at the level of the strictest of the corrected tests; equivalence: corrected p-value of lying
     within the margin, None without one.
     """
 
@@ -147,8 +152,32 @@ class Pair:
 
 
 @dataclass(frozen=True)
+class Tally:
+    """On how many datasets a system is better than a baseline.
+
+    difference: of the means over datasets; higher, lower, equal: by the mean on each dataset alone, as papers count;
+    better, worse, equivalent, not_separable: by the verdict on each dataset.
+    """
+
+    system: str
+    baseline: str
+    datasets: int
+    difference: float
+    higher: int
+    lower: int
+    equal: int
+    better: int
+    worse: int
+    equivalent: int
+    not_separable: int
+
+
+@dataclass(frozen=True)
 class Comparison:
-    """What one measure on one dataset says about several systems, best mean first."""
+    """What one measure on one dataset says about several systems, best mean first.
+
+    tallies: of a comparison across datasets with a baseline.
+    """
 
     dataset: str
     measure: str
@@ -159,50 +188,46 @@ class Comparison:
     pairs: tuple[Pair, ...]
     baseline: str | None
     method: Method
+    geometric: bool = False
+    tallies: tuple[Tally, ...] = ()
 
 
 def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> Table:
     """The values of several systems on the queries for which all have one.
 
-    Raises BadValue for fewer than two systems and where they share no query, or one only.
+    Raises BadValue for fewer than two systems, where they share no query, or one only, and where values are
+    undefined on all queries but one.
     """
     if len(scores) < 2:
         raise BadValue(f"{dataset}: a comparison needs at least two systems; found {len(scores)}")
     first, *others = scores.values()
     order = first.id_order()
     names = first.queries.strings.take(order)
-    rows, shared = [], np.ones(len(order), np.bool_)
+    rows, common, shared = [], np.ones(len(order), np.bool_), np.ones(len(order), np.bool_)
     for one in (first, *others):
         codes = one.queries.codes(names)
-        row = np.where(codes >= 0, one.of(measure)[codes], np.nan)
+        has = codes >= 0
+        row = np.full(len(order), np.nan)
+        row[has] = one.of(measure)[codes[has]]
+        common &= has
         shared &= ~np.isnan(row)
         rows.append(row)
     known = set(first.queries.tolist()).union(*(o.queries.tolist() for o in others))
     count = int(shared.sum())
     if count < 2:
-        found = "share no query" if count == 0 else "share one query only"
-        raise BadValue(f"{dataset}, {measure}: the systems {found}; a comparison needs at least two")
-    return Table(dataset, measure, tuple(scores), np.stack(rows)[:, shared], len(known) - count)
-
-
-def across(datasets: Mapping[str, Sequence[Table]], name: str) -> Table:
-    """The means of the systems on several datasets, as a table whose columns are datasets.
-
-    datasets: the table of each, or those of its parts, whose means are averaged. What is compared then is the mean
-    over datasets, with datasets as the random factor: would it be so on other datasets? Raises BadValue for fewer
-    than two datasets, or where the systems or the measure are not the same.
-    """
-    if len(datasets) < 2:
-        raise BadValue(f"a comparison across datasets needs at least two; found {len(datasets)}")
-    parts = [t for tables in datasets.values() for t in tables]
-    if len({(t.systems, t.measure) for t in parts}) > 1:
-        raise BadValue("a comparison across datasets needs the same systems and measure on each")
-    columns = []
-    for dataset in sorted(datasets):
-        means = [[_mean(row) for row in t.values] for t in sorted(datasets[dataset], key=lambda t: t.dataset)]
-        columns.append([_mean(np.array(of_system)) for of_system in zip(*means, strict=True)])
-    first = parts[0]
-    return Table(name, first.measure, first.systems, np.array(columns).T, 0, "datasets")
+        if common.sum() < 2:
+            found = f"the systems share {'one query only' if count else 'no query'}"
+        else:
+            found = f"{'only one' if count else 'no'} query has a value of every system"
+        raise BadValue(f"{dataset}, {measure}: {found}; a comparison needs at least two")
+    return Table(
+        dataset,
+        measure,
+        tuple(scores),
+        np.stack(rows)[:, shared],
+        len(known) - count,
+        geometric=measure in first.geometric,
+    )
 
 
 def compared(given: Table, baseline: str | None = None, method: Method | None = None) -> Comparison:
@@ -220,7 +245,8 @@ def compared(given: Table, baseline: str | None = None, method: Method | None = 
     pairs = all_pairs(len(names))
     p = p_values(method.test, values, pairs, Draws(method.draws, method.seed))
     groups = letters(_apart(pairs, adjusted(p, method.correction), method))
-    standings = _standings(names, values, groups, method.level)
+    levels = _levels(given, ranked, method)
+    standings = _standings(replace(given, systems=tuple(names), values=values), groups, method.level, levels)
     if baseline is not None:
         pairs, p = _against(names.index(baseline), pairs, p)
     return Comparison(
@@ -230,9 +256,10 @@ def compared(given: Table, baseline: str | None = None, method: Method | None = 
         given.unit,
         given.left_out,
         standings,
-        _pairs(names, values, pairs, p, method),
+        _pairs(names, values, pairs, p, method, levels),
         baseline,
         method,
+        given.geometric,
     )
 
 
@@ -269,23 +296,41 @@ def _against(baseline: int, pairs: Pairs, p: Float64) -> tuple[Pairs, Float64]:
     return np.stack([others, np.full(len(others), baseline)], axis=1), p[with_it]
 
 
-def _standings(names: list[str], values: Float64, groups: list[str], level: float) -> tuple[Standing, ...]:
-    # The samples are those of `weir eval`, so the intervals are too.
-    sums = np.concatenate(list(resampled_sums(values, RESAMPLES, np.random.default_rng(SEED))))
+def _levels(given: Table, ranked: list[int], method: Method) -> Float64 | None:
+    """The means over datasets in samples of datasets and queries, float64[B, K], where those are asked for."""
+    if method.interval != "two-level" or not given.parts:
+        return None
+    parts = [[values[ranked] for values in dataset] for dataset in given.parts]
+    return two_level_means(parts, Draws(RESAMPLES, method.seed))
+
+
+def _standings(given: Table, groups: list[str], level: float, levels: Float64 | None) -> tuple[Standing, ...]:
+    values = given.values
+    if levels is not None:
+        sums = levels * values.shape[1]
+    else:  # the samples are those of `weir eval`, so the intervals are too
+        sums = np.concatenate(list(resampled_sums(values, RESAMPLES, np.random.default_rng(SEED))))
     ranks = ranks_within(sums, level)
     low, high = np.quantile(sums / values.shape[1], [(1 - level) / 2, (1 + level) / 2], axis=0)
     found = []
-    for k, (name, row) in enumerate(zip(names, values, strict=True)):
+    for k, (name, row) in enumerate(zip(given.systems, values, strict=True)):
         mean = _mean(row)
-        ends = (mean, mean) if np.all(row == row[0]) else (float(low[k]), float(high[k]))
-        found.append(Standing(name, mean, *ends, int(ranks[k, 0]), int(ranks[k, 1]), groups[k]))
+        ends = (mean, mean) if levels is None and np.all(row == row[0]) else (float(low[k]), float(high[k]))
+        mean, lowest, highest = (averaged(value, given.geometric) for value in (mean, *ends))
+        found.append(Standing(name, mean, lowest, highest, int(ranks[k, 0]), int(ranks[k, 1]), groups[k]))
     return tuple(found)
 
 
-def _pairs(names: list[str], values: Float64, pairs: Pairs, p: Float64, method: Method) -> tuple[Pair, ...]:
+def _pairs(
+    names: list[str], values: Float64, pairs: Pairs, p: Float64, method: Method, levels: Float64 | None
+) -> tuple[Pair, ...]:
     corrected = adjusted(p, method.correction)
     differences = values[pairs[:, 0]] - values[pairs[:, 1]]
-    limits = bounds(differences, method.interval, method.level, Draws(RESAMPLES, method.seed))
+    if levels is not None:
+        ends = [(1 - method.level) / 2, (1 + method.level) / 2]
+        limits = np.stack([np.quantile(levels[:, i] - levels[:, j], ends) for i, j in pairs.tolist()])
+    else:
+        limits = bounds(differences, method.interval, method.level, Draws(RESAMPLES, method.seed))
     same = _equivalences(differences, method)
     # What is detectable is a multiple of the deviation.
     unit = detectable(1.0, values.shape[1], method.power, method.strictest(len(pairs)))
@@ -330,7 +375,7 @@ def _equivalences(differences: Float64, method: Method) -> Float64:
 
 
 def _effect(mean: float, deviation: float, count: int) -> float | None:
-    if deviation <= 1e-12 * abs(mean):
+    if count < 3 or deviation <= 1e-12 * abs(mean):
         return None
     return mean / deviation * (1 - 3 / (4 * (count - 1) - 1))
 

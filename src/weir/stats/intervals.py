@@ -20,6 +20,7 @@ from weir.stats.tails import normal_quantile, student_quantile
 __all__ = ["INTERVALS", "Resampled", "bounds", "resampled"]
 
 _TOGETHER = 200
+_ROUNDING = 1e-11
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,9 @@ def bounds(rows: Float64, how: str, level: float = LEVEL, draws: Draws | None = 
         raise BadValue(f"the level of an interval is {level}; expected between 0 and 1")
     if rows.shape[1] < 2:
         raise BadValue(f"an interval needs at least two queries; found {rows.shape[1]}")
+    # Powers of two change no digit, and no square of a tiny difference is zero.
+    power = np.frexp(np.abs(rows).max(axis=1, keepdims=True))[1]
+    rows = np.ldexp(rows, -power)
     found = np.empty((len(rows), 2))
     for start in range(0, len(rows), _TOGETHER):
         part = rows[start : start + _TOGETHER]
@@ -60,7 +64,7 @@ def bounds(rows: Float64, how: str, level: float = LEVEL, draws: Draws | None = 
             else:
                 sample = drawn[number] if drawn else Resampled(values[:0], values[:0])
                 found[start + number] = function(values, sample, level)
-    return found
+    return np.asarray(np.ldexp(found, power))
 
 
 def resampled(rows: Float64, draws: Draws) -> list[Resampled]:
@@ -91,7 +95,8 @@ def bca(values: Float64, sample: Resampled, level: float) -> tuple[float, float]
     Source: Efron 1987; equals scipy.stats.bootstrap(method="BCa") on the same samples.
     """
     mean = float(values.mean())
-    below = float(np.mean(sample.means < mean) + np.mean(sample.means <= mean)) / 2
+    rounding = _ROUNDING * float(np.abs(values).max())  # means that are equal but for it count half
+    below = float(np.mean(sample.means < mean - rounding) + np.mean(sample.means <= mean + rounding)) / 2
     if not 0 < below < 1:  # differences that are nothing but rounding
         return percentile(values, sample, level)
     bias = normal_quantile(below)
@@ -117,6 +122,15 @@ def studentised(values: Float64, sample: Resampled, level: float) -> tuple[float
     ratios = (sample.means[spread] - mean) / sample.errors[spread]
     low, high = _quantiles(ratios, (1 - level) / 2, (1 + level) / 2)
     return mean - high * error, mean - low * error
+
+
+@INTERVALS.register("two-level")
+def two_level(values: Float64, sample: Resampled, level: float) -> tuple[float, float]:
+    """Across datasets: percentiles of means over resampled datasets, queries resampled within each.
+
+    On one dataset, queries alone, as percentile: see levels.two_level_means.
+    """
+    return percentile(values, sample, level)
 
 
 @INTERVALS.register("t")

@@ -61,8 +61,8 @@ def ranks_within(sums: Float64, level: float = LEVEL) -> Int64:
     """As `rank_intervals`, from the sums of the systems in each sample, float64[B, K]."""
     if not 0 < level < 1:
         raise BadValue(f"the level of an interval is {level}; expected between 0 and 1")
-    # Equal systems have equal sums but for rounding.
-    close = np.round(sums / max(float(np.abs(sums).max()), 1e-300), 12)
+    # Systems whose means are equal have equal sums but for rounding.
+    close = np.round(sums / max(float(np.abs(sums).max()), 1e-300), 10)
     ranks = np.stack([1 + (close > close[:, [k]]).sum(axis=1) for k in range(sums.shape[1])])
     ends = [np.quantile(ranks, q, axis=1, method="inverted_cdf") for q in ((1 - level) / 2, (1 + level) / 2)]
     return np.stack(ends, axis=1).astype(np.int64)

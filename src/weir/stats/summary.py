@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,20 +17,30 @@ __all__ = ["group_row", "rows"]
 
 
 def rows(scores: Scores, dataset: str, system: str) -> list[Row]:
-    """One row for each measure: the mean over all judged queries and its 95% bootstrap interval."""
-    answered = int(np.count_nonzero(scores.answered))
-    return [
-        Row(dataset, system, measure, i.mean, i.low, i.high, len(scores.queries), answered)
-        for measure, i in zip(scores.measures, intervals(scores), strict=True)
-    ]
+    """One row for each measure: the mean over all queries that count and its 95% bootstrap interval."""
+    queries, answered = len(scores.queries), int(np.count_nonzero(scores.answered))
+    plain = scores.conventions == "default"
+    found = []
+    for measure, i, counted, movable, ends in zip(
+        scores.measures, intervals(scores), scores.counted(), scores.movable(), scores.corridor(), strict=True
+    ):
+        row = Row(dataset, system, measure, i.mean, i.low, i.high, queries, answered, scores.conventions)
+        if not plain and counted != queries:
+            row = replace(row, counted=int(counted))
+        if movable:
+            lowest, highest = (None if math.isnan(end) else float(end) for end in ends)
+            row = replace(row, movable=int(movable), lowest=lowest, highest=highest)
+        found.append(row)
+    return found
 
 
-def group_row(name: str, members: list[Row], values: list[Float64]) -> Row:
+def group_row(name: str, members: list[Row], values: list[Float64], geometric: bool = False) -> Row:
     """The row of a group of datasets: the unweighted mean of the members' means.
 
     members: one row for each member, of one system and measure; values: each member's per-query values
-    in the order of Ids.tie_ranks, as `intervals` takes them. The interval resamples queries within each
-    member; the order of the members changes nothing. Raises BadValue for no members or another number of values.
+    in the order of Ids.tie_ranks, as `intervals` takes them; geometric: whether these are logarithms. The
+    interval resamples queries within each member; the order of the members changes nothing. Raises BadValue for
+    no members or another number of values.
     """
     if not members or len(members) != len(values):
         raise BadValue(f"the group '{name}' has {len(members)} members and {len(values)} lists of values")
@@ -39,7 +50,8 @@ def group_row(name: str, members: list[Row], values: list[Float64]) -> Row:
     if any(len(v) == 0 for v in defined):
         low = high = float("nan")
     else:
-        means = np.mean([resampled_means(v, generator, RESAMPLES) for v in defined], axis=0)
+        each = np.array([resampled_means(v, generator, RESAMPLES) for v in defined])
+        means = np.mean(np.exp(each) if geometric else each, axis=0)
         low, high = (float(q) for q in np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
     first = members[0]
     mean = math.fsum(m.mean for m in members) / len(members)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,8 +14,8 @@ from weir.stats.significance import Draws, Pairs, significance
 
 __all__ = ["ranges", "tukey_test"]
 
-SHARED = 32
-_ROUNDING = 1e-12
+_LEAST = 32
+_ROUNDING = 1e-11
 
 
 @significance("tukey", drawn=True, familywise=True)
@@ -38,29 +39,30 @@ def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
 def ranges(values: Float64, draws: Draws) -> Iterator[Float64]:
     """Largest minus smallest mean in each deal, in blocks.
 
-    A deal shuffles the values of each query and then turns them by a random number of places; 32 deals share a
-    shuffle. Each deal alone is uniform over all ways to deal; those that share a shuffle have uncorrelated means.
+    A deal shuffles the values of each query and then turns them by a random number of places; every shuffle of a
+    block meets every turn of it. Each deal alone is uniform over all ways to deal. Deals of different shuffles are
+    independent; those that share one, at most 32 or a tenth of the queries, have uncorrelated means. To turn values is
+    to multiply their Fourier coefficients by roots of unity, so the sums over queries are products of matrices.
     """
     systems, queries = values.shape
-    generator = draws.generator()
-    by_query = np.ascontiguousarray(values.T)
-    shuffles = max(1, BLOCK // (queries * systems * max(SHARED, systems)))
-    for start in range(0, draws.count, shuffles * SHARED):
-        wanted = min(shuffles * SHARED, draws.count - start)
-        count = -(-wanted // SHARED)
-        shuffled = generator.permuted(np.broadcast_to(by_query, (count, *by_query.shape)), axis=2)
-        turned = _turned(shuffled).reshape(-1, systems)
-        drawn: NDArray[np.int32] = generator.integers(0, systems, (count, SHARED, queries), np.int32)
-        at = drawn + (np.arange(count * queries, dtype=np.int32) * systems).reshape(count, 1, queries)
-        means = np.matmul(np.full(queries, 1 / queries), turned.take(at.reshape(-1, queries), axis=0))
-        yield np.ptp(means, axis=1)[:wanted]
-
-
-def _turned(shuffled: Float64) -> Float64:
-    """Each row turned by each number of places, float64[..., K, K]."""
-    systems = shuffled.shape[-1]
-    twice = np.concatenate([shuffled, shuffled[..., :-1]], axis=-1)
-    turned = np.empty((*shuffled.shape, systems))
-    for places in range(systems):
-        turned[..., places, :] = twice[..., places : places + systems]
-    return turned
+    first, second = draws.generator().spawn(2)
+    centred = np.ascontiguousarray((values - values.mean(axis=0)).T)
+    roots = np.exp(2j * np.pi * np.outer(np.arange(1, systems // 2 + 1), np.arange(systems)) / systems)
+    turns = max(_LEAST, min(queries // 10, math.isqrt(draws.count)))
+    shuffles = min(-(-draws.count // turns), max(1, BLOCK // (turns * systems)))
+    together = max(1, BLOCK // (systems * (turns + shuffles)))
+    done = 0
+    while done < draws.count:
+        sums = np.zeros((len(roots), turns, shuffles), np.complex128)
+        for start in range(0, queries, together):
+            rows = centred[start : start + together]
+            shape = (len(rows), shuffles, systems)
+            shuffled = first.permuted(np.broadcast_to(rows[:, None], shape), axis=2)
+            parts = np.fft.rfft(shuffled)[..., 1:].transpose(2, 0, 1)  # the first is the mean, which is zero
+            places: NDArray[np.int32] = second.integers(0, systems, (len(rows), turns), np.int32)
+            sums += roots[:, places.T] @ np.ascontiguousarray(parts)
+        mean_zero = np.concatenate([np.zeros((1, turns, shuffles)), sums])
+        dealt = np.fft.irfft(mean_zero, systems, axis=0) / queries
+        found = np.ptp(dealt, axis=0).T.reshape(-1)[: draws.count - done]
+        done += len(found)
+        yield found

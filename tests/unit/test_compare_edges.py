@@ -1,0 +1,198 @@
+"""What cannot be compared is said in a sentence, and no table prints a number that is none."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+import weir
+from tests.unit.brooklet import write_collection
+from weir.cli import main
+from weir.core.ids import Ids
+from weir.core.row import Row
+from weir.core.scores import Scores
+from weir.errors import BadValue, UnknownName
+from weir.report import table as report
+from weir.report.compare import compare_csv, compare_json, compare_latex, compare_markdown, compare_text
+from weir.stats.compare import Comparison, Method, Table, compare_scores, compared
+from weir.stats.intervals import INTERVALS
+from weir.stats.significance import TESTS
+
+NAMES = [f"q{n}" for n in range(6)]
+NUMBER = re.compile(r"\b(nan|NaN|inf|Infinity)\b")
+
+
+def of(values: list[float], queries: list[str] = NAMES) -> Scores:
+    return Scores(("m",), Ids.of(queries), np.array([values], np.float64), np.ones(len(values), bool))
+
+
+GOOD = of([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (of([0.5, 0.5], ["x", "y"]), "data, m: the systems share no query; a comparison needs at least two"),
+        (of([], []), "the systems share no query"),
+        (of([0.5, 0.5], ["q1", "y"]), "the systems share one query only; a comparison needs at least two"),
+        (of([math.nan] * 6), "no query has a value of every system; a comparison needs at least two"),
+        (of([math.nan] * 5 + [0.3]), "only one query has a value of every system"),
+        (of([math.inf] * 6), "some are undefined or infinite"),
+    ],
+)
+def test_systems_that_cannot_be_compared(other, message):
+    for pair in ({"a": GOOD, "b": other}, {"b": other, "a": GOOD}):
+        with pytest.raises(BadValue, match=message):
+            compare_scores(pair, "data")
+        with pytest.raises(BadValue, match=message.removeprefix("data, ")):
+            weir.compare(pair)
+
+
+def test_values_that_are_undefined_for_some_queries_are_left_out_and_counted():
+    other = of([math.nan, 0.1, 0.1, 0.1, math.nan, 0.1])
+    text = str(weir.compare({"a": GOOD, "b": other}))
+    assert "(4 queries, 2 left out that not all systems have)" in text
+    assert not NUMBER.search(text)
+
+
+def test_a_baseline_that_is_not_there():
+    with pytest.raises(UnknownName, match="no system to be the baseline named 'goof'; did you mean good"):
+        weir.compare({"good": GOOD, "b": GOOD}, baseline="goof")
+
+
+@cache
+def edges() -> list[Comparison]:
+    """Every test and interval on equal, constant, opposite and tiny values, and on two queries."""
+    row = np.linspace(0, 1, 12)
+    pairs = {
+        "equal": (row, row),
+        "constant": (np.full(12, 0.25), np.full(12, 0.5)),
+        "zero": (np.zeros(12), np.zeros(12)),
+        "shifted": (row, row + 0.1),
+        "opposite": (row, row[::-1]),
+        "tiny": (row * 1e-300, row[::-1] * 1e-300),
+        "one differs": (row, np.append(row[:-1], 0.9)),
+        "two queries": (np.array([0.1, 0.2]), np.array([0.3, 0.1])),
+    }
+    methods = [Method(test, draws=50, margin=0.01) for test in sorted(TESTS)]
+    methods += [Method("t", interval=interval) for interval in sorted(INTERVALS)]
+    return [
+        compared(Table(name, "m", ("a", "b"), np.stack(values)), baseline, method)
+        for name, values in pairs.items()
+        for method in methods
+        for baseline in (None, "a")[: 1 + (method.test == "t")]
+    ]
+
+
+def test_no_number_of_a_comparison_is_none_in_silence():
+    for c in edges():
+        for s in c.standings:
+            assert np.isfinite([s.mean, s.low, s.high]).all(), c
+        for p in c.pairs:
+            assert np.isfinite([p.difference, p.low, p.high, p.p, p.adjusted, p.detectable]).all(), c
+            assert 0 <= p.p <= 1
+            assert p.effect is None or math.isfinite(p.effect)
+            assert p.equivalence is None or 0 <= p.equivalence <= 1
+
+
+@pytest.mark.parametrize("form", [compare_text, compare_csv, compare_json, compare_latex, compare_markdown])
+def test_no_table_of_a_comparison_prints_nan(form):
+    text = form(edges())
+    assert len(text) > 500
+    assert not NUMBER.search(text), NUMBER.search(text)
+
+
+@pytest.mark.parametrize("form", [compare_text, compare_csv, compare_json, compare_latex, compare_markdown])
+def test_even_numbers_that_are_none_are_shown_as_missing(form):
+    one = compared(
+        Table("d", "m", ("a", "b"), np.stack([np.arange(5.0), np.arange(5.0) * 2])), method=Method("t")
+    )
+    none = math.nan
+    pair = replace(
+        one.pairs[0], low=none, high=none, p=none, adjusted=none, detectable=none, equivalence=none
+    )
+    standing = replace(one.standings[0], mean=none, low=none, high=none)
+    assert not NUMBER.search(form([replace(one, pairs=(pair,), standings=(standing,))]))
+
+
+@pytest.mark.parametrize("form", [report.text_table, report.csv_table, report.json_lines, report.latex_table])
+def test_a_mean_that_is_undefined_is_shown_as_missing(form):
+    rows = [Row("d", "s", "m", math.nan, math.nan, math.nan, 3, 0), Row("d", "t", "m", 0.5, 0.4, 0.6, 3, 3)]
+    assert not NUMBER.search(form(rows))
+    assert "0.5" in form(rows)
+
+
+def write(folder, queries: list[str], runs: dict[str, dict[str, list[str]]]) -> list[str]:
+    """Judgments and runs: documents in order for each query, `r` being the relevant one."""
+    (folder / "qrels").write_text("".join(f"{q} 0 r 1\n" for q in queries), encoding="utf-8")
+    for name, run in runs.items():
+        lines = [f"{q} Q0 {d} 0 {-n} x\n" for q, docs in run.items() for n, d in enumerate(docs)]
+        (folder / name).write_text("".join(lines), encoding="utf-8")
+    return [str(folder / name) for name in ("qrels", *runs)]
+
+
+def test_all_scores_equal_on_the_command_line(tmp_path, capsys):
+    run = {q: ["r", "x"] for q in NAMES}
+    files = write(tmp_path, NAMES, {"a": run, "b": run})
+    assert main(["compare", *files, "-m", "RR"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"a - b .* 0/0/6 .* not separable \(equal throughout\)", out)
+    assert main(["gate", *files, "-m", "RR"]) == 0
+    assert main(["power", *files, "-m", "RR"]) == 0
+    assert not NUMBER.search(out + capsys.readouterr().out)
+
+
+def test_runs_that_answer_no_judged_query_on_the_command_line(tmp_path, capsys):
+    files = write(tmp_path, NAMES, {"a": {"other": ["r"]}, "b": {"another": ["r"]}})
+    assert main(["compare", *files, "-m", "RR"]) == 0
+    out, err = capsys.readouterr()
+    assert "a: 6 of 6 judged queries are not answered and score 0" in err
+    assert "not separable (equal throughout)" in out
+
+
+@pytest.mark.parametrize("command", ["compare", "power", "gate"])
+def test_one_query_on_the_command_line(tmp_path, capsys, command):
+    files = write(tmp_path, ["q1"], {"a": {"q1": ["r"]}, "b": {"q1": ["x", "r"]}})
+    assert main([command, *files, "-m", "RR"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines()[-1] == (
+        "weir: qrels, RR: the systems share one query only; a comparison needs at least two"
+    )
+
+
+@pytest.mark.parametrize("baseline", ["bm26", ""])
+def test_a_baseline_that_is_not_there_on_the_command_line(tmp_path, capsys, baseline):
+    files = write(tmp_path, NAMES, {"bm25": {}, "b": {}})
+    for name in ("bm25", "b"):
+        (tmp_path / name).write_text("q1 Q0 r 0 1 x\n", encoding="utf-8")
+    assert main(["compare", *files, "-m", "RR", "--baseline", baseline]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"no system to be the baseline named '{baseline}'" in err.splitlines()[-1]
+
+
+def test_a_results_folder_whose_systems_share_no_query(tmp_path, capsys):
+    """As when a split was edited between two runs: each system's scores are of other queries."""
+    collection, results = str(write_collection(tmp_path / "data")), tmp_path / "results"
+    wanted = ["run", "-d", collection, "-s", "bm25", "-s", "rm3", "-m", "AP", "-o", str(results), "-q"]
+    assert main(wanted) == 0
+    first = next(results.rglob("scores.jsonl"))
+    lines = [json.loads(line) for line in first.read_text(encoding="utf-8").splitlines()]
+
+    def rewrite(rows: list[dict]) -> None:
+        first.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+    rewrite([row | {"query": f"other {row['query']}"} for row in lines])
+    capsys.readouterr()
+    assert main(["compare", str(results)]) == 2
+    assert "data, AP: the systems share no query; a comparison needs at least two" in capsys.readouterr().err
+    rewrite([row | {"value": None} for row in lines])
+    assert main(["compare", str(results)]) == 2
+    assert "data, AP: no query has a value of every system" in capsys.readouterr().err

@@ -1,0 +1,117 @@
+"""Geometric means: logarithms for each query, exponentials of their means everywhere else."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from weir.cli import main
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.core.scores import averaged
+from weir.io.scores import read_scores, score_lines, write_scores
+from weir.measures import AP, evaluate, gmAP, nDCG, parse_measure
+from weir.report.compare import compare_text
+from weir.stats.across import across
+from weir.stats.bootstrap import LEVEL, RESAMPLES, SEED, resampled_means
+from weir.stats.compare import compare_scores, table
+from weir.stats.summary import group_row, rows
+
+QRELS = {f"q{i}": {"a": 1, "b": 1} for i in range(12)}
+RUN = {
+    f"q{i}": {"x" * j or "a": -float(j) for j in range(1 + i % 4)} | {"b": -float(i % 5)} for i in range(10)
+}
+
+
+def scored(run=RUN, measures=("gmAP", "AP", "gmbpref(rel=2)")):
+    return evaluate(Run.of(run), Qrels.of(QRELS), measures)
+
+
+def test_the_mean_is_that_of_trec_eval():
+    scores = scored()
+    ap = np.maximum(scores.of("AP"), 0.00001)
+    assert scores.geometric == ("gmAP", "gmbpref(rel=2)")
+    assert scores.of("gmAP") == pytest.approx(np.log(ap))
+    assert scores.means()[0] == pytest.approx(math.prod(ap.tolist()) ** (1 / len(ap)), rel=1e-12)
+    assert scores.means()[1] == pytest.approx(scores.of("AP").mean())
+    assert scores.means()[2] == pytest.approx(0.00001)
+    assert scores.of("gmAP").min() == math.log(0.00001)  # two queries are not answered
+
+
+def test_pytrec_eval_has_the_same_summary():
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    answered = {q: dict(row) for q, row in RUN.items()}
+    theirs = pytrec_eval.RelevanceEvaluator(QRELS, {"gm_map"}).evaluate(answered)
+    mean = pytrec_eval.compute_aggregated_measure("gm_map", [row["gm_map"] for row in theirs.values()])
+    ours = evaluate(Run.of(RUN), Qrels.of({q: QRELS[q] for q in RUN}), "gmAP")
+    assert ours.means()[0] == pytest.approx(mean, rel=1e-12)
+
+
+def test_which_measures_are_geometric_is_one_question():
+    assert gmAP.geometric
+    assert (gmAP @ 10).geometric
+    assert parse_measure("condensed(gmbpref)").geometric
+    assert not AP.geometric
+    assert not nDCG.geometric
+    assert averaged(-1.0, True) == math.exp(-1.0)
+    assert averaged(-1.0, False) == -1.0
+    assert math.isnan(averaged(math.nan, True))
+
+
+def test_intervals_are_exponentials_of_intervals():
+    scores = scored()
+    row = rows(scores, "d", "s")[0]
+    values = scores.of("gmAP")[scores.id_order()]
+    means = resampled_means(values, np.random.default_rng(SEED), RESAMPLES)
+    expected = np.exp(np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
+    assert [row.low, row.high] == pytest.approx(expected.tolist(), rel=1e-9)
+    assert 0 < row.low < row.mean < row.high <= 1
+    assert row.mean == scores.means()[0]
+
+
+def test_a_group_averages_the_geometric_means_of_its_members():
+    parts = [scored({q: RUN[q] for q in list(RUN)[:n]}) for n in (4, 10)]
+    members = [rows(part, f"d{i}", "s")[0] for i, part in enumerate(parts)]
+    values = [part.in_id_order("gmAP") for part in parts]
+    group = group_row("g", members, values, geometric=True)
+    assert group.mean == pytest.approx((members[0].mean + members[1].mean) / 2)
+    assert members[0].low < group.mean < members[1].high
+    assert 0 < group.low < group.mean < group.high < 1
+
+
+def test_they_survive_the_file_of_scores(tmp_path):
+    scores = scored()
+    write_scores(scores, tmp_path / "scores.jsonl")
+    again = read_scores(tmp_path / "scores.jsonl")
+    assert again.geometric == scores.geometric
+    assert again.means().tolist() == scores.means().tolist()
+    kinds = {json.loads(line)["measure"]: json.loads(line).get("mean") for line in score_lines(scores)}
+    assert kinds == {"gmAP": "geometric", "AP": None, "gmbpref(rel=2)": "geometric"}
+
+
+def test_comparisons_show_geometric_means_and_say_that_differences_are_of_logarithms():
+    worse = {q: {"x": 1.0, **{d: s - 1 for d, s in row.items()}} for q, row in RUN.items()}
+    named = {"good": scored(), "worse": scored(worse)}
+    first, second, *_ = compare_scores(named, "d")
+    assert (first.measure, first.geometric, second.geometric) == ("gmAP", True, False)
+    means = {name: scores.means()[0] for name, scores in named.items()}
+    assert {s.system: s.mean for s in first.standings} == pytest.approx(means)
+    assert all(0 < s.low <= s.mean <= s.high <= 1 for s in first.standings)
+    assert first.pairs[0].difference == pytest.approx(math.log(means["good"] / means["worse"]))
+    assert "gmAP: means are geometric; differences are those of logarithms" in compare_text([first, second])
+    assert "geometric" not in compare_text([second])
+    joined = across({name: [table(name, "gmAP", named)] for name in ("d", "e")}, "two")
+    assert joined.geometric
+
+
+def test_weir_eval_prints_the_geometric_mean(tmp_path, capsys):
+    (tmp_path / "qrels").write_text("1 0 a 1\n2 0 a 1\n")
+    (tmp_path / "run").write_text("1 Q0 a 1 1 x\n2 Q0 b 1 2 x\n2 Q0 a 2 1 x\n")
+    files = [str(tmp_path / "qrels"), str(tmp_path / "run"), "-m", "gmAP"]
+    assert main(["eval", *files]) == 0
+    assert "0.7071 [0.5000, 1.0000]" in capsys.readouterr().out
+    assert main(["eval", *files, "--per-query"]) == 0
+    assert capsys.readouterr().out == f"gmAP\t1\t0.0\ngmAP\t2\t{math.log(0.5)!r}\n"
