@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from weir.measures import MEASURES
-from weir.systems import PRESETS, SYSTEMS, usage
+from weir.systems import PRESETS, RERANKERS, SYSTEMS, usage
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 SYSTEMS_SHOWN = ("bm25", 'bm25("lucene-multifield")', "rm3")
@@ -50,6 +50,16 @@ def systems_page() -> str:
     for name in SYSTEMS:
         lines += [f"## {name}", "", f"`{usage(name)}`", ""]
         lines += [inspect.getdoc(SYSTEMS.get(name)) or "", ""]
+    lines += [
+        "## Re-rankers",
+        "",
+        "Behind a system, as in `bm25 >> score(rm3, depth=50)`: the first `depth` documents of each ranking are scored",
+        "anew, the others keep their order behind them.",
+        "",
+    ]
+    for name in RERANKERS:
+        lines += [f"### {name}", "", f"`{usage(name)}`", ""]
+        lines += [inspect.getdoc(RERANKERS.get(name)) or "", ""]
     lines += [
         "## Presets of bm25",
         "",

@@ -13,8 +13,9 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from weir.api import compare, evaluate
+    from weir.api import compare, evaluate, fuse
     from weir.core.corpus import Corpus, Queries
+    from weir.core.intents import IntentQrels
     from weir.core.judged import Judged
     from weir.core.qrels import Qrels
     from weir.core.row import Row
@@ -23,16 +24,20 @@ if TYPE_CHECKING:
     from weir.datasets.load import Dataset, fetch, load
     from weir.errors import WeirError
     from weir.experiment import Experiment, read_results
+    from weir.experiment.published import published
     from weir.measures import Measure, measure, parse_measure
+    from weir.measures.conventions import Conventions, parse_conventions
     from weir.stats.summary import rows
     from weir.systems import BM25, RM3, parse_system
 
 __all__ = [
     "BM25",
     "RM3",
+    "Conventions",
     "Corpus",
     "Dataset",
     "Experiment",
+    "IntentQrels",
     "Judged",
     "Measure",
     "Qrels",
@@ -44,10 +49,13 @@ __all__ = [
     "compare",
     "evaluate",
     "fetch",
+    "fuse",
     "load",
     "measure",
+    "parse_conventions",
     "parse_measure",
     "parse_system",
+    "published",
     "read_results",
     "rows",
 ]
@@ -55,9 +63,11 @@ __all__ = [
 _HOMES = {
     "BM25": "systems",
     "RM3": "systems",
+    "Conventions": "measures.conventions",
     "Corpus": "core.corpus",
     "Dataset": "datasets.load",
     "Experiment": "experiment",
+    "IntentQrels": "core.intents",
     "Judged": "core.judged",
     "Measure": "measures",
     "Qrels": "core.qrels",
@@ -69,10 +79,13 @@ _HOMES = {
     "compare": "api",
     "evaluate": "api",
     "fetch": "datasets.load",
+    "fuse": "api",
     "load": "datasets.load",
     "measure": "measures",
+    "parse_conventions": "measures.conventions",
     "parse_measure": "measures",
     "parse_system": "systems",
+    "published": "experiment.published",
     "read_results": "experiment",
     "rows": "stats.summary",
 }

@@ -6,8 +6,11 @@ WeirError                   the command line prints it in one line and exits wit
 ├── BadValue                an argument outside its range, or arguments that contradict each other
 ├── BadRanking              a ranking that cannot be scored: duplicate documents, scores that are not numbers
 ├── DownloadError           a collection could not be fetched or did not have the published hash
+├── ServiceError            a service asked over the network refused, failed, or would cost more than allowed
 ├── StoreError              something on disk is damaged, unwritable, or made by another version
 └── MissingExtra            an optional part is not installed; names the extra
+
+RankingWarning              a warning: a ranking looks as if something had gone wrong in making it
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ __all__ = [
     "DownloadError",
     "FormatError",
     "MissingExtra",
+    "RankingWarning",
+    "ServiceError",
     "StoreError",
     "UnknownName",
     "WeirError",
@@ -64,8 +69,16 @@ class BadRanking(WeirError):
     """A ranking cannot be scored as it stands."""
 
 
+class RankingWarning(UserWarning):
+    """A ranking can be scored, but looks as if something had gone wrong in making it."""
+
+
 class DownloadError(WeirError):
     """A file could not be fetched, or is not the published one."""
+
+
+class ServiceError(WeirError):
+    """A service asked over the network refused, failed, or would cost more than allowed."""
 
 
 class StoreError(WeirError):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from weir.errors import BadValue
 
-__all__ = ["Settings", "settings"]
+__all__ = ["Settings", "secret", "settings", "use_device"]
 
 
 @dataclass(frozen=True)
@@ -19,11 +19,18 @@ class Settings:
     home: folder of downloaded collections and their stores (WEIR_HOME, else ~/.cache/weir).
     threads: worker threads of search and indexing (WEIR_THREADS, else the cores this process may use).
     mirror: address tried before the published ones, same layout (WEIR_MIRROR, else none).
+    api_budget, api_price, api_rate: what embedding APIs may cost in one run, the price in dollars for a million
+    tokens, and how much a minute they are asked (WEIR_API_BUDGET, WEIR_API_PRICE, WEIR_API_RATE).
+    device: where neural models run, auto, cpu, cuda or cuda:1 (WEIR_DEVICE, else auto: a GPU where there is one).
     """
 
     home: Path
     threads: int
     mirror: str | None
+    api_budget: str | None = None
+    api_price: str | None = None
+    api_rate: str | None = None
+    device: str = "auto"
 
 
 @cache
@@ -37,7 +44,22 @@ def settings() -> Settings:
         home=Path(home) if home else Path.home() / ".cache" / "weir",
         threads=int(threads) if threads else available_cores(),
         mirror=os.environ.get("WEIR_MIRROR") or None,
+        api_budget=os.environ.get("WEIR_API_BUDGET") or None,
+        api_price=os.environ.get("WEIR_API_PRICE") or None,
+        api_rate=os.environ.get("WEIR_API_RATE") or None,
+        device=os.environ.get("WEIR_DEVICE") or "auto",
     )
+
+
+def use_device(device: str) -> None:
+    """Let neural models of this process, and of those it starts, run on a device: auto, cpu, cuda or cuda:1."""
+    os.environ["WEIR_DEVICE"] = device
+    settings.cache_clear()
+
+
+def secret(variable: str) -> str | None:
+    """The key in an environment variable, read anew each time; for whoever sends it, never for what is kept."""
+    return os.environ.get(variable, "").strip() or None
 
 
 def available_cores() -> int:

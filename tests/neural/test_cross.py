@@ -131,7 +131,7 @@ def test_scores_do_not_depend_on_the_batches(folder_of, pairs, budget):
     np.testing.assert_allclose(turned, expected, atol=2e-5)
 
 
-@pytest.mark.parametrize(("dtype", "near"), [("bf16", 0.99), ("fp16", 0.999), ("int8", 0.99)])
+@pytest.mark.parametrize(("dtype", "near"), [("bf16", 0.99), ("fp16", 0.999), ("int8", 0.97)])
 def test_lower_precision_stays_near(minilm, pairs, dtype, near):
     expected = ours(pairs, minilm)
     assert np.corrcoef(ours(pairs, minilm, dtype=dtype), expected)[0, 1] > near

@@ -45,9 +45,11 @@ def _tables(draw: st.DrawFn) -> tuple[str, str]:
     )
     queries = draw(st.lists(_ids, min_size=1, max_size=4))
     docs = draw(st.lists(_ids, min_size=1, max_size=30))
-    careful = draw(st.booleans())  # no quotation marks at all: the quick way to the end
+    careful = draw(st.booleans())  # no cell that only the csv module can read
     out = io.StringIO()
-    writer = csv.writer(out, delimiter=separator, lineterminator=draw(st.sampled_from(["\n", "\r\n"])))
+    quoting = draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
+    ending = draw(st.sampled_from(["\n", "\r\n"]))
+    writer = csv.writer(out, delimiter=separator, lineterminator=ending, quoting=quoting)
     writer.writerow(columns)
     for _ in range(draw(st.integers(0, 25))):
         cell = {
@@ -59,7 +61,7 @@ def _tables(draw: st.DrawFn) -> tuple[str, str]:
             cell["score"] = draw(_odd)
         row = [cell.get(column, draw(_ids)) for column in columns]
         if careful:
-            row = [re.sub(r'[,\t"\r\n]', "_", value) for value in row]
+            row = [re.sub(r'["\r\n]', "_", value) for value in row]
         writer.writerow(row[: None if draw(st.integers(0, 60)) else -1])
         if draw(st.integers(0, 12)) == 0:
             out.write("\n")
@@ -116,7 +118,8 @@ def test_engines_agree_with_the_csv_module(table, block, rows, tmp_path, monkeyp
             assert joined.rank.tolist() == straight.rank.tolist()
             assert np.array_equal(joined.retrieved, straight.retrieved)
             assert joined.ignored == straight.ignored
-    assert outcomes[0] == outcomes[1]
+    # Of several mistakes either may be named: one engine may have had to read the file as a whole.
+    assert outcomes[0] == outcomes[1] or all(isinstance(outcome, str) for outcome in outcomes)
     if isinstance(expected, str):
         assert isinstance(outcomes[0], str)
         if expected == "FormatError":

@@ -6,6 +6,7 @@ import gzip
 import math
 import re
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -108,8 +109,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     original = engines.choose_engine
 
     def smaller(name: str, text: int) -> engines.Engine:
-        engine = original(name, text)
-        return engines.Engine(engine.name, size, engine.scan, engine.rank)
+        return replace(original(name, text), block=size)
 
     monkeypatch.setattr("weir.io.runfile.choose_engine", smaller)
 

@@ -36,8 +36,11 @@ def test_every_layout_gives_the_same_judgments(tmp_path: Path, text: str) -> Non
 
 
 def test_identifiers_between_tabs_may_hold_blanks(tmp_path: Path) -> None:
-    path = write(tmp_path / "q.tsv", "query-id\tcorpus-id\tscore\nq 1\tthe doc\t1\n q 1 \tthe  doc\t2\n")
+    rows = "q 1\tthe doc\t1\n q 1 \tthe  doc\t2\n"
+    path = write(tmp_path / "q.tsv", rows)
     assert read_qrels(path).to_dict() == {"q 1": {"the doc": 1, "the  doc": 2}}
+    path = write(tmp_path / "q.tsv", "query-id\tcorpus-id\tscore\n" + rows)  # with a header: as written
+    assert read_qrels(path).to_dict() == {"q 1": {"the doc": 1}, " q 1 ": {"the  doc": 2}}
 
 
 def test_a_query_called_like_a_header_is_a_query(tmp_path: Path) -> None:
@@ -56,7 +59,7 @@ def test_a_query_called_like_a_header_is_a_query(tmp_path: Path) -> None:
         ("q 0 d 99999\n", "line 1: found the grade '99999'"),
         ("q 0 d 1\n\nq 0 e\n", "line 3: found 'q 0 e'; expected 4 columns"),
         ("q 0 d 1 2\n", "line 1: found 'q 0 d 1 2'"),
-        ("query-id\tcorpus-id\tscore\nq\td\n", "line 2: found 'q\td'"),
+        ("query-id\tcorpus-id\tscore\nq\td\n", "line 2: found 2 cells in 'q\td'; expected 3 cells"),
         ("q\td\t1\n\td\t1\n", "line 2: found an empty column"),
         ("q\td\t1\nq\te\t\n", "line 2: found an empty column"),
         ("q1\td\thigh\nq1\te\t1\n", "line 1: found the grade 'high'"),

@@ -67,7 +67,9 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     conventions = Conventions(ties, missing)
     if len(paths) == 1 and paths[0].is_dir():
         if conventions != DEFAULT:
-            raise BadValue(f"{conventions}: a results folder holds scores already; pass judgments and runs instead")
+            raise BadValue(
+                f"{conventions}: a results folder holds scores already; pass judgments and runs instead"
+            )
         from weir.experiment.compare import compare_results
 
         found = compare_results(paths[0], measures, baseline, method)

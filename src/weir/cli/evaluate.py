@@ -45,8 +45,8 @@ def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
 ) -> None:
     """Score a run file against judgments.
 
-    QRELS: judgments, TREC (query 0 document grade) or BEIR's TSV. RUN: a ranking, TREC or JSON, plain or
-    compressed. Every judged query counts unless told otherwise. For a measure of diversity the
+    QRELS: judgments, RUN: a ranking, each in TREC's format, JSON, CSV, TSV, Parquet or Arrow; texts also as .gz
+    or .zst. Every judged query counts unless told otherwise. For a measure of diversity the
     second column of QRELS names the intent.
     """
     from weir.measures import DEFAULT_MEASURES, measures_of, scores_of

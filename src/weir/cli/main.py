@@ -17,16 +17,24 @@ __all__ = ["COMMANDS", "main", "weir"]
 # out here keeps `weir --help` from importing anything, and a test compares both.
 COMMANDS = {
     "compare": "Compare systems, with a verdict on each pair.",
+    "conform": "Run the golden vectors against a tool.",
+    "convert": "Convert rankings or judgments between formats.",
     "datasets": "List the collections that Weir knows.",
+    "diff": "Show which queries one run wins and loses against another.",
+    "efficiency": "Show what each system costs, next to its quality.",
     "eval": "Score a run file against judgments.",
     "fetch": "Download collections, verify them, and make them ready.",
+    "fuse": "Fuse rankings into one.",
     "gate": "Fail when a candidate may have become worse than allowed.",
     "measures": "List the measures, their settings and where they come from.",
+    "models": "List the encoders that Weir knows.",
     "power": "Say how small a difference the queries can show, and how many would show a smaller one.",
+    "reproduce": "Check results against published scores.",
     "results": "Show the results in a folder written by weir run.",
     "run": "Run systems on collections and score them, resumably.",
     "stats": "Describe a collection: sizes, judgments, duplicates, damage.",
     "systems": "List the systems and their presets with every setting.",
+    "why": "Explain why two numbers differ.",
 }
 MODULES = {"eval": "evaluate"}
 

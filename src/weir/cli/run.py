@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -22,6 +24,9 @@ __all__ = ["command"]
 @click.option("-k", "depth", type=int, help="Documents returned for each query, at most.  [default: 1000]")
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
               help="The results folder; what is finished there is not repeated.")  # fmt: skip
+@click.option(
+    "--device", help="Where neural models run: cpu, cuda or cuda:1.  [default: a GPU where there is one]"
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
@@ -31,6 +36,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     measures: tuple[str, ...],
     depth: int | None,
     output: Path,
+    device: str | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -43,7 +49,10 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     from weir.experiment import Experiment
     from weir.kernels.jit import compiled_before
     from weir.report.table import json_lines, text_table
+    from weir.settings import use_device
 
+    if device is not None:
+        use_device(device)
     plan = Experiment.read(experiment) if experiment is not None else Experiment((), ())
     plan = replace(
         plan,
@@ -56,8 +65,15 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     if not (quiet or compiled_before()):
         click.echo("compiling kernels: only this once, half a minute or so", err=True)
     try:
-        found = plan.execute(output, progress)
+        with warnings.catch_warnings():
+            warnings.showwarning = _shown
+            found = plan.execute(output, progress)
     finally:
         progress.close()
     click.echo(json_lines(found) if as_json else text_table(found))
     click.echo(f"results: {output}", err=True)
+
+
+def _shown(message: Warning | str, *_: Any, **__: Any) -> None:  # noqa: ANN401 - what Python's own function takes
+    """A warning as one line, without the place in the code that gave it."""
+    click.echo(f"warning: {message}", err=True)

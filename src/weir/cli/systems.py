@@ -17,7 +17,7 @@ def command(system: str | None) -> None:
     import inspect
     import json
 
-    from weir.systems import PRESETS, SYSTEMS, parse_system, usage
+    from weir.systems import PRESETS, RERANKERS, SYSTEMS, parse_system, usage
 
     if system is not None:
         click.echo(json.dumps(parse_system(system).describe(), indent=1))
@@ -25,6 +25,10 @@ def command(system: str | None) -> None:
     for name in SYSTEMS:
         click.echo(usage(name))
         click.echo("    " + (inspect.getdoc(SYSTEMS.get(name)) or "").partition("\n")[0])
+    click.echo("\nre-rankers, behind a system: bm25 >> score(rm3)")
+    for name in RERANKERS:
+        click.echo("    " + usage(name))
+        click.echo("        " + (inspect.getdoc(RERANKERS.get(name)) or "").partition("\n")[0])
     click.echo("\npresets of bm25")
     for preset, recipe in PRESETS.items():
         click.echo(f'    bm25("{preset}"): {recipe.reproduces}')

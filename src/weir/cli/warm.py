@@ -11,7 +11,8 @@ __all__ = ["warm"]
 def warm() -> None:
     """Index, search and score three documents by every path that has a compiled kernel."""
     from weir.core.corpus import Corpus, Queries
-    from weir.io.trec import read_run, write_run
+    from weir.io.nested import nested_source
+    from weir.io.trec import read_run, run_of, write_run
     from weir.systems import parse_system
 
     texts = {"a": "A weir measures a stream.", "b": "Über die Brücke — 川と海 flow.", "c": ""}
@@ -19,8 +20,14 @@ def warm() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for number, name in enumerate(("bm25", 'bm25("lucene-multifield")', 'bm25("bm25s")', "rm3")):
             run = parse_system(name).index(corpus, Path(folder) / str(number)).search(queries, 10)
-        write_run(run, Path(folder) / "run.trec")
-        read_run(Path(folder) / "run.trec", engine="numba")
+        for ending in (".trec", ".csv", ".arrow", ".json"):
+            write_run(run, Path(folder) / f"run{ending}")
+            if ending == ".json":
+                source = nested_source(Path(folder) / f"run{ending}", worth=0)
+                assert source is not None
+                run_of(source, "run", engine="numba")
+            else:
+                read_run(Path(folder) / f"run{ending}", engine="numba")
 
 
 if __name__ == "__main__":

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -37,6 +38,8 @@ __all__ = ["Cell", "Watch"]
 
 FORMAT = 1
 WRITTEN = ("index", "index.json", "run.trec", "run.json", "search.json", "scores.jsonl", "manifest.json")
+CLOCK = 0.05
+"""Seconds by which the times of files may lag behind the clock."""
 LATENCY_QUERIES = 100
 LATENCY_SECONDS = 5.0
 
@@ -135,12 +138,13 @@ class Cell:
                 return self.system.open(at, corpus)
             except StoreError:
                 watch("index is damaged, building again", 0, 1)
-        resumed = (
-            at.exists()
-        )  # parts that a killed process left are opened, not made: their time is not known
+        begun = time.time()
         with metered() as cost:
             searcher = self.system.index(corpus, at, lambda done, total: watch("index", done, total))
-        size = sum(f.stat().st_size for f in at.rglob("*") if f.is_file())
+        files = _files(at)
+        size = sum(f.st_size for f in files)
+        # Parts that a killed process left complete were opened, not made: their time is not known.
+        resumed = any(f.st_mtime < begun - CLOCK for f in files)
         facts = {"seconds": cost.seconds, "peak_mb": cost.peak_mb, "bytes": size, "documents": len(corpus)}
         facts |= {"resumed": resumed} if resumed else {}
         outside = getattr(searcher, "outside", None)  # see weir.systems.system.Outside
@@ -184,6 +188,16 @@ def _noted() -> Iterator[list[str]]:
         if issubclass(warning.category, RankingWarning):
             texts.append(str(warning.message))
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+
+
+def _files(folder: Path) -> list[os.stat_result]:
+    """Size and time of every file in a folder; another process may be replacing them meanwhile."""
+    found = []
+    for inside, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                found.append((Path(inside) / name).stat())
+    return found
 
 
 def finished_rows(folder: Path) -> list[Row] | None:

@@ -22,7 +22,9 @@ def read_results(root: Path) -> list[Row]:
 
     Raises FormatError where the folder holds no finished cell.
     """
-    cells = [(folder, [replace(row, system=name) for row in rows]) for folder, name, rows in named_cells(root)]
+    cells = [
+        (folder, [replace(row, system=name) for row in rows]) for folder, name, rows in named_cells(root)
+    ]
     return [*(row for _, rows in cells for row in rows), *group_rows(cells)]
 
 
@@ -31,7 +33,9 @@ def read_scores_of(root: Path) -> dict[tuple[str, str], Scores]:
 
     Raises FormatError where the folder holds no finished cell.
     """
-    return {(rows[0].dataset, name): member_values(folder) for folder, name, rows in named_cells(root) if rows}
+    return {
+        (rows[0].dataset, name): member_values(folder) for folder, name, rows in named_cells(root) if rows
+    }
 
 
 def group_rows(cells: Sequence[tuple[Path, list[Row]]]) -> list[Row]:

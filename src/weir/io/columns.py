@@ -57,7 +57,7 @@ class Layout:
 
 
 class QuotedCellError(Exception):
-    """A cell begins with a quotation mark, so that it may hold separators and line ends."""
+    """A quoted cell holds separators, line ends or quotation marks, so that its text is not what stands there."""
 
 
 def split_columns(buf: Bytes, stop: int, fewest: int, most: int, more: bool = False) -> Table:
@@ -150,15 +150,13 @@ def split_cells(buf: Bytes, stop: int, columns: int) -> Table:
 def split_named(buf: Bytes, stop: int, layout: Layout) -> Table:
     """Split the lines of buf[:stop] exactly at the separators of a layout; lines without a byte are no rows.
 
-    buf[stop - 1] is a line end, or a carriage return before it. Raises QuotedCellError where a cell begins with a
-    quotation mark, which is then left to a slower parser.
+    buf[stop - 1] is a line end. Quotation marks around a cell are no part of it. Raises QuotedCellError where one of
+    them may have to be read otherwise, which is then left to a slower parser.
     """
     cut = np.flatnonzero((buf[:stop] == ord(layout.separator)) | (buf[:stop] == _END))
     start = np.empty(len(cut), np.int64)
     start[:1] = 0
     np.add(cut[:-1], 1, out=start[1:])
-    if (buf[start] == _QUOTE).any():
-        raise QuotedCellError
     cells, ends = len(layout.names), buf[cut] == _END
     bad = -1
     if len(cut) % cells or not (ends.reshape(-1, cells) == (np.arange(cells) == cells - 1)).all():
@@ -171,12 +169,27 @@ def split_named(buf: Bytes, stop: int, layout: Layout) -> Table:
         head, count = head[filled], count[filled]
         wrong = np.flatnonzero(count != cells)
         if len(wrong):
+            if (buf[start] == _QUOTE).any():  # which may be why
+                raise QuotedCellError
             bad, head = int(start[head[wrong[0]]]), head[: wrong[0]]
         at = head[:, None] + np.arange(cells)
         start, cut = start[at].ravel(), cut[at].ravel()
     ends_of_lines = cut[cells - 1 :: cells]  # a view: carriage returns are no part of the last cells
     ends_of_lines -= (ends_of_lines > start[cells - 1 :: cells]) & (buf[ends_of_lines - 1] == _RETURN)
+    _unquote(buf, stop, start, cut)
     return Table(start.reshape(-1, cells), cut.reshape(-1, cells), bad)
+
+
+def _unquote(buf: Bytes, stop: int, start: Int64, end: Int64) -> None:
+    """Leave out the quotation marks around cells, in place."""
+    quoted = buf[start] == _QUOTE
+    marks = int(np.count_nonzero(buf[:stop] == _QUOTE)) if quoted.any() else 0
+    if marks:
+        around = (end - start > 1) & (buf[end - 1] == _QUOTE)
+        if marks != 2 * int(quoted.sum()) or not around[quoted].all():
+            raise QuotedCellError
+        start += quoted
+        end -= quoted
 
 
 def _trimmed(buf: Bytes, start: Int64, end: Int64) -> tuple[Int64, Int64]:

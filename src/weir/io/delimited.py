@@ -1,7 +1,7 @@
 """Tables as text: CSV and TSV whose first line names the columns.
 
-Plain cells are found by the engines of `rows.py`. A file in which a cell begins with a quotation mark is read
-by Python's csv module instead, for such cells may hold separators and line ends.
+Cells are found by the engines of `rows.py`, quoted or not. A file in which a quoted cell holds a quotation mark or
+a line end (or, with numpy alone, a separator) is read by Python's csv module instead.
 """
 
 from __future__ import annotations
@@ -62,8 +62,9 @@ def delimited_blocks(
         return engine.cells(buffer, stop, layout)
 
     def describe(buffer: LineBuffer, rows: Rows) -> FormatError:
-        line = bytes(buffer.buf[rows.bad : buffer.end_of_line(rows.bad)]).removesuffix(b"\r")
-        cells = line.decode("utf-8", "replace").split(layout.separator)
+        begin = buffer.begin_of_line(rows.bad)
+        line = buffer.text(begin, buffer.end_of_line(begin) - begin).removesuffix("\r")
+        cells = next(csv.reader([line], delimiter=layout.separator), [])
         return _not_a_row(path, cells, layout, kind, buffer.line_of(rows.bad))
 
     yield from text_blocks(path, Scanner(scan, describe, header=True), size, whole)

@@ -40,6 +40,13 @@ def _cut_at(word: np.uint64, separators: np.uint64) -> Int:
 
 
 @jit
+def _closes(mark: int, after: int, next_after: int, separator: int) -> bool:
+    """Whether a byte is the quotation mark that ends a cell."""
+    ends_line = after == 10 or (after == 13 and next_after == 10)
+    return mark == 34 and (ends_line or after == separator)
+
+
+@jit
 def scan_cells(
     buf: U8,
     words: U64,
@@ -57,7 +64,7 @@ def scan_cells(
     shape: the separator's byte, how many cells a line has, and which are the query, the document and the
     score. Fills start, length, hashes, score, segment and slow as `weir.kernels.trec.scan_rows` does; a line
     without a byte is no row. Returns (rows, segments, slow scores, position of the first bad line or -1,
-    whether a cell begins with a quotation mark, which is left to a slower parser).
+    whether a quoted cell holds a quotation mark or a line end, which is left to a slower parser).
     """
     separator, cells, query_cell, doc_cell, score_cell = shape[0], shape[1], shape[2], shape[3], shape[4]
     separators = np.uint64(separator) * _ONES
@@ -70,19 +77,24 @@ def scan_cells(
             at += 1 + (buf[at] == 13)
             continue
         for cell in range(cells):
+            begins[cell] = at + (buf[at] == 34)
             if buf[at] == 34:
-                return rows, segments, slows, -1, True
-            begins[cell] = at
-            step = _cut_at(words[at], separators)
-            at += step
-            while step == 8:
-                step = _cut_at(words[at], separators)
-                at += step
-            ends[cell] = at
+                at += 1
+                while buf[at] != 34 and buf[at] != 10:
+                    at += 1
+                ends[cell] = at
+                if not _closes(buf[at], buf[at + 1], buf[at + 2], separator):
+                    return rows, segments, slows, -1, True
+                at += 1 + (buf[at + 1] == 13)
+            else:
+                step = 8
+                while step == 8:
+                    step = _cut_at(words[at], separators)
+                    at += step
+                ends[cell] = at - (buf[at] == 10 and at > begins[cell] and buf[at - 1] == 13)
             if (buf[at] == 10) != (cell == cells - 1):
                 return rows, segments, slows, line, False
             at += 1
-        ends[cells - 1] -= ends[cells - 1] > begins[cells - 1] and buf[ends[cells - 1] - 1] == 13
         head, size = begins[query_cell], ends[query_cell] - begins[query_cell]
         doc, doc_length = begins[doc_cell], ends[doc_cell] - begins[doc_cell]
         if size == 0 or doc_length == 0:

@@ -115,7 +115,7 @@ def _sort(buf: U8, start: I64, length: I64, score: F64, order: I64, spare: I64) 
 
 @jit
 def _duplicate(buf: U8, start: I64, length: I64, hashes: U64, a: int, b: int, seen: I32) -> int:
-    """The first row of a..b-1 whose document an earlier one has, or -1; seen: a power of two >= 2(b-a)."""
+    """The first row of a..b-1 whose document an earlier one has, or -1; seen: a power of two >= 4(b-a)."""
     seen[:] = -1
     mask = len(seen) - 1
     for row in range(a, b):
@@ -154,13 +154,14 @@ def order_rows(
 
     cuts: int64[queries + 1] first row of each; score: at the precision in which scores compare. slots, keys,
     data, ptr: the table (see build_slots), empty slots: nothing is looked up. seen: scratch, a power of two
-    at least twice the longest ranking. Fills order (rows in rank order) and doc (position in the table or -1,
+    at least four times the longest ranking. Fills order (rows in rank order) and doc (position in the table or -1,
     in rank order). Returns the first row whose document occurs twice in its ranking, or -1.
     """
+    mask = len(slots) - 1
     for q in range(len(cuts) - 1):
         a, b = cuts[q], cuts[q + 1]
         room = 2
-        while room < 2 * (b - a):
+        while room < 4 * (b - a):
             room *= 2
         twice = _duplicate(buf, start, length, hashes, a, b, seen[:room])
         if twice >= 0:
@@ -175,5 +176,10 @@ def order_rows(
         for row in range(a, b):
             at, doc[row] = order[row], -1
             if len(slots):
-                doc[row] = _find(buf, start[at], length[at], hashes[at], slots, keys, data, ptr)
+                # Few documents are in the table, and a call that takes arrays costs more than the walk to know it.
+                slot = np.int64(hashes[at] >> _29) & mask
+                while slots[slot] >= 0 and keys[slots[slot]] != hashes[at]:
+                    slot = (slot + 1) & mask
+                if slots[slot] >= 0:
+                    doc[row] = _find(buf, start[at], length[at], hashes[at], slots, keys, data, ptr)
     return -1

@@ -10,11 +10,12 @@ import numpy as np
 
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
-from weir.core.strings import Int32, Int64
+from weir.core.strings import Float64, Int32, Int64
 from weir.errors import BadValue, UnknownName
 from weir.systems.best_field import best_field
 from weir.systems.impact import Forward, Hits, ImpactIndex, load_index, save_index, top
 from weir.systems.lexical import build, query_terms
+from weir.systems.pairs import best_field_scores, pair_scores
 from weir.systems.recipe import PRESETS, Lengths, Recipe
 from weir.systems.system import SYSTEMS, Progress, called
 from weir.text import analyzers
@@ -123,6 +124,14 @@ class BM25Searcher:
             raise BadValue(f"k is {k}; expected a whole number from 1")
         hits = self._hits(queries, min(k, max(len(self.corpus), 1)))
         return Run(queries.ids, self.corpus.ids, hits.ptr, hits.doc, hits.score, str(self.system))
+
+    def scores(self, queries: Queries, candidates: Run) -> Float64:
+        """The scores of given documents, as `search` scores them; 0 for one without a term of the query."""
+        asked = [query_terms(tables, queries.text) for tables in self.tables]
+        share = self.system.recipe.tie_breaker
+        if share is None or len(self.parts) == 1:
+            return pair_scores(self.parts[0], asked[0], candidates)
+        return best_field_scores(self.parts, asked, share, candidates)
 
     def weighted(self, ptr: Int64, term: Int32, weight: np.ndarray, k: int) -> Hits:
         """The k best documents for queries given as weighted terms of the first part."""

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from weir.core.corpus import Corpus, Queries
 from weir.core.order import ranked
 from weir.core.run import Run
-from weir.core.strings import Int32, Int64, Strings
+from weir.core.strings import Float64, Int32, Int64, Strings
 from weir.errors import BadValue, StoreError
 from weir.systems.bm25 import BM25, BM25Searcher
 from weir.systems.lexical import query_terms
+from weir.systems.pairs import pair_scores
 from weir.systems.system import SYSTEMS, Progress, called
 
 __all__ = ["RM3", "RM3Searcher"]
@@ -105,6 +106,10 @@ class RM3Searcher:
             raise BadValue(f"k is {k}; expected a whole number from 1")
         hits = self.first.weighted(*self.enlarged(queries), min(k, max(len(self.first.corpus), 1)))
         return Run(queries.ids, self.first.corpus.ids, hits.ptr, hits.doc, hits.score, str(self.system))
+
+    def scores(self, queries: Queries, candidates: Run) -> Float64:
+        """The scores of given documents, as `search` scores them; 0 for one without a term of the query."""
+        return pair_scores(self.first.parts[0], self.enlarged(queries), candidates)
 
     def enlarged(self, queries: Queries) -> tuple[Int64, Int32, Float32]:
         """(ptr int64[Q + 1], term int32, weight float32): what each query becomes; weights add up to 1.

@@ -1,7 +1,7 @@
 """What a retrieval system is, and how its name is read.
 
-A system's name is a value: `bm25(k1=1.2, b=0.75)` prints, parses back and compares. Names are read as
-syntax trees, never evaluated.
+A system's name is a value: `bm25(k1=1.2, b=0.75)` prints, parses back and compares, and so does
+`bm25 >> score(rm3, depth=50)`. Names are read as syntax trees, never evaluated.
 """
 
 from __future__ import annotations
@@ -9,17 +9,34 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
+from weir.core.strings import Float64
 from weir.errors import BadValue, UnknownName
+from weir.fusion.method import printed
 from weir.registry import Registry
 
-__all__ = ["SYSTEMS", "Progress", "Retriever", "Searcher", "called", "parse_system", "usage"]
+__all__ = [
+    "RERANKERS",
+    "SYSTEMS",
+    "Outside",
+    "Progress",
+    "Reranker",
+    "Retriever",
+    "Scorer",
+    "Searcher",
+    "called",
+    "parse_system",
+    "usage",
+]
 
 Progress = Callable[[int, int], None]
+
+T = TypeVar("T")
 
 
 class Searcher(Protocol):
@@ -47,11 +64,61 @@ class Retriever(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Outside:
+    """What an index keeps outside its own folder, so that its cost can be told.
+
+    bytes: of its vectors there; reused: how many of them were there before; queries: whether queries are kept too.
+    A searcher that keeps anything there says so by a method `outside`.
+    """
+
+    bytes: int = 0
+    reused: int = 0
+    queries: bool = False
+
+    def __add__(self, other: Outside) -> Outside:
+        return Outside(self.bytes + other.bytes, self.reused + other.reused, self.queries or other.queries)
+
+    @staticmethod
+    def of(*parts: object) -> Outside:
+        """What some searchers keep outside, together."""
+        found = [part.outside() for part in parts if hasattr(part, "outside")]
+        return sum(found, Outside())
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """What says how well given documents answer given queries."""
+
+    def scores(self, queries: Queries, candidates: Run) -> Float64:
+        """A score for each row of the candidates: float64 aligned with candidates.doc, numbers of the corpus."""
+        ...
+
+
+@runtime_checkable
+class Reranker(Protocol):
+    """A configuration that re-orders what another system finds; a frozen dataclass that prints as its name."""
+
+    @property
+    def depth(self) -> int:
+        """How many of the first documents of each ranking are scored anew."""
+        ...
+
+    def describe(self) -> dict[str, object]:
+        """Everything that can move a number, for the manifest."""
+        ...
+
+    def ready(self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None) -> Scorer:
+        """What scores documents of a corpus; what it needs on disk lies in the folder `at`, opened or made."""
+        ...
+
+
 SYSTEMS: Registry[Callable[..., Retriever]] = Registry("system")
+RERANKERS: Registry[Callable[..., Reranker]] = Registry("reranker")
 
 
 def parse_system(text: str) -> Retriever:
-    """The system that a text such as `bm25(k1=1.2, b=0.75)` names.
+    """The system that a text such as `bm25(k1=1.2, b=0.75)` or `bm25 >> score(rm3)` names.
 
     Raises UnknownName for a system or setting that does not exist, BadValue for a malformed text.
     """
@@ -64,37 +131,36 @@ def parse_system(text: str) -> Retriever:
 
 def called(name: str, positional: list[object], settings: dict[str, object]) -> str:
     """How a system with these settings prints: name("first", key=value), or the bare name."""
-    inside = [_literal(v) for v in positional] + [f"{k}={_literal(v)}" for k, v in settings.items()]
+    inside = [printed(v) for v in positional] + [f"{k}={printed(v)}" for k, v in settings.items()]
     return f"{name}({', '.join(inside)})" if inside else name
 
 
 def usage(name: str) -> str:
-    """A system with all its settings at their defaults, as it may be written."""
-    parameters = inspect.signature(SYSTEMS.get(name)).parameters.values()
-    return f"{name}({', '.join(f'{p.name}={_literal(p.default)}' for p in parameters)})"
-
-
-def _literal(value: object) -> str:
-    if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    return str(value)
+    """A system or re-ranker with all its settings at their defaults, as it may be written."""
+    builder = RERANKERS.get(name) if name in RERANKERS else SYSTEMS.get(name)
+    many, needed = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.empty
+    shown = [
+        f"{p.name}, {p.name}, ..."
+        if p.kind is many
+        else p.name
+        if p.default is needed
+        else f"{p.name}={printed(p.default)}"
+        for p in inspect.signature(builder).parameters.values()
+    ]
+    return f"{name}({', '.join(shown)})"
 
 
 def _system(node: ast.expr, text: str) -> Retriever:
-    if isinstance(node, ast.Name):
-        return _built(node.id, [], {}, text)
-    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
-        raise _malformed(text)
-    if any(k.arg is None for k in node.keywords):
-        raise _malformed(text)
-    positional = [_argument(a, text) for a in node.args]
-    named = {str(k.arg): _argument(k.value, text) for k in node.keywords}
-    return _built(node.func.id, positional, named, text)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.RShift):
+        from weir.systems.pipeline import Pipeline  # it is made of what this module defines
+
+        return Pipeline(_system(node.left, text), _built(RERANKERS, node.right, text))
+    return _built(SYSTEMS, node, text)
 
 
 def _argument(node: ast.expr, text: str) -> object:
     """A literal, or a system inside a system."""
-    if isinstance(node, (ast.Name, ast.Call)):
+    if isinstance(node, (ast.Name, ast.Call, ast.BinOp)):
         return _system(node, text)
     try:
         return ast.literal_eval(node)
@@ -102,8 +168,18 @@ def _argument(node: ast.expr, text: str) -> object:
         raise _malformed(text) from None
 
 
-def _built(name: str, positional: list[object], named: dict[str, object], text: str) -> Retriever:
-    builder = SYSTEMS.get(name)
+def _built(registry: Registry[Callable[..., T]], node: ast.expr, text: str) -> T:
+    """What a name, or a name with settings, stands for in a registry."""
+    call = ast.Call(node, [], []) if isinstance(node, ast.Name) else node
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
+        raise _malformed(text)
+    if any(k.arg is None for k in call.keywords):
+        raise _malformed(text)
+    positional = [_argument(a, text) for a in call.args]
+    named = {str(k.arg): _argument(k.value, text) for k in call.keywords}
+    name = call.func.id
+    _refuse_misplaced(registry.kind, name)
+    builder = registry.get(name)
     signature = inspect.signature(builder)
     for key in named:
         if key not in signature.parameters:
@@ -113,6 +189,14 @@ def _built(name: str, positional: list[object], named: dict[str, object], text: 
     except TypeError as error:
         raise BadValue(f"{text}: {error}") from None
     return builder(*positional, **named)
+
+
+def _refuse_misplaced(kind: str, name: str) -> None:
+    """Raise BadValue for a re-ranker in the place of a system, and for a system in the place of a re-ranker."""
+    if kind == SYSTEMS.kind and name not in SYSTEMS and name in RERANKERS:
+        raise BadValue(f"{name} re-ranks what a system finds: write such as bm25 >> {name}(...)")
+    if kind == RERANKERS.kind and name not in RERANKERS and name in SYSTEMS:
+        raise BadValue(f"{name} is a system; to re-rank by its scores write >> score({name})")
 
 
 def _malformed(text: str) -> BadValue:

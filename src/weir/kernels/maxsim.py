@@ -1,0 +1,208 @@
+"""Late interaction, exactly: for each token of a query the best of a document's tokens, added up.
+
+    scores = maxsim(query, query_ptr, tokens, ptr, docs=None, threads=1)
+
+Tokens stand ragged, without padding, so that nothing but a document's own tokens can be its best. A product is one
+chain of fused operations over the dimensions and the sum over a query's tokens is taken in double in their order:
+the same bits alone or in a batch, whatever stands beside a document or a query. Source: Khattab and Zaharia 2020.
+
+A tile is ROWS tokens of documents, wherever they lie, times WIDTH tokens of queries, packed side by side; its sums
+stay in registers from the first dimension to the last, so documents are read where they are, memory-mapped too.
+"""
+
+from __future__ import annotations
+
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.errors import BadValue
+from weir.kernels.jit import jit
+from weir.kernels.vector import (
+    F32,
+    I64,
+    INT,
+    LANES,
+    V16F,
+    WIDE,
+    Value,
+    _call,
+    _load,
+    _loop,
+    _splat,
+    _store,
+    intrinsic,
+    ir,
+    numba,
+)
+
+__all__ = ["maxsim"]
+
+Float32: TypeAlias = NDArray[np.float32]
+Int64: TypeAlias = NDArray[np.int64]
+
+VECTORS, ROWS = (2, 12) if WIDE else (1, 6)
+"""Sums of a tile in vectors of 16: 24 of the 32 registers of AVX-512, 12 of the 16 half as wide of AVX2."""
+WIDTH = LANES * VECTORS
+TOKENS = 768
+"""Tokens of documents that all queries pass before the next ones: they stay in the second cache."""
+
+
+@intrinsic
+def _best(context, rows, panel, dimensions, best):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
+    """Raise best, float32[WIDTH], to the products of ROWS tokens with WIDTH tokens where these are greater.
+
+    All arguments are addresses but dimensions. rows: int64[ROWS] addresses of float32[dimensions]; panel:
+    float32[dimensions, WIDTH]. What is not a number stays, so that it is seen.
+    """
+
+    def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
+        return _tile(b, arguments)
+
+    return numba.types.void(INT, INT, INT, INT), generate
+
+
+def _tile(b: Value, arguments: list[Value]) -> None:
+    rows, panel, dimensions, best = arguments
+    tokens = [_load(b, rows, 8 * r, I64) for r in range(ROWS)]
+    zero = ir.Constant(V16F, [0.0] * LANES)
+
+    def step(b: Value, k: Value, sums: list[Value]) -> list[Value]:
+        base, at = b.mul(k, I64(4 * WIDTH)), b.mul(k, I64(4))
+        asked = [_load(b, panel, b.add(base, I64(64 * v)), V16F) for v in range(VECTORS)]
+        found = []
+        for r in range(ROWS):
+            value = _splat(b, _load(b, tokens[r], at, F32))
+            for v in range(VECTORS):
+                found.append(_call(b, "llvm.fma.v16f32", V16F, [asked[v], value, sums[r * VECTORS + v]]))
+        return found
+
+    sums = _loop(b, dimensions, [zero] * (ROWS * VECTORS), step)
+    for v in range(VECTORS):
+        top = _load(b, best, 64 * v, V16F)
+        for found in sums[v::VECTORS]:
+            top = _call(b, "llvm.maximum.v16f32", V16F, [top, found])
+        _store(b, top, best, 64 * v)
+
+
+@jit
+def pack(query: Float32, panels: Float32) -> None:
+    """Query tokens float32[n, d] side by side: panels float32[ceil(n / WIDTH), d, WIDTH], filled up with zeros."""
+    for p in range(len(panels)):
+        for i in range(WIDTH):
+            t = p * WIDTH + i
+            for j in range(panels.shape[1]):
+                panels[p, j, i] = query[t, j] if t < len(query) else np.float32(0)
+
+
+@jit
+def score(
+    panels: Float32, query_ptr: Int64, tokens: Float32, starts: Int64, ends: Int64, out: Float32
+) -> None:
+    """out float32[documents, queries]: the score of every document, whose tokens are starts[i]:ends[i], not none."""
+    dimensions, width = panels.shape[1], len(panels) * WIDTH
+    at, stride = tokens.ctypes.data, tokens.strides[0]
+    longest = np.int64(0)
+    for i in range(len(starts)):
+        longest = max(longest, ends[i] - starts[i])
+    rows = np.empty(TOKENS + longest + 2 * ROWS, np.int64)
+    tile_ptr = np.zeros(TOKENS // ROWS + 2, np.int64)
+    best = np.empty((len(tile_ptr), width), np.float32)
+    first = 0
+    while first < len(starts):
+        count, last = np.int64(0), first
+        while last < len(starts) and count < TOKENS:
+            for t in range(starts[last], ends[last]):
+                rows[count] = at + t * stride
+                count += 1
+            while count % ROWS:  # filled up with the document's own last token, which changes no maximum
+                rows[count] = rows[count - 1]
+                count += 1
+            last += 1
+            tile_ptr[last - first] = count // ROWS
+        best[: last - first] = -np.inf
+        rows_at, best_at = rows.ctypes.data, best.ctypes.data
+        for p in range(len(panels)):
+            panel = panels.ctypes.data + p * panels.strides[0]
+            for i in range(last - first):
+                top = best_at + i * best.strides[0] + 4 * WIDTH * p
+                for t in range(tile_ptr[i], tile_ptr[i + 1]):
+                    _best(rows_at + 8 * ROWS * t, panel, dimensions, top)
+        for i in range(last - first):
+            for q in range(len(query_ptr) - 1):
+                total = 0.0
+                for t in range(query_ptr[q], query_ptr[q + 1]):
+                    total += np.float64(best[i, t])
+                out[first + i, q] = np.float32(total)
+        first = last
+
+
+def maxsim(
+    query: NDArray[np.floating],
+    query_ptr: Int64,
+    tokens: NDArray[np.floating],
+    ptr: Int64,
+    docs: NDArray[np.integer] | None = None,
+    threads: int = 1,
+) -> Float32:
+    """The score of every document for every query: float32[Q, n].
+
+    query: float[any, d], the tokens of query q at query_ptr[q]:query_ptr[q + 1]; tokens: float[any, d], those of
+    document i at ptr[i]:ptr[i + 1], memory-mapped too, float32 read in place and others widened block by block;
+    docs: int[n], the documents to score, by default all. A query without tokens scores 0. Raises BadValue for a
+    document without tokens, other dimensions, and numbers that are not finite.
+    """
+    if query.ndim != 2 or tokens.ndim != 2 or query.shape[1] != tokens.shape[1]:
+        raise BadValue(f"tokens of shapes {query.shape} and {tokens.shape}; expected two tables of one width")
+    chosen = np.arange(len(ptr) - 1) if docs is None else np.asarray(docs, np.int64)
+    starts, ends = np.asarray(ptr)[chosen].astype(np.int64), np.asarray(ptr)[chosen + 1].astype(np.int64)
+    empty = np.flatnonzero(ends <= starts)
+    if len(empty):
+        raise BadValue(f"document {int(chosen[empty[0]])} has no tokens; expected at least one")
+    given = np.ascontiguousarray(query, np.float32)
+    panels = np.empty((-(-len(given) // WIDTH), given.shape[1], WIDTH), np.float32)
+    pack(given, panels)
+    out = np.empty((len(chosen), len(query_ptr) - 1), np.float32)
+    cuts = _cuts(ends - starts, threads, np.dtype(tokens.dtype) == np.float32)
+    place = np.asarray(query_ptr, np.int64)
+
+    def part(low: int, high: int) -> None:
+        inside = _floats(tokens, starts[low:high], ends[low:high])
+        score(panels, place, *inside, out[low:high])
+
+    bounds = list(itertools.pairwise(cuts))
+    if threads == 1 or len(bounds) == 1:
+        for low, high in bounds:
+            part(low, high)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(lambda b: part(*b), bounds))
+    if not np.isfinite(out).all():
+        raise BadValue("a score is not finite: the vectors hold numbers that are not, or too large ones")
+    return np.ascontiguousarray(out.T)
+
+
+def _cuts(lengths: Int64, threads: int, in_place: bool) -> list[int]:
+    """Where the documents are cut: a part for each thread, and parts that fit the cache where they are widened."""
+    total, ends = int(lengths.sum()), np.cumsum(lengths)
+    size = max(1, -(-total // threads))
+    if not in_place:
+        size = min(size, TOKENS)
+    inner = np.searchsorted(ends, np.arange(size, total, size), side="left") + 1
+    return [0, *np.unique(inner[inner < len(lengths)]).tolist(), len(lengths)]
+
+
+def _floats(tokens: NDArray[Any], starts: Int64, ends: Int64) -> tuple[Float32, Int64, Int64]:
+    """The tokens as the kernel reads them, and where the documents are among them."""
+    if tokens.dtype == np.float32 and tokens.flags.aligned and tokens.strides[1] == 4:
+        return np.asarray(tokens), starts, ends
+    if len(starts) and (starts[1:] == ends[:-1]).all():
+        block = tokens[int(starts[0]) : int(ends[-1])]
+    else:
+        block = np.concatenate([tokens[a:b] for a, b in zip(starts, ends, strict=True)] or [tokens[:0]])
+    lengths = ends - starts
+    stop = np.cumsum(lengths)
+    return np.ascontiguousarray(block, np.float32), stop - lengths, stop

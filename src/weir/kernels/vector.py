@@ -1,0 +1,243 @@
+"""Instructions that numba does not offer, written as LLVM's vector operations: tiles of products, exact dots.
+
+A tile is ROWS queries times WIDTH documents whose sums stay in registers from the first dimension to the last; what
+leaves it is one bit for each score, whether it reaches its query's bar. Source of the shape: Goto and van de Geijn
+2008, Anatomy of high-performance matrix multiplication, here with the comparison in place of the store.
+Addresses are integers, as `array.ctypes.data` gives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from weir.errors import require
+
+__all__ = ["HAS_INT8", "ROWS", "WIDTH", "dot32", "dot64", "float_tile", "int8_tile", "lowest_bit"]
+
+ir = require("llvmlite.ir", extra="run")
+binding = require("llvmlite.binding", extra="run")
+numba = require("numba", extra="run")
+intrinsic = require("numba.extending", extra="run").intrinsic
+
+
+def _features() -> set[str]:
+    """What kernels may use of this processor: nothing special where numba is told to compile for another."""
+    if numba.config.CPU_NAME not in (None, "host") or numba.config.CPU_FEATURES:
+        return set()
+    return {name for name, there in binding.get_host_cpu_features().items() if there}
+
+
+WIDE = {"avx512f", "avx512bw", "avx512dq"} <= _features()
+HAS_INT8 = WIDE and "avx512vnni" in _features()
+LANES = 16
+VECTORS, ROWS = (3, 8) if WIDE else (1, 6)
+"""Sums of a tile in vectors of 16: 24 of the 32 registers of AVX-512 and NEON, 12 of the 16 half as wide of AVX2."""
+WIDTH = LANES * VECTORS
+
+F32, F64, I32, I64 = ir.FloatType(), ir.DoubleType(), ir.IntType(32), ir.IntType(64)
+V16F, V16I, V8F, V8D = (
+    ir.VectorType(kind, size) for kind, size in ((F32, 16), (I32, 16), (F32, 8), (F64, 8))
+)
+INT = numba.types.int64
+Value = Any
+Body = Callable[[Value, Value, list[Value]], list[Value]]
+
+
+def _at(b: Value, address: Value, offset: Value | int, kind: Value) -> Value:
+    step = I64(offset) if isinstance(offset, int) else offset
+    return b.inttoptr(b.add(address, step), kind.as_pointer())
+
+
+def _load(b: Value, address: Value, offset: Value | int, kind: Value) -> Value:
+    value = b.load(_at(b, address, offset, kind))
+    value.align = 4
+    return value
+
+
+def _store(b: Value, value: Value, address: Value, offset: Value | int) -> None:
+    b.store(value, _at(b, address, offset, value.type)).align = 4
+
+
+def _splat(b: Value, value: Value) -> Value:
+    kind = ir.VectorType(value.type, LANES)
+    one = b.insert_element(ir.Constant(kind, ir.Undefined), value, I32(0))
+    return b.shuffle_vector(one, one, ir.Constant(ir.VectorType(I32, LANES), [0] * LANES))
+
+
+def _call(b: Value, name: str, kind: Value, arguments: list[Value]) -> Value:
+    function = b.module.globals.get(name)
+    if function is None:
+        function = ir.Function(b.module, ir.FunctionType(kind, [a.type for a in arguments]), name)
+    return b.call(function, arguments)
+
+
+def _loop(b: Value, count: Value, state: list[Value], body: Body) -> list[Value]:
+    """Emit `for i in range(count): state = body(i, state)`, the state in registers."""
+    before = b.block
+    head, inside, after = (b.append_basic_block(name) for name in ("head", "inside", "after"))
+    b.branch(head)
+    b.position_at_end(head)
+    i = b.phi(I64)
+    i.add_incoming(I64(0), before)
+    held = []
+    for value in state:
+        held.append(b.phi(value.type))
+        held[-1].add_incoming(value, before)
+    b.cbranch(b.icmp_signed("<", i, count), inside, after)
+    b.position_at_end(inside)
+    following = body(b, i, held)
+    i.add_incoming(b.add(i, I64(1)), b.block)
+    for value, new in zip(held, following, strict=True):
+        value.add_incoming(new, b.block)
+    b.branch(head)
+    b.position_at_end(after)
+    return held
+
+
+def _tile(b: Value, arguments: list[Value], eight: bool) -> Value:
+    """The sums of a tile, their comparison, and the rows with a score at or above its bar, as bits."""
+    panel, query, groups, stride, row, lane, masks = arguments
+    kind = V16I if eight else V16F
+    queries = [b.add(query, b.mul(stride, I64(r))) for r in range(ROWS)]
+    # A row's facts: what its sum starts from, what a unit of the sum is worth, its bar; 4 bytes each.
+    start = [_splat(b, _load(b, row, 12 * r, I32)) for r in range(ROWS)]
+    zero = ir.Constant(V16F, [0.0] * LANES)
+
+    def step(b: Value, group: Value, sums: list[Value]) -> list[Value]:
+        base, at = b.mul(group, I64(4 * WIDTH)), b.mul(group, I64(4))
+        documents = [_load(b, panel, b.add(base, I64(64 * v)), kind) for v in range(VECTORS)]
+        found = []
+        for r in range(ROWS):
+            asked = _splat(b, _load(b, queries[r], at, I32 if eight else F32))
+            for v in range(VECTORS):
+                held = sums[r * VECTORS + v]
+                if eight:
+                    found.append(_call(b, "llvm.x86.avx512.vpdpbusd.512", V16I, [held, documents[v], asked]))
+                else:
+                    found.append(_call(b, "llvm.fma.v16f32", V16F, [documents[v], asked, held]))
+        return found
+
+    sums = _loop(b, groups, [start[r] if eight else zero for r in range(ROWS) for _ in range(VECTORS)], step)
+    # A document's facts: what a unit of the sum is worth, and what is added.
+    worth = [_load(b, lane, 64 * v, V16F) for v in range(VECTORS)]
+    added = [_load(b, lane, 4 * WIDTH + 64 * v, V16F) for v in range(VECTORS)]
+    hits = I64(0)
+    for r in range(ROWS):
+        unit, bar = (_splat(b, _load(b, row, 12 * r + at, F32)) for at in (4, 8))
+        mask = I64(0)
+        for v in range(VECTORS):
+            total = sums[r * VECTORS + v]
+            total = b.sitofp(total, V16F) if eight else total
+            score = _call(b, "llvm.fma.v16f32", V16F, [b.fmul(total, unit), worth[v], added[v]])
+            # Unordered: what is not a number counts as reaching the bar, and is looked at exactly.
+            bits = b.zext(b.bitcast(b.fcmp_unordered(">=", score, bar), ir.IntType(LANES)), I64)
+            mask = b.or_(mask, b.shl(bits, I64(LANES * v)))
+        _store(b, mask, masks, 8 * r)
+        some = b.zext(b.icmp_unsigned("!=", mask, I64(0)), I64)
+        hits = b.or_(hits, b.shl(some, I64(r)))
+    return hits
+
+
+@intrinsic
+def int8_tile(context, panel, query, groups, stride, row, lane, masks):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - numba's own protocol
+    """The rows, as bits, of a tile of 8-bit products with a score at or above its bar.
+
+    panel: uint8[groups, WIDTH, 4]; query: the first of ROWS rows of int8[4 * groups], `stride` bytes apart;
+    row: [ROWS, 3] of int32 start, float32 unit, float32 bar; lane: float32[2, WIDTH] worth and added; masks:
+    int64[ROWS], receives the lanes of each row as bits. Score: (start + products) * unit * worth + added.
+    """
+
+    def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
+        return _tile(b, arguments, eight=True) if HAS_INT8 else I64(0)  # elsewhere never called
+
+    return INT(*[INT] * 7), generate
+
+
+@intrinsic
+def float_tile(context, panel, query, groups, stride, row, lane, masks):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - numba's own protocol
+    """As int8_tile, with a panel float32[groups, WIDTH] and queries float32[groups]; starts are not looked at."""
+
+    def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
+        return _tile(b, arguments, eight=False)
+
+    return INT(*[INT] * 7), generate
+
+
+def _dot(b: Value, arguments: list[Value], double: bool) -> Value:
+    """The sum of products: 32 running sums, then halves onto halves, then what is left of the last 32."""
+    left, right, count = arguments
+    loaded, lanes = (V8F, V8D) if double else (V16F, V16F)
+    number, size = (F64, 8) if double else (F32, 16)
+    name = f"llvm.fma.v{size}f{64 if double else 32}"
+    parts = 32 // size
+
+    def wide(value: Value) -> Value:
+        return b.fpext(value, V8D) if double else value
+
+    def step(b: Value, group: Value, sums: list[Value]) -> list[Value]:
+        base = b.mul(group, I64(128))
+        found = []
+        for p in range(parts):
+            at = b.add(base, I64(4 * size * p))
+            x, y = (wide(_load(b, a, at, loaded)) for a in (left, right))
+            found.append(_call(b, name, lanes, [x, y, sums[p]]))
+        return found
+
+    zero = ir.Constant(lanes, [0.0] * size)
+    whole = b.lshr(count, I64(5))
+    sums = _loop(b, whole, [zero] * parts, step)
+    while len(sums) > 1:
+        half = len(sums) // 2
+        sums = [b.fadd(x, y) for x, y in zip(sums[:half], sums[half:], strict=True)]
+    vector = sums[0]
+    while size > 1:
+        size //= 2
+        low, high = (ir.Constant(ir.VectorType(I32, size), list(range(s, s + size))) for s in (0, size))
+        vector = b.fadd(b.shuffle_vector(vector, vector, low), b.shuffle_vector(vector, vector, high))
+    total = b.extract_element(vector, I32(0))
+    done = b.shl(whole, I64(5))
+
+    def rest(b: Value, i: Value, sums: list[Value]) -> list[Value]:
+        at = b.mul(b.add(done, i), I64(4))
+        x, y = (_load(b, a, at, F32) for a in (left, right))
+        if double:
+            x, y = b.fpext(x, F64), b.fpext(y, F64)
+        return [b.fadd(sums[0], b.fmul(x, y))]
+
+    return _loop(b, b.sub(count, done), [number(0.0)], rest)[0], total
+
+
+@intrinsic
+def dot64(context, left, right, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - numba's own protocol
+    """The sum of products of two runs of float32, in double and in one fixed order: the same bits everywhere.
+
+    A product of two floats is exact in double, so that fused and separate operations agree.
+    """
+
+    def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
+        tail, total = _dot(b, arguments, double=True)
+        return b.fadd(total, tail)
+
+    return numba.types.float64(INT, INT, INT), generate
+
+
+@intrinsic
+def dot32(context, left, right, count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - numba's own protocol
+    """The sum of products of two runs of float32, in float."""
+
+    def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
+        tail, total = _dot(b, arguments, double=False)
+        return b.fadd(total, tail)
+
+    return numba.types.float32(INT, INT, INT), generate
+
+
+@intrinsic
+def lowest_bit(context, value):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - numba's own protocol
+    """The place of the lowest bit that is set, from 0; the value is not 0."""
+
+    def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
+        return _call(b, "llvm.cttz.i64", I64, [arguments[0], ir.IntType(1)(1)])
+
+    return INT(INT), generate

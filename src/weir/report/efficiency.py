@@ -1,0 +1,151 @@
+"""Costs next to quality as text, Markdown, LaTeX, CSV or JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Sequence
+
+from weir.experiment.efficiency import Efficiency
+from weir.report.format import figure, score
+from weir.report.table import columns, escaped
+
+__all__ = [
+    "efficiency_csv",
+    "efficiency_json",
+    "efficiency_latex",
+    "efficiency_markdown",
+    "efficiency_notes",
+    "efficiency_text",
+]
+
+HEAD = (
+    "docs/s",
+    "index MB",
+    "MB/1M docs",
+    "queries/s",
+    "p50 ms",
+    "p95 ms",
+    "p99 ms",
+    "peak MB",
+)
+BEST, MARK = "+", "*"
+
+
+def efficiency_text(found: Sequence[Efficiency]) -> str:
+    """A table for the terminal: quality with its interval, then what it cost."""
+    return columns(_lines(found), right=len(HEAD) + 1)
+
+
+def efficiency_markdown(found: Sequence[Efficiency]) -> str:
+    """The same as a Markdown table."""
+    head, *rows = [[cell.replace("|", "\\|") for cell in line] for line in _lines(found)]
+    rule = ["---"] * 2 + ["---:"] * (len(head) - 2)
+    return "\n".join("| " + " | ".join(line) + " |" for line in [head, rule, *rows])
+
+
+def efficiency_latex(found: Sequence[Efficiency]) -> str:
+    """The same as a LaTeX tabular for the booktabs package."""
+    head, *rows = [" & ".join(map(escaped, line)) + r" \\" for line in _lines(found)]
+    begin = rf"\begin{{tabular}}{{ll{'r' * (len(HEAD) + 1)}}}"
+    return "\n".join([begin, r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"])
+
+
+def efficiency_json(found: Sequence[Efficiency]) -> str:
+    """One JSON object per line at full precision."""
+    return "\n".join(json.dumps(_record(one), ensure_ascii=False) for one in found)
+
+
+def efficiency_csv(found: Sequence[Efficiency]) -> str:
+    """Comma-separated values at full precision, with a header."""
+    out = io.StringIO()
+    records = [_record(one) for one in found]
+    writer = csv.DictWriter(out, list(records[0]), lineterminator="\n")
+    writer.writeheader()
+    for record in records:
+        lists = {k: "; ".join(v) for k, v in record.items() if isinstance(v, list)}
+        writer.writerow({k: "" if v is None else v for k, v in (record | lists).items()})
+    return out.getvalue().rstrip("\n")
+
+
+def efficiency_notes(found: Sequence[Efficiency]) -> list[str]:
+    """What has to be said beside the figures; each begins with "note: "."""
+    notes = [
+        f"note: {BEST} no other system on the collection is as good in quality, time of a query (p50) and size "
+        "of the index, and better in one of them",
+        "note: docs/s is indexing, encoding included; queries/s is all queries asked together; "
+        f"p50, p95, p99 are {_singles(found)} asked one after the other, after one that is not counted",
+    ]
+    notes += [f"note: measured on {hardware}" for hardware in dict.fromkeys(one.hardware for one in found)]
+    for one in found:
+        for stage, marks in (("indexing", one.index_marks), ("searching", one.search_marks)):
+            notes += [
+                f"note: {MARK} {one.quality.dataset}, {one.quality.system}: {stage}: {mark}" for mark in marks
+            ]
+    return notes
+
+
+def _singles(found: Sequence[Efficiency]) -> str:
+    counts = sorted({one.singles for one in found if one.singles is not None})
+    if not counts:
+        return "single queries"
+    return f"{counts[0]} queries" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} queries"
+
+
+def _lines(found: Sequence[Efficiency]) -> list[list[str]]:
+    lines = [["dataset", "system", found[0].quality.measure, *HEAD]]
+    for one in found:
+        row = one.quality
+        index, search = (MARK if marks else "" for marks in (one.index_marks, one.search_marks))
+        per_million = one.bytes_per_million
+        lines.append(
+            [
+                row.dataset,
+                f"{row.system} {BEST}" if one.best else row.system,
+                f"{score(row.mean)} [{score(row.low)}, {score(row.high)}]",
+                figure(one.documents_per_second) + index,
+                figure(_megabytes(one.index_bytes)),
+                figure(_megabytes(per_million)),
+                figure(one.queries_per_second) + search,
+                *(figure(p) + search for p in (one.p50_ms, one.p95_ms, one.p99_ms)),
+                figure(one.peak_mb),
+            ]
+        )
+    return lines
+
+
+def _megabytes(size: float | None) -> float | None:
+    return None if size is None else size / 1e6
+
+
+def _record(one: Efficiency) -> dict[str, object]:
+    row = one.quality
+    quality = {"mean": row.mean, "low": row.low, "high": row.high}
+    found: dict[str, object] = {
+        "dataset": row.dataset,
+        "system": row.system,
+        "measure": row.measure,
+        **{k: None if math.isnan(v) else v for k, v in quality.items()},
+        "documents": one.documents,
+        "index_seconds": one.index_seconds,
+        "documents_per_second": one.documents_per_second,
+        "index_bytes": one.index_bytes,
+        "bytes_per_million": one.bytes_per_million,
+        "queries": one.queries,
+        "search_seconds": one.search_seconds,
+        "queries_per_second": one.queries_per_second,
+        "mean_ms": one.mean_ms,
+        "single_queries": one.singles,
+        "single_mean_ms": one.single_mean_ms,
+        "p50_ms": one.p50_ms,
+        "p95_ms": one.p95_ms,
+        "p99_ms": one.p99_ms,
+        "peak_mb": one.peak_mb,
+        "hardware": one.hardware,
+        "index_marks": list(one.index_marks),
+        "search_marks": list(one.search_marks),
+        "best": one.best,
+    }
+    return found

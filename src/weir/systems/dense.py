@@ -1,0 +1,267 @@
+"""Dense retrieval: texts and queries as vectors, the nearest found exactly."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property, partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.corpus import VIEWS, Corpus, Queries
+from weir.core.run import Run
+from weir.core.strings import Float64, Int64
+from weir.encode.api import Hosted, LoadedHosted, is_hosted
+from weir.encode.encoder import Encoder, Kind, Loaded
+from weir.errors import BadValue, StoreError, UnknownName
+from weir.io.atomic import atomic_dir
+from weir.settings import settings
+from weir.systems.system import SYSTEMS, Outside, Progress, called
+from weir.vectors.ann import Approximate, Loss, build, library, loss, opened, search_with
+from weir.vectors.codec import codec
+from weir.vectors.exact import Found, pair_scores, search
+from weir.vectors.gpu import search_on
+from weir.vectors.store import Store
+from weir.vectors.stored import Gathered, Texts, stored
+
+__all__ = ["Dense", "DenseSearcher"]
+
+FORMAT = 1
+OWN = ("store", "view", "ann", "effort")
+"""The settings that are not the encoder's."""
+BATCH = {"cpu": 512, "cuda": 8192}
+"""Texts encoded and stored together: what a killed process loses at most. An API is asked for fewer."""
+ASKED = 256
+OTHER = {
+    "document": {"query", "max_query", "query revision"},
+    "query": {"document", "max_length", "revision"},
+}
+"""What in an encoder's description says nothing about the texts of a kind, unless both share it."""
+
+
+@SYSTEMS.register("dense")
+@dataclass(frozen=True)
+class Dense:
+    """Dense retrieval by an encoder of texts, searched exactly.
+
+    model: a name of `weir models`, a name on the Hugging Face hub, a folder, or provider:model for an embedding
+    API; pooling, similarity, query_prompt, document_prompt, max_length, max_query, dtype, engine, batch_tokens: see
+    weir.encode.Encoder, None takes the checkpoint's. store: how vectors are kept, fp32, fp16, bf16, int8 or
+    binary; scores are computed in full precision from what is kept. ann: None searches
+    exactly; or an approximate index, named as FAISS's factory names it ("HNSW32", "IVF1024,PQ48") or usearch;
+    effort: how much of that index a query looks at, 0 takes the library's default. view: what of a document is
+    encoded. base, dimensions, key: address, size and environment variable with the key of an API.
+    Raises UnknownName or BadValue.
+    """
+
+    model: str = "minilm"
+    pooling: str | None = None
+    similarity: str | None = None
+    query_prompt: str | None = None
+    document_prompt: str | None = None
+    max_length: int | None = None
+    max_query: int | None = None
+    dtype: str = "fp32"
+    engine: str = "auto"
+    batch_tokens: int = 0
+    store: str = "fp32"
+    view: str = "title text"
+    ann: str | None = None
+    effort: int = 0
+    base: str | None = None
+    dimensions: int | None = None
+    key: str | None = None
+
+    def __post_init__(self) -> None:
+        codec(self.store)
+        if self.view not in VIEWS:
+            raise UnknownName("view", str(self.view), VIEWS)
+        if not (self.ann is None or (isinstance(self.ann, str) and self.ann)):
+            raise BadValue(f"ann is {self.ann!r}; expected the name of an index, such as HNSW32")
+        if type(self.effort) is not int or self.effort < 0 or (self.effort and self.ann is None):
+            raise BadValue(f"effort is {self.effort!r}; expected a whole number from 0, beside ann")
+        _ = self.encoder
+
+    @cached_property
+    def encoder(self) -> Encoder | Hosted:
+        """What turns texts into vectors."""
+        given = {n: v for n, v in self._given.items() if n not in OWN}
+        kind = Hosted if isinstance(self.model, str) and is_hosted(self.model) else Encoder
+        known = {f.name for f in fields(kind)}
+        for name in given:
+            if name not in known:
+                what = "an embedding API" if kind is Hosted else "a checkpoint"
+                raise BadValue(f"dense: {name} means nothing for {what} such as {self.model}")
+        return kind(self.model, **given)  # type: ignore[arg-type]  # each checks the values it is given
+
+    @property
+    def _given(self) -> dict[str, object]:
+        """The settings that are not by default."""
+        return {
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if f.name != "model" and getattr(self, f.name) != f.default
+        }
+
+    def __str__(self) -> str:
+        return called("dense", [self.model], self._given)
+
+    def describe(self) -> dict[str, object]:
+        """Everything that can move a number; fetches the checkpoint where it is not here."""
+        about = self.encoder.describe(settings().device)
+        kept = {"store": self.store, "view": self.view}
+        how: dict[str, object] = {"search": "exact, in double, rounded to float"}
+        if self.ann is not None:
+            how = {"search": self.ann, "effort": self.effort, "scored": "in double, rounded to float"}
+            how |= {"library": library(self.ann)}
+        return {"system": str(self), "encoder": about, **kept, **how}
+
+    def index(
+        self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None
+    ) -> DenseSearcher:
+        """Encode the corpus into the store of vectors, all that is not there; `at` notes which rows are whose."""
+        loaded = self.encoder.load(settings().device)
+        store = Store.of(settings().home / "vectors", _about(loaded, "document"), self.store)
+        texts = Texts(len(corpus), partial(corpus.view, self.view), corpus.ids.__getitem__)
+        encode = partial(_encode, loaded, "document")
+        before = store.snapshot()
+        vectors = stored(store, texts, encode, progress, _batch(loaded))
+        near = build(self.ann, self.effort, vectors) if self.ann is not None else None
+        if at is not None:
+            facts = {"format": FORMAT, "system": str(self), "store": store.folder.name}
+            facts |= {"corpus": corpus.fingerprint, "documents": len(corpus), "texts": _digest(vectors)}
+            with atomic_dir(at) as folder:
+                np.save(folder / "rows.npy", vectors.rows)
+                if near is not None:
+                    near.write(folder / "ann.bin")
+                (folder / "index.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
+        reused = 0 if before is None else int(np.count_nonzero(vectors.rows < len(before)))
+        return DenseSearcher(self, corpus, vectors, loaded, reused, near)
+
+    def open(self, at: Path, corpus: Corpus) -> DenseSearcher:
+        """Open what `index` noted about the same corpus; the vectors lie in the store.
+
+        Raises StoreError where it, or the store, is damaged or gone, BadValue where it is of another corpus.
+        """
+        try:
+            facts = json.loads((at / "index.json").read_text(encoding="utf-8"))
+            rows = np.load(at / "rows.npy", allow_pickle=False)
+            known = facts["format"], facts["corpus"], facts["documents"]
+            store = Store(settings().home / "vectors" / Path(facts["store"]).name, "", self.store)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StoreError(f"{at}: the index is damaged ({error}); delete it to build it again") from None
+        if known[1:] != (corpus.fingerprint, len(corpus)):
+            raise BadValue(f"{at}: this index was made from another corpus; delete it to build it again")
+        snapshot = store.snapshot()
+        if known[0] != FORMAT or snapshot is None or len(rows) != len(corpus):
+            raise StoreError(f"{at}: its vectors are not in {store.folder} any more; they are encoded again")
+        vectors = Gathered(snapshot, rows)
+        if int(rows.max(initial=-1)) >= len(snapshot) or _digest(vectors) != facts["texts"]:
+            raise StoreError(f"{at}: {store.folder} holds other vectors now; they are encoded again")
+        near = None
+        if self.ann is not None:
+            near = opened(at / "ann.bin", self.ann, self.effort, vectors.dimensions)
+        return DenseSearcher(self, corpus, vectors, None, near=near)
+
+
+@dataclass(frozen=True, eq=False)
+class DenseSearcher:
+    """Vectors of a corpus and the encoder of queries, ready to answer."""
+
+    system: Dense
+    corpus: Corpus
+    vectors: Gathered
+    opened: Loaded | LoadedHosted | None
+    reused: int = 0
+    near: Approximate | None = None
+
+    def outside(self) -> Outside:
+        """The vectors in the store, and how many were there before this index was made."""
+        held = len(np.unique(self.vectors.rows)) * self.vectors.snapshot.raw.shape[1]
+        return Outside(held, self.reused, isinstance(self.opened, LoadedHosted))
+
+    @cached_property
+    def loaded(self) -> Loaded | LoadedHosted:
+        """The encoder, loaded when it is first needed."""
+        return self.opened or self.system.encoder.load(settings().device)
+
+    def search(self, queries: Queries, k: int) -> Run:
+        """The k best documents for each query; none for a query without text. Raises BadValue for k below 1."""
+        if k < 1:
+            raise BadValue(f"k is {k}; expected a whole number from 1")
+        asked = [i for i, text in enumerate(queries.text.tolist()) if text.strip()]
+        count = np.zeros(len(queries), np.int64)
+        if asked and len(self.corpus):
+            vectors = self._encoded(queries.take(np.array(asked)))
+            found = self._found(vectors, k)
+            count[asked] = np.diff(found.ptr)
+            doc, score = found.doc, found.score.astype(np.float64)
+        else:
+            doc, score = np.zeros(0, np.int32), np.zeros(0)
+        ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
+        return Run(queries.ids, self.corpus.ids, ptr, doc, score, str(self.system))
+
+    def scores(self, queries: Queries, candidates: Run) -> Float64:
+        """The score of each candidate, the same bits as searching gives; the lowest for a query without text."""
+        score = np.full(len(candidates.doc), -np.finfo(np.float32).max.astype(np.float64))
+        texts = queries.text.tolist()
+        asked = np.array([i for i, text in enumerate(texts) if text.strip()], np.int64)
+        if len(asked) == 0:
+            return score
+        vectors = self._encoded(queries.take(asked))
+        for q, vector in zip(asked.tolist(), vectors, strict=True):
+            rows = slice(int(candidates.ptr[q]), int(candidates.ptr[q + 1]))
+            score[rows] = pair_scores(self.vectors.take(candidates.doc[rows]), vector)
+        return score
+
+    def loss(self, queries: Queries, k: int) -> Loss:
+        """What the approximate index loses of the exact k best of these queries; raises BadValue without one."""
+        if self.near is None:
+            raise BadValue(f"{self.system} searches exactly; only an approximate index loses anything")
+        return loss(self.near, self.vectors, self._encoded(queries), k)
+
+    def _found(self, vectors: NDArray[np.float32], k: int) -> Found:
+        """By the approximate index if there is one; else the same answers, to the bit, on GPU and processor."""
+        if self.near is not None:
+            return search_with(self.near, self.vectors, vectors, k, self.corpus.ids.tie_ranks)
+        if isinstance(self.loaded, Loaded) and self.loaded.place.device.startswith("cuda"):
+            return search_on(self.loaded.place.device, self.vectors, vectors, k, self.corpus.ids.tie_ranks)
+        return search(self.vectors, vectors, k, "dot", self.corpus.ids.tie_ranks)
+
+    def _encoded(self, queries: Queries) -> NDArray[np.float32]:
+        """The queries' vectors: computed each time, since how long an answer takes is measured, but for an API."""
+        if not isinstance(self.loaded, LoadedHosted):
+            return self.loaded.encode(queries.text, "query")
+        about = _about(self.loaded, "query")
+        store = Store.of(settings().home / "vectors", about)
+        texts = Texts(len(queries), queries.text.slice, queries.ids.__getitem__)
+        return stored(store, texts, partial(_encode, self.loaded, "query"), None, ASKED).values
+
+
+def _about(loaded: Loaded | LoadedHosted, kind: Kind) -> dict[str, object]:
+    """What decides the vector of a text of that kind."""
+    found = loaded.identity() if isinstance(loaded, LoadedHosted) else loaded.describe()
+    shared = {"max_length", "revision"} if isinstance(loaded, LoadedHosted) else set()
+    left_out = (OTHER[kind] - shared) | {"notes", "asked"}
+    return {"kind": kind} | {name: value for name, value in found.items() if name not in left_out}
+
+
+def _batch(loaded: Loaded | LoadedHosted) -> int:
+    return ASKED if isinstance(loaded, LoadedHosted) else BATCH[loaded.place.device.partition(":")[0]]
+
+
+def _encode(
+    loaded: Loaded | LoadedHosted, kind: Kind, texts: list[str]
+) -> NDArray[np.float32] | Iterator[NDArray[np.float32]]:
+    """Vectors; those of an API answer by answer, so that each is kept before the next is paid for."""
+    return loaded.stream(texts, kind) if isinstance(loaded, LoadedHosted) else loaded.encode(texts, kind)
+
+
+def _digest(vectors: Gathered) -> str:
+    """A hash of whose vectors the rows are."""
+    rows: Int64 = vectors.rows
+    return hashlib.blake2b(vectors.snapshot.texts[rows].tobytes(), digest_size=16).hexdigest()

@@ -1,0 +1,45 @@
+"""Scores of given documents from an impact index: the same bits as searching gives them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weir.core.run import Run
+from weir.core.strings import Float64, Int32, Int64
+from weir.systems.impact import Float32, ImpactIndex
+
+__all__ = ["best_field_scores", "pair_scores"]
+
+Asked = tuple[Int64, Int32, Float32]
+"""Queries as terms: ptr int64[Q + 1], term int32, weight float32, see query_terms."""
+
+
+def pair_scores(index: ImpactIndex, asked: Asked, candidates: Run) -> Float64:
+    """The score of every candidate, 0 for one that shares no term with its query.
+
+    asked and candidates are aligned by query; the documents are numbered as the corpus numbers them.
+    """
+    ptr, term, weight = asked
+    inside = np.empty(len(index.order), np.int32)
+    inside[index.order] = np.arange(len(index.order), dtype=np.int32)
+    impacts, total = index.impacts, np.zeros(len(candidates.doc))
+    for q in np.flatnonzero(np.diff(candidates.ptr)):
+        rows = slice(int(candidates.ptr[q]), int(candidates.ptr[q + 1]))
+        docs, score = inside[candidates.doc[rows]], total[rows]
+        for t in range(int(ptr[q]), int(ptr[q + 1])):
+            start, stop = int(impacts.ptr[term[t]]), int(impacts.ptr[term[t] + 1])
+            postings = impacts.doc[start:stop]
+            at = np.minimum(np.searchsorted(postings, docs), stop - start - 1)
+            hit = postings[at] == docs
+            score[hit] += np.float64(weight[t]) * impacts.impact[start:stop][at[hit]].astype(np.float64)
+    return total.astype(np.float32).astype(np.float64)
+
+
+def best_field_scores(
+    parts: tuple[ImpactIndex, ...], asked: list[Asked], share: float, candidates: Run
+) -> Float64:
+    """As `pair_scores` over several fields: the best field and a share of the others, see `best_field`."""
+    fields = np.stack([pair_scores(part, one, candidates) for part, one in zip(parts, asked, strict=True)])
+    best = fields.max(axis=0)
+    score: Float64 = (best + share * (fields.sum(axis=0) - best)).astype(np.float32).astype(np.float64)
+    return score

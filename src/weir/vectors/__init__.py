@@ -1,0 +1,9 @@
+"""Vectors: the store they are kept in, and exact search over them."""
+
+from __future__ import annotations
+
+from weir.vectors.exact import Array, Found, Rows, search
+from weir.vectors.store import Store
+from weir.vectors.stored import Gathered, Texts, stored
+
+__all__ = ["Array", "Found", "Gathered", "Rows", "Store", "Texts", "search", "stored"]

@@ -1,0 +1,162 @@
+"""From texts to vectors through the store: only what is missing is encoded."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.strings import Int64, Strings
+from weir.errors import BadValue
+from weir.vectors.codec import codec
+from weir.vectors.store import Hashes, Snapshot, Store, hash_texts
+
+__all__ = ["Gathered", "Texts", "stored"]
+
+Float32: TypeAlias = NDArray[np.float32]
+Encode: TypeAlias = Callable[[list[str]], Float32 | Iterator[Float32]]
+"""Texts to vectors: all at once, or block by block in their order, each kept before the next is asked for."""
+Progress: TypeAlias = Callable[[int, int], None]
+
+AT_ONCE = 4096
+"""Texts hashed together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Texts that are made when they are asked for. count: how many; block: texts start..stop-1; name: what a
+    message calls text i."""
+
+    count: int
+    block: Callable[[int, int], Strings]
+    name: Callable[[int], str]
+
+    @staticmethod
+    def of(texts: Strings) -> Texts:
+        """Texts that are there, named by their numbers."""
+        return Texts(len(texts), texts.slice, str)
+
+    def hashes(self) -> Hashes:
+        """The hash of each text."""
+        parts = []
+        for start in range(0, self.count, AT_ONCE):
+            block = self.block(start, min(start + AT_ONCE, self.count))
+            data, cuts = block.data, block.ptr.tolist()
+            parts.append(hash_texts([data[a:b].tobytes() for a, b in itertools.pairwise(cuts)]))
+        return np.concatenate(parts) if parts else np.zeros((0, 2), np.uint64)
+
+    def take(self, numbers: Int64) -> list[str]:
+        """The texts of these numbers, which ascend."""
+        if len(numbers) and numbers[-1] - numbers[0] == len(numbers) - 1:
+            return self.block(int(numbers[0]), int(numbers[-1]) + 1).tolist()
+        return [self.block(i, i + 1)[0] for i in numbers.tolist()]
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """The vectors of some texts in their order, read from the store in blocks. rows: int64[N]."""
+
+    snapshot: Snapshot
+    rows: Int64
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def dimensions(self) -> int:
+        """Numbers in a vector."""
+        return self.snapshot.dimensions
+
+    def block(self, start: int, stop: int) -> Float32:
+        """Vectors start..stop-1: float32[n, d]; a view of the file where it can be one."""
+        return self.snapshot.vectors(self.rows[start:stop])
+
+    def take(self, numbers: NDArray[np.integer]) -> Float32:
+        """The vectors of these numbers: float32[n, d]."""
+        return self.snapshot.vectors(self.rows[numbers])
+
+    def release(self) -> None:
+        """Let the system take back the memory of blocks read before; blocks in use stay valid."""
+        self.snapshot.release()
+
+    @cached_property
+    def values(self) -> Float32:
+        """All vectors: float32[N, d], memory-mapped where they follow each other in the file, else copied."""
+        return self.block(0, len(self))
+
+
+def stored(
+    store: Store, texts: Texts, encode: Encode, progress: Progress | None = None, batch: int = 512
+) -> Gathered:
+    """The vectors of texts in their order; those the store lacks are encoded, in batches of so many texts.
+
+    A text that occurs often is encoded once. What is missing is encoded in the order of the texts, so that a
+    process that was killed continues with the very batches an undisturbed one would have made.
+    progress: told (texts that have their vector, all texts). Raises BadValue, naming the text, for a vector
+    that is not finite, and for vectors of another dimension or number than expected; StoreError as the store.
+    """
+    hashes = texts.hashes()
+    snapshot = store.snapshot()
+    if snapshot is not None and (snapshot.find(hashes) >= 0).all():
+        return Gathered(snapshot, snapshot.find(hashes))
+    if texts.count == 0:
+        return Gathered(
+            Snapshot(codec(store.dtype), 0, np.zeros((0, 0), np.uint8), hashes), np.zeros(0, np.int64)
+        )
+    with store.alone():
+        snapshot = store.snapshot(check=False)  # another process may have added them meanwhile
+        rows = np.full(texts.count, -1, np.int64) if snapshot is None else snapshot.find(hashes)
+        missing = _first_of_each(hashes, np.flatnonzero(rows < 0))
+        for start in range(0, len(missing), batch):
+            if progress is not None:
+                progress(texts.count - len(missing) + start, texts.count)
+            numbers = missing[start : start + batch]
+            for some, vectors in _encoded(texts, numbers, encode, store.dtype):
+                store.add(hashes[some], vectors)
+        snapshot = store.snapshot(check=False)
+    assert snapshot is not None  # something was added, or found
+    return Gathered(snapshot, snapshot.find(hashes))
+
+
+def _first_of_each(hashes: Hashes, numbers: Int64) -> Int64:
+    """The first of the numbers for each distinct hash, ascending."""
+    order = numbers[np.lexsort((numbers, hashes[numbers, 1], hashes[numbers, 0]))]
+    new = np.ones(len(order), np.bool_)
+    new[1:] = (hashes[order[1:]] != hashes[order[:-1]]).any(axis=1)
+    return np.sort(order[new])
+
+
+def _encoded(texts: Texts, numbers: Int64, encode: Encode, dtype: str) -> Iterator[tuple[Int64, Float32]]:
+    """(texts, their vectors) in the blocks that the encoder makes."""
+    given = encode(texts.take(numbers))
+    if not isinstance(given, Iterator):
+        yield numbers, _checked(texts, numbers, given, dtype)
+        return
+    at = 0
+    for block in given:
+        some = numbers[at : at + len(block)]
+        if len(some):
+            yield some, _checked(texts, some, block, dtype)
+        at += len(block)
+    if at != len(numbers):
+        raise BadValue(f"text '{texts.name(int(numbers[0]))}': {len(numbers)} texts gave {at} vectors")
+
+
+def _checked(texts: Texts, numbers: Int64, given: Float32, dtype: str) -> Float32:
+    first = f"text '{texts.name(int(numbers[0]))}'"
+    vectors = np.asarray(given, np.float32)
+    if vectors.ndim != 2 or len(vectors) != len(numbers) or vectors.shape[1] == 0:
+        raise BadValue(f"{first}: {len(numbers)} texts gave vectors of shape {vectors.shape}")
+    kept = codec(dtype)
+    finite = np.isfinite(vectors).all(axis=1)
+    if finite.all():
+        finite = np.isfinite(kept.read(kept.write(vectors), vectors.shape[1])).all(axis=1)
+    if not finite.all():
+        bad = int(numbers[np.flatnonzero(~finite)[0]])
+        raise BadValue(f"text '{texts.name(bad)}': its vector is not finite, or beyond the range of {dtype}")
+    return vectors

@@ -1,0 +1,98 @@
+"""The system `dense` with its real encoder, and search on torch's side: the same bits as on the processor's."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs torch: pip install 'weir-ir[neural]'")
+
+from weir.encode import cards  # noqa: E402 - torch first
+from weir.errors import StoreError  # noqa: E402
+from weir.experiment import Experiment  # noqa: E402
+from weir.settings import settings  # noqa: E402
+from weir.systems import parse_system  # noqa: E402
+from weir.vectors import Array, gpu, search  # noqa: E402
+
+MINILM = next(card for card in cards() if card.name == "minilm")
+carried = pytest.mark.skipif(not MINILM.packaged, reason=f"needs the package {MINILM.package}")
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("WEIR_HOME", str(tmp_path / "home"))
+    settings.cache_clear()
+    yield tmp_path
+    settings.cache_clear()
+
+
+@carried
+def test_brook_is_encoded_once_and_answered_from_the_store(home):
+    told: list[tuple[str, int, int]] = []
+    grid = Experiment(
+        ("brook-facts",), ('dense("minilm", max_length=64, engine="packed")',), ("nDCG@10",), k=10
+    )
+    (row,) = grid.execute(home / "one", lambda *event: told.append(event))
+    assert row.mean > 0.8
+    assert row.answered == row.queries
+    assert any(event[0].endswith("index") and event[2] == 97 for event in told)
+    (rows,) = home.rglob("rows.npy")
+    stamps = {p: p.stat().st_mtime_ns for p in (home / "home").rglob("*.bin")}
+    assert len(stamps) == 3
+    (again,) = grid.execute(home / "two")
+    assert again == row
+    assert {p: p.stat().st_mtime_ns for p in (home / "home").rglob("*.bin")} == stamps
+    manifest = json.loads(next((home / "one").rglob("manifest.json")).read_text())
+    assert manifest["system"]["encoder"]["pooling"] == "mean"
+    assert len(np.load(rows)) == 97
+
+
+@carried
+def test_an_index_whose_vectors_are_gone_says_so_and_is_made_again(home):
+    grid = Experiment(
+        ("brook-facts",), ('dense("minilm", max_length=32, engine="packed")',), ("nDCG@10",), k=10
+    )
+    whole = grid.execute(home / "one")
+    for name in ("manifest.json", "search.json"):
+        next((home / "one").rglob(name)).unlink()
+    store = next((home / "home" / "vectors").iterdir())
+    store.rename(home / "elsewhere")
+    stages: list[str] = []
+    assert grid.execute(home / "one", lambda stage, *_: stages.append(stage)) == whole
+    assert any(stage.endswith("index is damaged, building again") for stage in stages)
+
+
+@carried
+def test_pairs_are_scored_as_searching_scores_them(home):
+    from weir.core.corpus import Corpus, Queries
+
+    system = parse_system('dense("minilm", max_length=32, engine="packed")')
+    corpus = Corpus.of({f"d{i}": f"a river and {i} dams" for i in range(12)})
+    queries = Queries.of({"a": "how many dams", "empty": " ", "b": "which river"})
+    searcher = system.index(corpus, home / "index")
+    run = searcher.search(queries, 5)
+    assert np.diff(run.ptr).tolist() == [5, 0, 5]
+    np.testing.assert_array_equal(searcher.scores(queries, run), run.score)
+    opened = system.open(home / "index", corpus)
+    assert opened.search(queries, 5).to_dict() == run.to_dict()
+    (home / "index" / "index.json").write_text("{")
+    with pytest.raises(StoreError, match="the index is damaged"):
+        system.open(home / "index", corpus)
+
+
+@pytest.mark.parametrize("repeated", [1, 40])
+def test_a_first_pass_on_torch_gives_the_same_bits(monkeypatch, repeated):
+    """repeated: copies of each document; then floats cannot tell which are taken, and the query is asked again."""
+    monkeypatch.setattr(gpu, "DOCUMENTS", 300)
+    monkeypatch.setattr(gpu, "QUERIES", 7)
+    rng = np.random.default_rng(0)
+    documents = np.repeat(rng.standard_normal((2000 // repeated, 70)), repeated, axis=0).astype(np.float32)
+    queries = rng.standard_normal((20, 70)).astype(np.float32)
+    tie_rank = rng.permutation(len(documents)).astype(np.int32)
+    for k in (1, 30, 5000):
+        found = gpu.search_on("cpu", Array(documents), queries, k, tie_rank)
+        expected = search(Array(documents), queries, k, "dot", tie_rank)
+        np.testing.assert_array_equal(found.doc, expected.doc)
+        np.testing.assert_array_equal(found.score, expected.score)

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from weir.core.corpus import Corpus, Queries
+from weir.errors import BadValue, StoreError
+from weir.systems import BM25, Chunked, parse_system
+
+WORDS = [
+    "river",
+    "dam",
+    "weir",
+    "stone",
+    "bridge",
+    "water",
+    "meadow",
+    "bread",
+    "oven",
+    "dough",
+    "flood",
+    "bank",
+]
+
+
+def corpus_of(count=30, seed=0, titles=True):
+    """Documents of one word to some hundred; one is empty, one has far more passages about rivers than any."""
+    rng = np.random.default_rng(seed)
+    documents = {
+        f"d{n}": {
+            "title": WORDS[n % 12] if titles else "",
+            "text": " ".join(rng.choice(WORDS, rng.integers(1, 90))),
+        }
+        for n in range(count)
+    }
+    documents["long"] = {"title": "", "text": "river dam " * 400}
+    documents["empty"] = {"title": "", "text": ""}
+    return Corpus.of(documents)
+
+
+QUERIES = Queries.of({"q1": "river dam", "q2": "bread oven", "q3": "xylophone", "q4": ""})
+NAMES = [
+    "chunked",
+    "chunked(words=20, overlap=5)",
+    'chunked(rm3, collapse="first")',
+    "chunked(bm25 >> score(rm3))",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_prints_and_parses_back(name):
+    system = parse_system(name)
+    assert str(system) == name
+    assert parse_system(str(system)) == system
+    assert system.describe()["system"] == name
+    json.dumps(system.describe())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("chunked(3)", "3 is none"),
+        ("chunked(words=0)", "whole number from 1"),
+        ("chunked(words=10, overlap=10)", "0 to words - 1, 9"),
+        ("chunked(overlap=-1)", "0 to words - 1"),
+        ('chunked(collapse="mean")', "max, first, sum"),
+    ],
+)
+def test_what_is_wrong_is_said(text, message):
+    with pytest.raises(BadValue, match=message):
+        parse_system(text)
+
+
+@pytest.mark.parametrize(("words", "overlap"), [(5, 0), (5, 2), (7, 6), (1, 0)])
+@pytest.mark.parametrize("length", [0, 1, 5, 6, 7, 8, 50])
+def test_passages_cover_every_word_in_order(words, overlap, length):
+    text = " ".join(f"w{n}" for n in range(length))
+    pieces = [p.split() for p in Chunked(words=words, overlap=overlap)._cut(text)]
+    assert all(len(p) <= words for p in pieces)
+    joined = pieces[0] + [w for p in pieces[1:] for w in p[overlap:]]
+    assert joined == text.split()
+    assert all(a[len(a) - overlap :] == b[:overlap] for a, b in zip(pieces[:-1], pieces[1:], strict=True))
+    assert list(Chunked(words=words, overlap=overlap, collapse="first")._cut(text)) == [" ".join(pieces[0])]
+
+
+def by_definition(corpus, system, k):
+    """Every passage scored, then collapsed, in plain Python."""
+    passages, owner = system._passages(corpus)
+    run = system.system.index(passages).search(QUERIES, len(passages)).to_dict()
+    of = dict(zip(passages.ids.tolist(), [corpus.ids[int(o)] for o in owner], strict=True))
+    found = {}
+    for query, ranking in run.items():
+        scores = {}
+        for passage, score in ranking.items():
+            scores.setdefault(of[passage], []).append(score)
+        collapse = sum if system.collapse == "sum" else max
+        best = sorted(((collapse(s), d) for d, s in scores.items()), reverse=True)[:k]
+        found[query] = {d: s for s, d in best}
+    return found
+
+
+@pytest.mark.parametrize("collapse", ["max", "first", "sum"])
+@pytest.mark.parametrize("k", [1, 3, 10, 31, 100])
+@pytest.mark.parametrize("words", [4, 40])
+def test_k_distinct_documents_are_certain_and_exact(collapse, k, words):
+    corpus = corpus_of()
+    system = Chunked(BM25(), words, words // 4, collapse)
+    run = system.index(corpus).search(QUERIES, k).to_dict()
+    expected = by_definition(corpus, system, k)
+    assert {q: list(r) for q, r in run.items()} == {q: list(r) for q, r in expected.items()}
+    for query, ranking in expected.items():
+        assert run[query] == pytest.approx(ranking)
+    matching = len(by_definition(corpus, system, 1000)["q1"])
+    assert len(run["q1"]) == min(k, matching)
+    assert run["q3"] == run["q4"] == {}
+
+
+def test_equal_scores_at_the_cut_are_in_trec_order():
+    corpus = Corpus.of({f"d{n}": "river " * 8 for n in range(9)})
+    run = Chunked(words=2, overlap=0).index(corpus).search(Queries.of({"q": "river"}), 3)
+    assert list(run.to_dict()["q"]) == ["d8", "d7", "d6"]
+
+
+def test_short_documents_are_as_without_passages():
+    corpus = corpus_of()
+    plain = BM25().index(corpus).search(QUERIES, 10).to_dict()
+    assert Chunked(words=1000).index(corpus).search(QUERIES, 10).to_dict() == plain
+
+
+def test_an_index_on_disk_is_opened_again(tmp_path):
+    corpus = corpus_of()
+    system = parse_system("chunked(words=10, overlap=3)")
+    expected = system.index(corpus, tmp_path / "index").search(QUERIES, 5).to_dict()
+    assert system.open(tmp_path / "index", corpus).search(QUERIES, 5).to_dict() == expected
+    (tmp_path / "index" / "chunked.json").unlink()
+    with pytest.raises(StoreError, match="not complete"):
+        system.open(tmp_path / "index", corpus)
+    with pytest.raises(BadValue, match="k is 0"):
+        system.index(corpus).search(QUERIES, 0)
+
+
+def test_no_documents_and_no_queries():
+    assert Chunked().index(Corpus.of({})).search(QUERIES, 3).to_dict() == {q: {} for q in QUERIES.ids}
+    assert len(Chunked().index(corpus_of()).search(Queries.of({}), 3)) == 0

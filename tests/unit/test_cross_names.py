@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+
+from weir.encode.cross import CrossEncoder
+from weir.errors import BadValue, UnknownName
+from weir.systems import parse_system, usage
+
+NAMES = [
+    'bm25 >> cross("cross-encoder/ms-marco-MiniLM-L-6-v2")',
+    'bm25 >> cross("minilm-cross", depth=50, max_length=256, dtype="int8")',
+    'bm25 >> score(rm3) >> cross("folder", engine="packed", batch_tokens=4000)',
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_prints_and_parses_back(name):
+    system = parse_system(name)
+    assert str(system) == name
+    assert parse_system(str(system)) == system
+    assert hash(parse_system(name)) == hash(system)
+
+
+def test_settings_equal_to_the_default_are_the_default():
+    assert parse_system('bm25 >> cross("minilm-cross", 100, dtype="fp32")') == parse_system("bm25 >> cross")
+    assert usage("cross").startswith('cross(model="minilm-cross", depth=100, max_length=None')
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("cross", "write such as bm25 >> cross(...)"),
+        ('bm25 >> cross("x", depth=0)', "whole number from 1"),
+        ('bm25 >> cross("x", dtype="fp8")', "expected fp32, bf16, fp16, int8"),
+        ('bm25 >> cross("x", engine="onnx")', "expected auto, packed, transformers"),
+        ('bm25 >> cross("x", max_length=4)', "whole number from 5"),
+        ('bm25 >> cross("x", batch_tokens=-1)', "whole number from 0"),
+        ('bm25 >> cross("x", batch=3)', "did you mean batch_tokens"),
+        ("bm25 >> cross(3)", "expected a hub name or a folder"),
+        ('bm25 >> cross(" ")', "expected a hub name or a folder"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_starts(text, message):
+    with pytest.raises((BadValue, UnknownName)) as error:
+        parse_system(text)
+    assert message in str(error.value)
+
+
+def test_arguments_are_what_differs():
+    assert CrossEncoder("x", max_length=9).arguments == (["x"], {"max_length": 9})

@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import warnings
+
+import pytest
+
+from tests.unit.brooklet import write_collection
+from tests.unit.cells import MANIFEST, RUN, changed, write_cell
+from weir.cli.main import main
+from weir.errors import FormatError, UnknownName
+from weir.experiment import Experiment
+from weir.experiment.efficiency import efficiency
+from weir.report import efficiency as report
+
+COST = {
+    "index": {"seconds": 4.0, "peak_mb": 300.0, "bytes": 2_000_000, "documents": 1000},
+    "search": {
+        "run": "run.trec",
+        "seconds": 0.5,
+        "queries_per_second": 8.0,
+        "peak_mb": 200.0,
+        "single_query_ms": {"p50": 1.0, "p95": 2.0, "p99": 4.0, "mean": 1.25, "queries": 4.0},
+    },
+}
+
+
+def cell(root, name, cost=COST, run=RUN, dataset="mine"):
+    manifest = changed("system.system", name) | {"dataset": dataset}
+    folder = write_cell(root / dataset / f"{name.replace(' ', '-')}-0123456789", run, manifest)
+    path = folder / "manifest.json"
+    whole = json.loads(path.read_text(encoding="utf-8")) | {"cost": cost}
+    path.write_text(json.dumps(whole), encoding="utf-8")
+    return folder
+
+
+def with_search(**facts):
+    return COST | {"search": COST["search"] | facts}
+
+
+def with_index(**facts):
+    return COST | {"index": COST["index"] | facts}
+
+
+def test_figures_are_those_of_the_manifest(tmp_path):
+    cell(tmp_path, "bm25")
+    [found] = efficiency(tmp_path)
+    assert found.quality.measure == "nDCG@10"
+    assert found.documents_per_second == 250.0
+    assert found.bytes_per_million == 2e9
+    assert (found.queries, found.queries_per_second) == (4, 8.0)
+    assert (found.p50_ms, found.p95_ms, found.p99_ms, found.singles) == (1.0, 2.0, 4.0, 4)
+    assert found.peak_mb == 300.0
+    assert found.hardware == "some, 2 cores, 2 threads"
+    assert found.best
+
+
+def test_the_mean_latency_times_the_queries_is_the_total(tmp_path):
+    folder = str(write_collection(tmp_path / "brooklet"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        Experiment((folder,), ("bm25", "bm25 >> score(rm3)")).execute(tmp_path / "results")
+    for found in efficiency(tmp_path / "results"):
+        assert found.queries == 4
+        assert found.mean_ms * found.queries == pytest.approx(1000 * found.search_seconds)
+        assert found.singles == 4
+        assert found.p50_ms <= found.p95_ms <= found.p99_ms <= found.single_mean_ms * found.singles
+        assert found.index_bytes > 0
+        assert found.index_marks == found.search_marks == ()
+
+
+def test_the_best_are_those_that_nothing_beats(tmp_path):
+    worse = {"q1": RUN["q1"]}
+    cell(tmp_path, "plain")
+    cell(tmp_path, "equal")
+    cell(tmp_path, "poor", run=worse)
+    cell(tmp_path, "quick but poor", with_search(single_query_ms={"p50": 0.5}), run=worse)
+    cell(tmp_path, "slow", with_search(single_query_ms={"p50": 1.5}))
+    cell(tmp_path, "small", with_index(bytes=10))
+    cell(tmp_path, "unknown", {"index": None, "search": None})
+    cell(tmp_path, "poor", run=worse, dataset="other")
+    found = {(e.quality.dataset, e.quality.system): e.best for e in efficiency(tmp_path)}
+    assert found == {
+        ("mine", "plain"): False,
+        ("mine", "equal"): False,
+        ("mine", "poor"): False,
+        ("mine", "quick but poor"): True,
+        ("mine", "slow"): False,
+        ("mine", "small"): True,
+        ("mine", "unknown"): False,
+        ("other", "poor"): True,
+    }
+
+
+def test_equal_systems_are_both_the_best(tmp_path):
+    cell(tmp_path, "one")
+    cell(tmp_path, "two")
+    assert [e.best for e in efficiency(tmp_path)] == [True, True]
+
+
+def test_times_that_leave_out_earlier_work_are_marked(tmp_path):
+    cell(tmp_path, "continued", with_index(resumed=True))
+    cell(tmp_path, "stored", with_index(reused=600, cached_queries=True))
+    found = efficiency(tmp_path)
+    assert found[0].index_marks == ("continued what an earlier process had begun",)
+    assert found[1].index_marks == ("vectors of 600 of 1000 documents were stored before",)
+    assert found[1].search_marks
+    text = report.efficiency_text(found).split("\n")
+    assert "250*" in text[2]
+    assert "8.00 " in text[2]
+    assert "8.00*" in text[3]
+    notes = report.efficiency_notes(found)
+    assert "note: * mine, stored: indexing: vectors of 600 of 1000 documents were stored before" in notes
+
+
+def test_a_resumed_index_says_so(tmp_path):
+    folder = str(write_collection(tmp_path / "brooklet"))
+    grid = Experiment((folder,), ("rrf(bm25, rm3)",))
+    grid.execute(tmp_path / "results")
+    [index] = (tmp_path / "results").glob("*/*/index.json")
+    assert "resumed" not in json.loads(index.read_text(encoding="utf-8"))
+    for name in ("index.json", "search.json", "manifest.json", "index/fused.json"):
+        (index.parent / name).unlink()
+    for path in (index.parent / "index").rglob("*"):
+        os.utime(path, (1e9, 1e9))
+    grid.execute(tmp_path / "results")
+    assert json.loads(index.read_text(encoding="utf-8"))["resumed"] is True
+    assert efficiency(tmp_path / "results")[0].index_marks
+
+
+def test_what_a_manifest_does_not_hold_is_a_dash(tmp_path):
+    cell(tmp_path, "old", {"index": None, "search": {"run": "run.trec", "seconds": 1.0}})
+    [found] = efficiency(tmp_path)
+    assert found.documents_per_second is found.queries_per_second is found.p50_ms is found.peak_mb is None
+    line = report.efficiency_text([found]).split("\n")[2]
+    assert line.split()[-8:] == ["-"] * 8
+    record = json.loads(report.efficiency_json([found]))
+    assert record["queries_per_second"] is None
+    assert record["search_seconds"] == 1.0
+
+
+def test_devices_of_encoders_are_hardware(tmp_path):
+    system = {"system": "a >> b", "first": {"encoder": {"device": "cpu"}}, "parts": [{"device": "cuda"}]}
+    write_cell(tmp_path / "mine" / "x-0123456789", manifest=MANIFEST | {"system": system})
+    assert efficiency(tmp_path)[0].hardware.endswith("2 threads, cuda")
+
+
+def test_measures_are_chosen_and_refused(tmp_path):
+    cell(tmp_path, "bm25")
+    assert efficiency(tmp_path, "AP")[0].quality.measure == "AP"
+    with pytest.raises(UnknownName, match="nDCG@10"):
+        efficiency(tmp_path, "nDCG@100")
+    with pytest.raises(FormatError, match="no finished cell"):
+        efficiency(tmp_path / "nothing")
+
+
+def test_the_same_system_twice_is_told_apart(tmp_path):
+    cell(tmp_path, "bm25")
+    folder = cell(tmp_path, "bm25 ")
+    path = folder / "manifest.json"
+    path.write_text(path.read_text(encoding="utf-8").replace('"bm25 "', '"bm25"'), encoding="utf-8")
+    folder.rename(folder.with_name("bm25-9999999999"))
+    names = [e.quality.system for e in efficiency(tmp_path)]
+    assert sorted(names) == ["bm25 #0123456789", "bm25 #9999999999"]
+
+
+def test_every_form_shows_the_same(tmp_path, capsys):
+    cell(tmp_path, "bm25 >> score(rm3)")
+    cell(tmp_path, "a|b_c", with_index(reused=3))
+    outputs = {}
+    for form in ("", "--json", "--csv", "--latex", "--markdown"):
+        assert main(["efficiency", str(tmp_path), *([form] if form else [])]) == 0
+        outputs[form] = capsys.readouterr()
+    records = [json.loads(line) for line in outputs["--json"].out.strip().split("\n")]
+    rows = list(csv.DictReader(io.StringIO(outputs["--csv"].out)))
+    assert [r["system"] for r in rows] == [r["system"] for r in records] == ["a|b_c", "bm25 >> score(rm3)"]
+    assert float(rows[0]["documents_per_second"]) == records[0]["documents_per_second"] == 250.0
+    assert rows[0]["index_marks"] == "vectors of 3 of 1000 documents were stored before"
+    assert "a\\|b_c + |" in outputs["--markdown"].out
+    assert r"a|b\_c +" in outputs["--latex"].out
+    assert r"\textgreater{}\textgreater{}" in outputs["--latex"].out
+    assert outputs[""].out.split("\n")[0].split()[:2] == ["dataset", "system"]
+    assert "note: measured on some, 2 cores, 2 threads" in outputs[""].err
+    assert main(["efficiency", str(tmp_path), "-m", "AP"]) == 0
+    assert " AP " in capsys.readouterr().out
+    assert main(["efficiency", str(tmp_path / "none")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_manifest_of_another_layout_is_one_line(tmp_path, capsys):
+    folder = cell(tmp_path, "bm25", {"index": [1], "search": None})
+    assert main(["efficiency", str(tmp_path)]) == 2
+    assert str(folder / "manifest.json") in capsys.readouterr().err

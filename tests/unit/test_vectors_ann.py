@@ -1,0 +1,70 @@
+"""Approximate indexes of other libraries, and what they lose: run where faiss and usearch are installed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("faiss", reason="needs faiss: pip install 'weir-ir[ann]'")
+pytest.importorskip("usearch", reason="needs usearch: pip install 'weir-ir[ann]'")
+
+from weir.errors import BadValue, StoreError
+from weir.vectors import Array, search
+from weir.vectors.ann import build, loss, opened, search_with
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+N, D, K = 3000, 32, 10
+
+
+@pytest.fixture(scope="module")
+def vectors():
+    rng = np.random.default_rng(0)
+    centres = rng.standard_normal((40, D))
+    rows = centres[rng.integers(0, 40, N)] + 0.5 * rng.standard_normal((N, D))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    queries = rows[:50] + 0.1 * rng.standard_normal((50, D))
+    return Array(rows.astype(np.float32)), queries.astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("name", "effort", "quantisation", "graph"),
+    [
+        ("Flat", 0, (0, 0), (0, 0)),
+        ("IVF32,Flat", 1, (0, 0), (0, 0.5)),
+        ("HNSW16", 20, (0, 0), (0, 0.1)),
+        ("SQ8", 0, (0.001, 0.1), (0, 0)),
+        ("IVF16,SQ4", 16, (0.05, 0.4), (-0.01, 0.01)),
+        ("HNSW16,SQ8", 50, (0.001, 0.1), (-0.05, 0.1)),
+        ("usearch", 20, (0, 0), (0, 0.1)),
+        ("usearch-i8", 40, (0.001, 0.2), (-0.05, 0.2)),
+    ],
+)
+def test_what_an_index_loses_is_split(tmp_path, vectors, name, effort, quantisation, graph):
+    rows, queries = vectors
+    index = build(name, effort, rows)
+    found = loss(index, rows, queries, K)
+    assert quantisation[0] - 1e-9 <= found.quantisation <= quantisation[1] + 1e-9
+    assert graph[0] - 1e-9 <= found.graph <= graph[1] + 1e-9
+    rank = np.arange(N, dtype=np.int32)[::-1].copy()
+    answers = search_with(index, rows, queries, K, rank)
+    exact = search(rows, queries, K, "dot", rank)
+    pairs = zip(answers.doc.reshape(-1, K), exact.doc.reshape(-1, K), strict=True)
+    shared = np.mean([len(np.intersect1d(a, e)) / K for a, e in pairs])
+    assert 1 - shared == pytest.approx(found.total, abs=0.01)
+    assert (np.diff(answers.score.reshape(-1, K)) <= 0).all()
+    index.write(tmp_path / "index")
+    again = search_with(opened(tmp_path / "index", name, effort, D), rows, queries, K, rank)
+    np.testing.assert_array_equal(again.doc, answers.doc)
+    np.testing.assert_array_equal(again.score, answers.score)
+
+
+def test_wrong_names_and_damage_are_one_line(tmp_path, vectors):
+    rows, _ = vectors
+    for name, effort in (("HNSX", 0), ("usearch-z", 0), ("Flat", 5)):
+        with pytest.raises(BadValue) as refused:
+            build(name, effort, rows)
+        assert "\n" not in str(refused.value)
+    (tmp_path / "index").write_bytes(b"not an index")
+    for name in ("Flat", "usearch"):
+        with pytest.raises(StoreError, match="the index is damaged"):
+            opened(tmp_path / "index", name, 0, D)

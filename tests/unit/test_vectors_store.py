@@ -1,0 +1,242 @@
+"""The embedding store: nothing twice, nothing lost but a batch, damage named. The encoder is a plain function."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from weir.core.strings import Strings
+from weir.errors import BadValue, StoreError, UnknownName
+from weir.vectors import Array, Store, Texts, search, stored
+from weir.vectors.codec import CODECS, codec
+
+D = 24
+
+
+def vector_of(text: str) -> np.ndarray:
+    """A vector that only the text decides."""
+    digest = hashlib.blake2b(text.encode("utf-8"), digest_size=D).digest()
+    return (np.frombuffer(digest, np.uint8).astype(np.float32) - 127.5) / np.float32(63.7)
+
+
+def counted(seen: list[str]):
+    def encode(texts: list[str]) -> np.ndarray:
+        seen.extend(texts)
+        return np.stack([vector_of(t) for t in texts])
+
+    return encode
+
+
+def texts(*values: str) -> Texts:
+    return Texts.of(Strings.of(values))
+
+
+def store(folder: Path, dtype: str = "fp32") -> Store:
+    return Store.of(folder, {"model": "some/model", "max_length": 8}, dtype)
+
+
+def test_a_text_is_never_encoded_twice(tmp_path):
+    seen: list[str] = []
+    first = stored(store(tmp_path), texts("a", "b", "a", "", "c"), counted(seen), batch=2)
+    assert seen == ["a", "b", "", "c"]
+    np.testing.assert_array_equal(first.values, np.stack([vector_of(t) for t in ("a", "b", "a", "", "c")]))
+    other = stored(store(tmp_path), texts("c", "d", "a"), counted(seen))
+    assert seen == ["a", "b", "", "c", "d"]
+    np.testing.assert_array_equal(other.values, np.stack([vector_of(t) for t in "cda"]))
+    again = stored(store(tmp_path), texts("a", "b"), counted(seen))
+    assert len(seen) == 5
+    assert isinstance(again.values.base, np.ndarray)  # rows that follow each other are not copied
+
+
+def test_another_encoder_has_another_store(tmp_path):
+    seen: list[str] = []
+    stored(store(tmp_path), texts("a"), counted(seen))
+    stored(Store.of(tmp_path, {"model": "some/model", "max_length": 9}), texts("a"), counted(seen))
+    stored(store(tmp_path, "int8"), texts("a"), counted(seen))
+    assert seen == ["a", "a", "a"]
+    assert json.loads((store(tmp_path).folder / "store.json").read_text())["about"]["model"] == "some/model"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "width", "error"),
+    [("fp32", 96, 0), ("fp16", 48, 1e-3), ("bf16", 48, 8e-3), ("int8", 28, 9e-3), ("binary", 7, 1.2)],
+)
+def test_what_each_way_to_store_costs_and_loses(tmp_path, dtype, width, error):
+    names = [f"text {i}" for i in range(300)]
+    found = stored(store(tmp_path, dtype), texts(*names), counted([]))
+    exact = np.stack([vector_of(t) for t in names])
+    assert found.snapshot.raw.shape == (300, width)
+    assert found.values.dtype == np.float32
+    assert np.abs(found.values - exact).max() <= error * 2
+    length = np.linalg.norm(exact, axis=1)
+    if dtype != "fp32":
+        assert np.abs(found.values - exact).max() > 0
+    np.testing.assert_allclose(np.linalg.norm(found.values, axis=1), length, rtol=5e-3)
+    queries = exact[:7]
+    a, b = search(found, queries, 5), search(Array(found.values), queries, 5)
+    np.testing.assert_array_equal(a.doc, b.doc)
+    np.testing.assert_array_equal(a.score, b.score)
+    if dtype != "binary":
+        assert a.doc[::5].tolist() == list(range(7))
+
+
+@pytest.mark.parametrize("dtype", sorted(CODECS))
+def test_zeros_and_signs_survive(dtype):
+    kind = codec(dtype)
+    rows = np.array([[0, 0, 0, 0, 0], [1, -1, 1, -1, -1]], np.float32)
+    np.testing.assert_array_equal(kind.read(kind.write(rows), 5), rows)
+    assert kind.write(rows).shape == (2, kind.width(5))
+
+
+def test_progress_counts_what_has_its_vector(tmp_path):
+    told: list[tuple[int, int]] = []
+    stored(store(tmp_path), texts("a", "b"), counted([]))
+    stored(store(tmp_path), texts(*"abcdef"), counted([]), lambda done, total: told.append((done, total)), 2)
+    assert told == [(2, 6), (4, 6)]
+
+
+def test_bad_vectors_are_refused_by_the_name_of_their_text(tmp_path):
+    named = Texts(3, Strings.of("abc").slice, lambda i: f"doc-{i}")
+
+    def nan(given: list[str]) -> np.ndarray:
+        return np.stack([vector_of(t) * (np.nan if t == "b" else 1) for t in given])
+
+    with pytest.raises(BadValue, match="text 'doc-1': its vector is not finite"):
+        stored(store(tmp_path), named, nan)
+    with pytest.raises(BadValue, match="text 'doc-0': 3 texts gave vectors of shape"):
+        stored(store(tmp_path), named, lambda given: np.ones((2, D)))
+    with pytest.raises(BadValue, match="beyond the range of fp16"):
+        stored(store(tmp_path, "fp16"), named, lambda given: np.full((3, D), 1e6))
+    stored(store(tmp_path), texts("z"), counted([]))
+    with pytest.raises(BadValue, match=r"gave vectors of 5 dimensions; those in .* have 24"):
+        stored(store(tmp_path), named, lambda given: np.ones((len(given), 5)))
+    assert len(stored(store(tmp_path), named, counted([]))) == 3
+    with pytest.raises(UnknownName, match="fp32"):
+        store(tmp_path, "fp23")
+
+
+def test_no_texts_need_no_store(tmp_path):
+    assert len(stored(store(tmp_path), texts(), counted([]))) == 0
+
+
+def test_damage_is_named(tmp_path):
+    here = store(tmp_path)
+    for part in ("abc", "def", "ghi"):
+        stored(here, texts(*part), counted([]))
+    files = ("vectors.bin", "texts.bin", "journal.bin", "store.json")
+    v, t, j, _ = whole = [(here.folder / name).read_bytes() for name in files]
+    for name, data, said in (
+        ("vectors.bin", v[:-1], r"vectors\.bin: 863 bytes, expected 864"),
+        ("vectors.bin", v[:400] + b"!" + v[401:], r"vectors\.bin: rows 3 to 5 are damaged"),
+        ("texts.bin", b"!" + t[1:], r"texts\.bin: rows 0 to 2 are damaged"),
+        ("journal.bin", b"!" + j[1:], r"journal\.bin: record 1 is damaged"),
+        ("store.json", b"{", r"store\.json: damaged"),
+        ("store.json", b'{"format": 7}', r"store\.json: format 7, expected 1"),
+    ):
+        (here.folder / name).write_bytes(data)
+        with pytest.raises(StoreError, match=said):
+            here.snapshot()
+        (here.folder / name).write_bytes(whole[files.index(name)])
+    snapshot = here.snapshot()
+    assert snapshot is not None
+    assert len(snapshot) == 9
+
+
+def test_what_lies_behind_the_last_whole_record_does_not_count(tmp_path):
+    here = store(tmp_path)
+    stored(here, texts(*"abc"), counted([]))
+    for name in ("vectors.bin", "texts.bin"):
+        with (here.folder / name).open("ab") as file:
+            file.write(b"half a batch, and more of it than the next one will have" * 40)
+    with (here.folder / "journal.bin").open("ab") as file:
+        file.write(b"half a rec")
+    seen: list[str] = []
+    stored(here, texts(*"abcd"), counted(seen))
+    assert seen == ["d"]
+    clean = store(tmp_path / "clean")
+    stored(clean, texts(*"abc"), counted([]))
+    stored(clean, texts(*"abcd"), counted([]))
+    for name in ("vectors.bin", "texts.bin", "journal.bin"):
+        assert (here.folder / name).read_bytes() == (clean.folder / name).read_bytes()
+    last = (here.folder / "journal.bin").read_bytes()
+    (here.folder / "journal.bin").write_bytes(last[:-8] + bytes(8))  # as a power cut may leave a record
+    stored(here, texts(*"abcd"), counted(seen))
+    assert seen == ["d", "d"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one_error_and_loses_nothing(tmp_path):
+    here = store(tmp_path)
+    stored(here, texts(*"abc"), counted([]))
+    kept = here.folder / "vectors.kept"
+    (here.folder / "vectors.bin").rename(kept)
+    (here.folder / "vectors.bin").symlink_to("/dev/full")
+    with pytest.raises(StoreError, match="no space left on the disk"), here.alone():
+        here.add(np.ones((1, 2), np.uint64), np.ones((1, D), np.float32))
+    (here.folder / "vectors.bin").unlink()
+    kept.rename(here.folder / "vectors.bin")
+    snapshot = here.snapshot()
+    assert snapshot is not None
+    assert len(snapshot) == 3
+
+
+SCRIPT = """
+import hashlib, sys, time
+import numpy as np
+from pathlib import Path
+from weir.core.strings import Strings
+from weir.vectors import Store, Texts, stored
+
+def encode(texts):
+    time.sleep(0.01)
+    rows = [np.frombuffer(hashlib.blake2b(t.encode(), digest_size=24).digest(), np.uint8) for t in texts]
+    rows = np.stack(rows).astype(np.float32)
+    with open(sys.argv[2], "a") as log:
+        log.write("".join(t + "\\n" for t in texts))
+    return rows + rows.mean()  # a vector depends on its batch, as rounding does in a real encoder
+
+names = Strings.of(f"text {i % 900}" for i in range(1000))
+stored(Store.of(Path(sys.argv[1]), {"model": "m"}), Texts.of(names), encode, batch=16)
+"""
+
+
+def process(folder: Path, log: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(folder), str(log)])
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != "checked.json"}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_at_random_points_it_continues_and_ends_the_same(tmp_path, seed):
+    begun = time.monotonic()
+    assert process(tmp_path / "whole", tmp_path / "whole.log").wait() == 0
+    length, rng = time.monotonic() - begun, np.random.default_rng(seed)
+    for _ in range(5):
+        running = process(tmp_path / "killed", tmp_path / "killed.log")
+        timer = threading.Timer(rng.uniform(0.2, 0.9) * length, running.kill)
+        timer.start()
+        running.wait()
+        timer.cancel()
+    assert process(tmp_path / "killed", tmp_path / "killed.log").wait() == 0
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+    encoded = (tmp_path / "killed.log").read_text().count("\n")
+    assert 900 <= encoded <= 900 + 5 * 16  # a kill costs its batch and no more
+
+
+def test_two_processes_share_the_work(tmp_path):
+    both = [process(tmp_path / "both", tmp_path / f"{i}.log") for i in range(2)]
+    assert [p.wait() for p in both] == [0, 0]
+    assert process(tmp_path / "alone", tmp_path / "alone.log").wait() == 0
+    assert contents(tmp_path / "both") == contents(tmp_path / "alone")
+    logs = [tmp_path / f"{i}.log" for i in range(2)]
+    assert sum(log.read_text().count("\n") for log in logs if log.exists()) == 900
