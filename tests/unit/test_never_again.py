@@ -266,6 +266,26 @@ def test_e7_ten_million_hits_are_scored_in_half_a_gigabyte_without_compiling():
     assert int(done.stdout) / 1024 < 500
 
 
+@pytest.mark.parametrize("dtype", ["fp32", "fp16", "bf16"])
+def test_e10_scoring_stored_vectors_adds_no_ties(dtype):
+    from weir.vectors import Array, search
+    from weir.vectors.codec import codec
+
+    rng = np.random.default_rng(10)
+    vectors = rng.standard_normal((2050, 384)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    kept = codec(dtype)
+    read = kept.read(kept.write(vectors), 384)
+    documents, queries = read[:2000], read[2000:]
+    found = search(Array(documents), queries, 100)
+    score = found.score.reshape(50, 100)
+    exact = np.sort(queries.astype(np.float64) @ documents.astype(np.float64).T)[:, ::-1][:, :100]
+    assert np.abs(score - exact).max() < 1e-7
+    assert (np.diff(score) == 0).sum() == (np.diff(exact) == 0).sum() == 0
+    # What this line of the list is about: products that are summed, or scores that are kept, in half precision.
+    assert (np.diff(exact.astype(np.float16)) == 0).sum() > 100
+
+
 def test_e11_the_callers_dict_is_unchanged_and_ten_others_remain():
     """E11: the ArguAna path: 10 results that are not the query remain; the caller's dict is unchanged."""
     run = {f"q{i}": {f"q{j}": float(-abs(i - j)) for j in range(30)} for i in range(30)}
