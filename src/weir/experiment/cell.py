@@ -140,7 +140,14 @@ class Cell:
                 watch("index is damaged, building again", 0, 1)
         begun = time.time()
         with metered() as cost:
-            searcher = self.system.index(corpus, at, lambda done, total: watch("index", done, total))
+            try:
+                searcher = self.system.index(corpus, at, lambda done, total: watch("index", done, total))
+            except (StoreError, FileNotFoundError):
+                time.sleep(0.3)
+                if not at.exists():
+                    raise
+                # Another process was putting its own index in place.
+                searcher = self.system.index(corpus, at, lambda done, total: watch("index", done, total))
         files = _files(at)
         size = sum(f.st_size for f in files)
         # Parts that a killed process left complete were opened, not made: their time is not known.
