@@ -180,12 +180,12 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path, collection, monkeypat
 
 
 def test_an_unordered_grid_of_processes_on_one_folder(tmp_path, collection):
-    """Two processes on one folder do not corrupt it."""
+    """Three processes on one folder share its cells: nothing is made twice, nothing is corrupted."""
     command = arguments(collection, tmp_path / "both")
-    both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
-    outputs = [p.communicate()[0] for p in both]
-    assert [p.returncode for p in both] == [0, 0]
-    assert outputs[0] == outputs[1]
+    several = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)]
+    outputs = [p.communicate() for p in several]
+    assert [p.returncode for p in several] == [0, 0, 0], outputs
+    assert outputs[0][0] == outputs[1][0] == outputs[2][0]
     subprocess.run(arguments(collection, tmp_path / "alone"), check=True, capture_output=True)
     assert contents(tmp_path / "both") == contents(tmp_path / "alone")
 

@@ -25,7 +25,7 @@ from weir.datasets.load import Dataset
 from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, StoreError
 from weir.experiment.environment import environment
 from weir.experiment.meter import metered
-from weir.io.atomic import sweep, write_json
+from weir.io.atomic import locked, sweep, write_json
 from weir.io.scores import read_scores, write_scores
 from weir.io.trec import judge_file, write_run
 from weir.measures import Measure, measures_of, scores_of
@@ -80,17 +80,35 @@ class Cell:
         key = hashlib.blake2b(text.encode("utf-8"), digest_size=5).hexdigest()
         return self.root / _slug(self.dataset.name) / f"{_slug(str(self.system))}-{key}"
 
-    def complete(self, measures: tuple[Measure, ...], watch: Watch) -> list[Row]:
-        """Do what is missing of the cell and return its rows for these measures."""
+    def complete(self, measures: tuple[Measure, ...], watch: Watch, wait: bool = True) -> list[Row] | None:
+        """Do what is missing of the cell and return its rows for these measures.
+
+        None where another process is at work on the cell and this one should not wait for it.
+        """
+        found = self._finished(measures)
+        if found is not None:
+            return found
+        with locked(self.folder.with_name(f".{self.folder.name}.lock"), wait) as held:
+            if not held:
+                return None
+            found = self._finished(measures)  # by the process that was waited for
+            return self._made(measures, watch) if found is None else found
+
+    def _finished(self, measures: tuple[Measure, ...]) -> list[Row] | None:
+        """The rows for these measures, None where one of them is missing."""
+        by_name = {r.measure: r for r in finished_rows(self.folder) or []}
         wanted = [str(m) for m in measures]
-        found = finished_rows(self.folder)
-        if found is None or not set(wanted) <= {r.measure for r in found}:
-            for name in WRITTEN:
-                sweep(self.folder / name)
-            known = [r.measure for r in found or [] if r.measure not in wanted]
-            found = self._score(self._judged(watch), measures_of([*wanted, *known]))
-        by_name = {r.measure: r for r in found}
-        return [by_name[name] for name in wanted]
+        return [by_name[name] for name in wanted] if set(wanted) <= set(by_name) else None
+
+    def _made(self, measures: tuple[Measure, ...], watch: Watch) -> list[Row]:
+        wanted = [str(m) for m in measures]
+        for name in WRITTEN:
+            sweep(self.folder / name)
+        known = [r.measure for r in finished_rows(self.folder) or [] if r.measure not in wanted]
+        self._score(self._judged(watch), measures_of([*wanted, *known]))
+        made = self._finished(measures)
+        assert made is not None  # it was just written
+        return made
 
     def _judged(self, watch: Watch) -> Judged:
         """The run, from disk or made now, joined with the judgments."""
@@ -140,14 +158,7 @@ class Cell:
                 watch("index is damaged, building again", 0, 1)
         begun = time.time()
         with metered() as cost:
-            try:
-                searcher = self.system.index(corpus, at, lambda done, total: watch("index", done, total))
-            except (StoreError, FileNotFoundError):
-                time.sleep(0.3)
-                if not at.exists():
-                    raise
-                # Another process was putting its own index in place.
-                searcher = self.system.index(corpus, at, lambda done, total: watch("index", done, total))
+            searcher = self.system.index(corpus, at, lambda done, total: watch("index", done, total))
         files = _files(at)
         size = sum(f.st_size for f in files)
         # Parts that a killed process left complete were opened, not made: their time is not known.

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from weir.core.row import Row
 from weir.datasets.load import Dataset, load_group
@@ -15,10 +14,7 @@ from weir.errors import BadValue, FormatError, StoreError, UnknownName
 from weir.experiment.cell import Cell, Watch
 from weir.experiment.results import group_rows
 from weir.io.atomic import storing, writable
-from weir.measures import DEFAULT_MEASURES, measures_of
-
-if TYPE_CHECKING:
-    from weir.systems import Retriever
+from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 
 __all__ = ["Experiment"]
 
@@ -69,7 +65,8 @@ class Experiment:
     def execute(self, at: Path | str, watch: Watch = _silent) -> list[Row]:
         """Complete the grid in the folder `at` and return its rows, those of whole groups of datasets last.
 
-        Finished cells are read, not repeated; killed at any moment, the same call continues. Names are
+        Finished cells are read, not repeated; killed at any moment, the same call continues; processes that are
+        given the same grid and folder share its cells. Names are
         checked before anything starts. Raises the WeirErrors of the parts.
         """
         from weir.systems import parse_system  # it needs the `run` extra
@@ -80,13 +77,24 @@ class Experiment:
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
             raise BadValue(f"k is {self.k!r}; expected a whole number from 1")
         datasets = _distinct([d for name in self.datasets for d in load_group(name)])
-        found: list[tuple[Path, list[Row]]] = []
+        cells = [Cell(Path(at), dataset, system, self.k) for dataset in datasets for system in systems]
         with _folder(Path(at)):
-            for dataset in datasets:
-                for system in systems:
-                    cell = Cell(Path(at), dataset, system, self.k)
-                    found.append((cell.folder, cell.complete(measures, _named(watch, dataset, system))))
+            found = [
+                (c.folder, rows) for c, rows in zip(cells, _completed(cells, measures, watch), strict=True)
+            ]
         return [*(row for _, rows in found for row in rows), *group_rows(found)]
+
+
+def _completed(cells: list[Cell], measures: tuple[Measure, ...], watch: Watch) -> list[list[Row]]:
+    """The rows of each cell, in their order; cells that other processes are at work on are left for the end."""
+    found: dict[int, list[Row]] = {}
+    for wait in (False, True):
+        for number, cell in enumerate(cells):
+            if number not in found:
+                rows = cell.complete(measures, _named(watch, cell), wait)
+                if rows is not None:
+                    found[number] = rows
+    return [found[number] for number in range(len(cells))]
 
 
 @contextmanager
@@ -118,8 +126,9 @@ def _distinct(datasets: list[Dataset]) -> list[Dataset]:
     return list(found.values())
 
 
-def _named(watch: Watch, dataset: Dataset, system: Retriever) -> Watch:
-    return lambda stage, done, total: watch(f"{dataset.name}  {system}  {stage}", done, total)
+def _named(watch: Watch, cell: Cell) -> Watch:
+    name = f"{cell.dataset.name}  {cell.system}"
+    return lambda stage, done, total: watch(f"{name}  {stage}", done, total)
 
 
 def _texts(path: Path, key: str, value: object) -> tuple[str, ...]:

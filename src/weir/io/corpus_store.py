@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ from weir.core.ids import HashIndex, Ids
 from weir.core.strings import Strings
 from weir.errors import FormatError, StoreError
 from weir.io.arrow import Extent, write_strings
-from weir.io.atomic import atomic_dir, writable, write_json
+from weir.io.atomic import atomic_dir, locked, writable, write_json
 from weir.io.beir import duplicate, read_documents
 from weir.io.layout import Part
 from weir.io.spool import ColumnSpool
@@ -39,7 +38,6 @@ __all__ = ["Store", "fingerprint_of", "open_corpus", "open_store", "store_paths"
 FORMAT = 1
 _COLUMNS = ("_id", "title", "text", "metadata")
 _HASH_BLOCK = 1 << 20  # ids hashed at a time
-PATIENCE = 60  # looks at a store that another process is replacing, 0.05 s apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,13 +77,11 @@ def open_store(part: Part, beside: bool = True) -> Store:
             )
         raise FormatError(part, "no such file", "the documents of a collection")
     place = next((p for p in places if writable(p.parent)), places[-1])
-    _build(place, part)
-    store = _opened(place, part)
-    for _ in range(PATIENCE):
-        if store is not None:
-            break
-        time.sleep(0.05)  # another process is putting its own copy in place at this moment
-        store = _opened(place, part)
+    with locked(place.with_name(f".{place.name}.lock")):
+        store = _opened(place, part)  # another process may have built it meanwhile
+        if store is None:
+            _build(place, part)
+            store = _opened(place, part)
     if store is None:
         raise StoreError(f"{place} cannot be read back after it was written; is the disk failing?")
     return store
