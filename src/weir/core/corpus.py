@@ -47,11 +47,11 @@ class Corpus:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def view(self, fields: str, start: int = 0, stop: int | None = None) -> Strings:
+    def view(self, fields: str, start: int = 0, stop: int | None = None, separator: str = " ") -> Strings:
         """What counts as "the text" of documents start..stop-1: the one home of that choice.
 
-        fields: "title text" (title, one space, text; the text alone where there is no title),
-        "text", or "title". Raises UnknownName for another view.
+        fields: "title text" (title, separator, text; the text alone where there is no title), "text", or "title".
+        Raises UnknownName for another view.
         """
         if fields not in VIEWS:
             raise UnknownName("view", fields, VIEWS)
@@ -62,7 +62,7 @@ class Corpus:
         if self.title is None:
             return text if fields == "title text" else Strings.of([""] * len(text))
         title = self.title.slice(start, stop)
-        return title if fields == "title" else joined(title, text)
+        return title if fields == "title" else joined(title, text, separator)
 
     def batches(self, fields: str, size: int) -> Iterator[tuple[int, Strings]]:
         """The view in blocks of about `size` bytes: (number of the first document, texts)."""
@@ -95,13 +95,14 @@ class Queries:
         return Queries(self.ids.take(codes), self.text.take(codes))
 
 
-def joined(a: Strings, b: Strings) -> Strings:
-    """a[i] + " " + b[i] for every i; b[i] alone where a[i] is empty."""
+def joined(a: Strings, b: Strings, separator: str = " ") -> Strings:
+    """a[i] + separator + b[i] for every i; b[i] alone where a[i] is empty."""
+    between = separator.encode("utf-8")
     la, lb = a.lengths(), b.lengths()
     ptr = np.zeros(len(a) + 1, np.int64)
-    np.cumsum(la + (la > 0) + lb, out=ptr[1:])
+    np.cumsum(la + len(between) * (la > 0) + lb, out=ptr[1:])
     # One join of views moves each byte once; an index array would cost 16 bytes for each byte moved.
-    pieces: list[bytes | memoryview] = [b" "] * (3 * len(a))
+    pieces: list[bytes | memoryview] = [between] * (3 * len(a))
     pieces[0::3] = _views(a)
     pieces[2::3] = _views(b)
     for i in np.flatnonzero(la == 0).tolist():

@@ -22,7 +22,9 @@ class Entry:
     split: the judgments everyone reports on. self_match: "drop" where queries are documents of the corpus and
     a document with the query's own id is no answer, else "keep". documents, queries: their number (queries:
     judged ones of the split). grades: judged pairs of the split by grade. words_per_query,
-    words_per_document, duplicates: as published, None where nothing is. urls, md5, bytes: the archive and its
+    words_per_document, duplicates: as published, None where nothing is. instruction: what embedding models that
+    follow instructions are told, in the words their published scores were made with (E5-Mistral, Wang et al. 2024,
+    taken up by those after it). urls, md5, bytes: the archive and its
     check; folder: where the collection lies once unpacked, below Weir's home. obtain: for collections under
     licence, how to get them. embedded: it comes with Weir; `folder` is within this package.
     """
@@ -47,6 +49,7 @@ class Entry:
     words_per_query: float | None = None
     words_per_document: float | None = None
     duplicates: int | None = None
+    instruction: str = ""
     notes: str = ""
     urls: tuple[str, ...] = ()
     md5: str = ""

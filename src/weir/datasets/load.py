@@ -48,6 +48,11 @@ class Dataset:
         return self.entry.self_match if self.entry else "keep"
 
     @property
+    def instruction(self) -> str:
+        """What embedding models that follow instructions are told to look for; "" where nothing says so."""
+        return self.entry.instruction if self.entry else self.layout.instruction
+
+    @property
     def splits(self) -> list[str]:
         """The splits that have judgments."""
         return list(self.layout.qrels)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import chain
 from typing import Literal, TypeAlias
@@ -37,12 +37,12 @@ BATCH_TOKENS = {"cpu": 1000, "cuda": 32768}
 class Encoder:
     """How texts become vectors: a checkpoint, and whatever should differ from what it and its card say.
 
-    model: a name of `weir models`, a name on the Hugging Face hub, or a folder. pooling: mean, cls, last or
-    max; similarity: dot, or cosine (then vectors have length 1); query_prompt, document_prompt: put before a
-    text, "" for nothing; max_length, max_query: tokens of a document and a query at most; None leaves each to
-    the checkpoint. dtype: fp32, bf16, fp16 or int8, the least precision to compute in; vectors are float32
-    always. engine: auto measures which is fastest here; or packed, openvino, transformers. batch_tokens: 0
-    takes what suits the device.
+    model: a name of `weir models`, a name on the Hugging Face hub, or a folder. pooling: mean, cls, last or max;
+    similarity: dot, or cosine (then vectors have length 1); query_prompt, document_prompt: put before a text, ""
+    for nothing, {task} in them is the collection's instruction; max_length, max_query: tokens of a document and a
+    query at most; None leaves each to the checkpoint. dtype: fp32, bf16, fp16 or int8, the least precision to
+    compute in; vectors are float32 always. engine: auto measures which is fastest here; or packed, openvino,
+    transformers. batch_tokens: 0 takes what suits the device.
     Raises BadValue for settings out of range.
     """
 
@@ -94,6 +94,15 @@ class Encoder:
             "dtype": place.dtype,
             "asked": self.dtype,
         }
+
+    def on_collection(self, collection: str, instruction: str) -> Encoder:
+        """The encoder with the prompts it uses on a collection: those declared for it, {task} in them filled in.
+
+        collection: its name; instruction: what to look for there, "" where nothing says so. Fetches the checkpoint.
+        """
+        usual, there = resolve(self), resolve(self, collection, instruction)
+        prompts = {n: getattr(there, n) for n in ("query_prompt", "document_prompt")}
+        return replace(self, **{n: p for n, p in prompts.items() if p != getattr(usual, n)})
 
     def load(self, device: str = "auto") -> Loaded:
         """The encoder in memory, on auto (a GPU where there is one), cpu, cuda, or cuda:1.

@@ -18,9 +18,13 @@ from weir.settings import settings
 if TYPE_CHECKING:
     from weir.encode.encoder import Encoder
 
-__all__ = ["Recipe", "fingerprint", "resolve"]
+__all__ = ["Recipe", "fingerprint", "resolve", "told"]
 
 T = TypeVar("T")
+
+GENERAL = "Given a web search query, retrieve relevant passages that answer the query"
+"""What models that follow instructions were told for MS MARCO (Wang et al. 2024), and their cards take by default."""
+KINDS = (("query", "query_prompt"), ("document", "document_prompt"), ("passage", "document_prompt"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +65,13 @@ class Recipe:
         return found
 
 
-def resolve(encoder: Encoder) -> Recipe:
+def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> Recipe:
     """What an encoder comes to; finds, or fetches, its checkpoint and reads the files that say how to use it.
 
-    Raises BadValue where nothing says how to pool, and for a length beyond what the architecture can take;
-    DownloadError and StoreError for a checkpoint that is not here or damaged.
+    collection, instruction: of what is searched; a checkpoint may declare prompts under a collection's name, and
+    {task} in a prompt is the instruction, see `told`. Raises BadValue where nothing says how to pool, and for a
+    length beyond what the architecture can take; DownloadError and StoreError for a checkpoint that is not here or
+    damaged.
     """
     card = known(encoder.model) or Card(encoder.model, encoder.model, kind="dense", source="")
     if card.kind != "dense":
@@ -81,8 +87,15 @@ def resolve(encoder: Encoder) -> Recipe:
         )
     similarity = _first(encoder.similarity, document.similarity, card.similarity)
     similarity = similarity or ("cosine" if document.normalise else "dot")
-    query_prompt = _first(encoder.query_prompt, document.query_prompt, card.query_prompt) or ""
-    document_prompt = _first(encoder.document_prompt, document.document_prompt, card.document_prompt) or ""
+    theirs = _of_collection(document.prompts, collection)
+    query_prompt, document_prompt = (
+        told(
+            _first(getattr(encoder, name), theirs.get(name), getattr(document, name), getattr(card, name))
+            or "",
+            instruction,
+        )
+        for name in ("query_prompt", "document_prompt")
+    )
     declared = [p for p in (*document.prompts.values(), card.query_prompt, card.document_prompt) if p]
     own_query = _first(encoder.max_query, encoder.max_length)
     return Recipe(
@@ -98,6 +111,27 @@ def resolve(encoder: Encoder) -> Recipe:
         max_document=_limit(encoder.max_length, card.max_document, document, encoder.model),
         notes=() if query_prompt or document_prompt else _unused(encoder.model, declared),
     )
+
+
+def told(prompt: str, instruction: str) -> str:
+    """A prompt whose {task} is the instruction, or where there is none the one for searching the web."""
+    return prompt.replace("{task}", instruction or GENERAL)
+
+
+def _of_collection(prompts: dict[str, str], collection: str) -> dict[str, str]:
+    """The prompts declared under a collection's name, such as "SciFact-query" or "NFCorpus"."""
+    found: dict[str, str] = {}
+    wanted = _plain(collection)
+    for name, prompt in prompts.items() if wanted else ():
+        plain = _plain(name)
+        for ending, kind in (("", "query_prompt"), *KINDS):
+            if plain in (wanted + ending, wanted + "retrieval" + ending):
+                found[kind] = prompt
+    return found
+
+
+def _plain(name: str) -> str:
+    return "".join(c for c in name.lower() if c.isalnum())
 
 
 def fingerprint(checkpoint: Checkpoint) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -158,9 +159,10 @@ def call_of(text: str) -> tuple[str, dict[str, object]]:
 
 
 def printed(value: object) -> str:
-    """A setting as it is written: texts in double quotes, several numbers as a list."""
+    """A setting as it is written, on one line: texts in double quotes, several numbers as a list."""
     if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        written = json.dumps(value, ensure_ascii=False)  # its escapes are Python's too
+        return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in written)
     if isinstance(value, (tuple, list)):
         return "[" + ", ".join(map(printed, value)) + "]"
     return str(value)

@@ -2,7 +2,8 @@
 
 A folder or a zip holds `corpus.jsonl` (or `docs.jsonl`, `corpus.tsv`, `docs.tsv`), `queries.jsonl` (or
 `queries.tsv`) and `qrels/<split>.tsv` (or a single `qrels.tsv` or `qrels.txt`), each of them possibly as .gz.
-A TOML file names them: `documents`, `queries`, and `qrels` as a path or as a table of splits.
+A TOML file names them: `documents`, `queries`, and `qrels` as a path or as a table of splits; `instruction` is what
+embedding models that follow instructions are told to look for.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ class Layout:
     qrels: dict[str, Part]
     name: str | None = None
     split: str | None = None
+    instruction: str = ""
 
     def need_documents(self) -> Part:
         """The documents' file; raises FormatError naming what was looked for."""
@@ -183,7 +185,7 @@ def _from_toml(path: Path) -> Layout:
             given: dict[str, Any] = tomllib.load(file)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FormatError(path, f"not TOML ({error})", "keys documents, queries, qrels") from None
-    known = {"name", "split", "documents", "queries", "qrels"}
+    known = {"name", "split", "instruction", "documents", "queries", "qrels"}
     if unknown := sorted(set(given) - known):
         raise FormatError(path, f"the key '{unknown[0]}'", f"keys among {', '.join(sorted(known))}")
     qrels = given.get("qrels", {})
@@ -198,4 +200,5 @@ def _from_toml(path: Path) -> Layout:
         key: Part(path.parent / given[key]) if key in given else None for key in ("documents", "queries")
     }
     splits = {split: Part(path.parent / where) for split, where in qrels.items()}
-    return Layout(path, parts["documents"], parts["queries"], splits, given.get("name"), given.get("split"))
+    named = given.get("name"), given.get("split"), given.get("instruction", "")
+    return Layout(path, parts["documents"], parts["queries"], splits, *named)

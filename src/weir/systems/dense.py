@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from weir.core.corpus import VIEWS, Corpus, Queries
 from weir.core.run import Run
 from weir.core.strings import Float64, Int64
 from weir.encode.api import Hosted, LoadedHosted, is_hosted
+from weir.encode.cards import known
 from weir.encode.encoder import Encoder, Kind, Loaded
 from weir.errors import BadValue, StoreError, UnknownName
 from weir.io.atomic import atomic_dir
@@ -25,13 +26,14 @@ from weir.vectors.ann import Approximate, Loss, build, library, loss, opened, se
 from weir.vectors.codec import codec
 from weir.vectors.exact import Found, pair_scores, search
 from weir.vectors.gpu import search_on
+from weir.vectors.rows import Rows, Told
 from weir.vectors.store import Store
 from weir.vectors.stored import Gathered, Texts, stored
 
 __all__ = ["Dense", "DenseSearcher"]
 
 FORMAT = 1
-OWN = ("store", "view", "ann", "effort")
+OWN = ("store", "view", "separator", "ann", "effort")
 """The settings that are not the encoder's."""
 BATCH = {"cpu": 512, "cuda": 8192}
 """Texts encoded and stored together: what a killed process loses at most. An API is asked for fewer."""
@@ -48,13 +50,14 @@ OTHER = {
 class Dense:
     """Dense retrieval by an encoder of texts, searched exactly.
 
-    model: a name of `weir models`, a name on the Hugging Face hub, a folder, or provider:model for an embedding
-    API; pooling, similarity, query_prompt, document_prompt, max_length, max_query, dtype, engine, batch_tokens: see
-    weir.encode.Encoder, None takes the checkpoint's. store: how vectors are kept, fp32, fp16, bf16, int8 or
-    binary; scores are computed in full precision from what is kept. ann: None searches
-    exactly; or an approximate index, named as FAISS's factory names it ("HNSW32", "IVF1024,PQ48") or usearch;
-    effort: how much of that index a query looks at, 0 takes the library's default. view: what of a document is
-    encoded. base, dimensions, key: address, size and environment variable with the key of an API.
+    model: a name of `weir models`, a name on the Hugging Face hub, a folder, or provider:model for an embedding API;
+    pooling, similarity, query_prompt, document_prompt, max_length, max_query, dtype, engine, batch_tokens: see
+    weir.encode.Encoder, None takes the checkpoint's. store: how vectors are kept, fp32, fp16, bf16, int8 or binary;
+    scores are computed in full precision from what is kept. ann: None searches exactly; or an approximate index,
+    named as FAISS's factory names it ("HNSW32", "IVF1024,PQ48") or usearch; effort: how much of that index a query
+    looks at, 0 takes the library's default. view: what of a document is encoded; separator: between its title and
+    text, None takes the model's card's, or one space. base, dimensions, key: address, size and environment variable
+    with the key of an API.
     Raises UnknownName or BadValue.
     """
 
@@ -70,6 +73,7 @@ class Dense:
     batch_tokens: int = 0
     store: str = "fp32"
     view: str = "title text"
+    separator: str | None = None
     ann: str | None = None
     effort: int = 0
     base: str | None = None
@@ -80,6 +84,8 @@ class Dense:
         codec(self.store)
         if self.view not in VIEWS:
             raise UnknownName("view", str(self.view), VIEWS)
+        if not isinstance(self.separator, (str, type(None))):
+            raise BadValue(f"separator is {self.separator!r}; expected a text")
         if not (self.ann is None or (isinstance(self.ann, str) and self.ann)):
             raise BadValue(f"ann is {self.ann!r}; expected the name of an index, such as HNSW32")
         if type(self.effort) is not int or self.effort < 0 or (self.effort and self.ann is None):
@@ -107,6 +113,18 @@ class Dense:
             if f.name != "model" and getattr(self, f.name) != f.default
         }
 
+    @property
+    def between(self) -> str:
+        """What stands between a document's title and its text."""
+        card = known(self.model)
+        return self.separator if self.separator is not None else " " if card is None else card.separator
+
+    def on_collection(self, collection: str, instruction: str) -> Dense:
+        """The system with the prompts its encoder uses on a collection; see Encoder.on_collection."""
+        there = self.encoder.on_collection(collection, instruction)
+        prompts = {n: getattr(there, n) for n in ("query_prompt", "document_prompt")}
+        return replace(self, **{n: p for n, p in prompts.items() if p != getattr(self.encoder, n)})
+
     def __str__(self) -> str:
         return called("dense", [self.model], self._given)
 
@@ -114,6 +132,7 @@ class Dense:
         """Everything that can move a number; fetches the checkpoint where it is not here."""
         about = self.encoder.describe(settings().device)
         kept = {"store": self.store, "view": self.view}
+        kept |= {"separator": self.between} if self.between != " " else {}
         how: dict[str, object] = {"search": "exact, in double, rounded to float"}
         if self.ann is not None:
             how = {"search": self.ann, "effort": self.effort, "scored": "in double, rounded to float"}
@@ -126,7 +145,9 @@ class Dense:
         """Encode the corpus into the store of vectors, all that is not there; `at` notes which rows are whose."""
         loaded = self.encoder.load(settings().device)
         store = Store.of(settings().home / "vectors", _about(loaded, "document"), self.store)
-        texts = Texts(len(corpus), partial(corpus.view, self.view), corpus.ids.__getitem__)
+        texts = Texts(
+            len(corpus), partial(corpus.view, self.view, separator=self.between), corpus.ids.__getitem__
+        )
         encode = partial(_encode, loaded, "document")
         before = store.snapshot()
         vectors = stored(store, texts, encode, progress, _batch(loaded))
@@ -178,6 +199,11 @@ class DenseSearcher:
     opened: Loaded | LoadedHosted | None
     reused: int = 0
     near: Approximate | None = None
+    progress: Progress | None = None
+
+    def watched(self, progress: Progress) -> DenseSearcher:
+        """The same, telling how many documents a search has read; with the encoder loaded."""
+        return replace(self, opened=self.loaded, progress=progress)
 
     def outside(self) -> Outside:
         """The vectors in the store, and how many were there before this index was made."""
@@ -226,11 +252,13 @@ class DenseSearcher:
 
     def _found(self, vectors: NDArray[np.float32], k: int) -> Found:
         """By the approximate index if there is one; else the same answers, to the bit, on GPU and processor."""
+        places = self.corpus.ids.tie_ranks
         if self.near is not None:
-            return search_with(self.near, self.vectors, vectors, k, self.corpus.ids.tie_ranks)
+            return search_with(self.near, self.vectors, vectors, k, places)
+        rows: Rows = self.vectors if self.progress is None else Told(self.vectors, self.progress)
         if isinstance(self.loaded, Loaded) and self.loaded.place.device.startswith("cuda"):
-            return search_on(self.loaded.place.device, self.vectors, vectors, k, self.corpus.ids.tie_ranks)
-        return search(self.vectors, vectors, k, "dot", self.corpus.ids.tie_ranks)
+            return search_on(self.loaded.place.device, rows, vectors, k, places)
+        return search(rows, vectors, k, "dot", places)
 
     def _encoded(self, queries: Queries) -> NDArray[np.float32]:
         """The queries' vectors: computed each time, since how long an answer takes is measured, but for an API."""

@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 from weir.core.corpus import Corpus
 from weir.core.run import Run
 from weir.errors import StoreError, WeirError
 from weir.io.atomic import storing, write_json
-from weir.systems.system import Progress, Retriever, Searcher
+from weir.systems.system import Progress, Reranker, Retriever, Searcher
 
-__all__ = ["check_mark", "folder_name", "indexed", "numbered", "shifted", "write_mark"]
+__all__ = ["check_mark", "folder_name", "indexed", "numbered", "shifted", "suited", "write_mark"]
+
+T = TypeVar("T")
 
 FORMAT = 1
 
@@ -30,6 +33,27 @@ def indexed(part: Retriever, corpus: Corpus, at: Path | None, progress: Progress
         with storing(at):
             at.parent.mkdir(parents=True, exist_ok=True)
     return part.index(corpus, at, progress)
+
+
+def suited(system: T, collection: str, instruction: str) -> T:
+    """A system as it runs on a collection: with the prompts that its encoders use there, wherever they are in it.
+
+    collection: its name; instruction: what models that follow instructions are told, "" where nothing says so. A part
+    that differs between collections has a method on_collection(collection, instruction).
+    """
+    if hasattr(system, "on_collection"):
+        return cast(T, system.on_collection(collection, instruction))
+    if isinstance(system, tuple):
+        return cast(T, tuple(suited(part, collection, instruction) for part in system))
+    if not (isinstance(system, (Retriever, Reranker)) and is_dataclass(type(system))):
+        return system
+    given: Any = system
+    before = {f.name: getattr(given, f.name) for f in fields(given) if f.init}
+    after = {name: suited(part, collection, instruction) for name, part in before.items()}
+    changed = {
+        name: part for name, part in after.items() if part is not before[name] and part != before[name]
+    }
+    return cast(T, replace(given, **changed)) if changed else system
 
 
 def folder_name(part: Retriever) -> str:

@@ -9,7 +9,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -21,6 +21,7 @@ from weir.encode.api.client import Client, Key, TooMuchError
 from weir.encode.api.limits import Clock, Limits, Spent, estimated
 from weir.encode.api.providers import PROVIDERS, Ask, Provider
 from weir.encode.encoder import Float32, Kind, Progress
+from weir.encode.recipe import told
 from weir.errors import BadValue, ServiceError, StoreError
 from weir.io.atomic import locked, write_json
 from weir.settings import secret, settings
@@ -105,6 +106,14 @@ class Hosted:
     def describe(self, device: str = "auto") -> dict[str, object]:
         """Everything that can move a number; asks the API once for the probe where that was never done."""
         return self.load(device).identity()
+
+    def on_collection(self, collection: str, instruction: str) -> Hosted:
+        """The encoder with {task} in its prompts filled in; see Encoder.on_collection."""
+        return replace(
+            self,
+            query_prompt=told(self.query_prompt, instruction),
+            document_prompt=told(self.document_prompt, instruction),
+        )
 
     def load(
         self, device: str = "auto", limits: Limits | None = None, clock: Clock | None = None
@@ -201,8 +210,8 @@ class LoadedHosted:
             "dimensions": self.dimensions,
             "similarity": encoder.similarity,
             "normalised": encoder.similarity == "cosine",
-            "query": encoder.query_prompt + "{text}",
-            "document": encoder.document_prompt + "{text}",
+            "query": told(encoder.query_prompt, "") + "{text}",
+            "document": told(encoder.document_prompt, "") + "{text}",
             "max_length": self._longest(),
         }
         return found | {f"{kind} type": told for kind, told in sorted(kinds.items()) if told}
@@ -284,7 +293,7 @@ class LoadedHosted:
     def _sent(self, text: str, kind: Kind) -> str:
         """A text as it is sent: behind its prompt, cut, and a space where it is empty, which providers refuse."""
         encoder, longest = self.encoder, self._longest()
-        text = (encoder.query_prompt if kind == "query" else encoder.document_prompt) + text
+        text = told(encoder.query_prompt if kind == "query" else encoder.document_prompt, "") + text
         if longest is not None and estimated(text) > longest:
             text = text.encode("utf-8", "replace")[: 3 * longest - 1].decode("utf-8", "ignore")
         return text or " "
