@@ -169,3 +169,8 @@ def test_revisions_are_remembered_and_follow_the_files(tmp_path, home):
     (tmp_path / "model.safetensors").write_bytes(b"Weights")
     os.utime(tmp_path / "model.safetensors", (1, 1))
     assert fingerprint(read_checkpoint(tmp_path)) != before
+
+
+def test_a_probe_needs_a_name(capsys):
+    assert main(["models", "--probe"]) == 2
+    assert "weir models minilm --probe" in capsys.readouterr().err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["change", "count", "effect", "figure", "probability", "score", "share"]
+__all__ = ["change", "count", "duration", "effect", "figure", "probability", "score", "share", "size"]
 
 
 def score(value: float) -> str:
@@ -45,3 +45,27 @@ def figure(value: float | None) -> str:
         return "-"
     decimals = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
     return f"{value:,.{decimals}f}"
+
+
+def duration(seconds: float | None) -> str:
+    """A time with two digits, in the unit that suits it; a dash where it is not known."""
+    if seconds is None:
+        return "-"
+    for unit, length in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * length:
+            return f"{_two(seconds / length)} {unit}"
+    return f"{_two(seconds)} s"
+
+
+def size(count: float | None) -> str:
+    """A number of bytes with two digits, in the unit that suits it; a dash where it is not known."""
+    if count is None:
+        return "-"
+    for unit, length in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if count >= length:
+            return f"{_two(count / length)} {unit}"
+    return f"{_two(count / 1e3)} kB"
+
+
+def _two(value: float) -> str:
+    return f"{value:,.0f}" if value >= 9.95 else f"{value:.1f}"

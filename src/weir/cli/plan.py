@@ -1,0 +1,58 @@
+"""weir plan: what a grid will take, before it is started."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command("plan")
+@click.argument("experiment", required=False, type=click.Path(path_type=Path))
+@click.option("-d", "--dataset", "datasets", multiple=True, help="As for weir run; repeatable.")
+@click.option("-s", "--system", "systems", multiple=True, help="As for weir run; repeatable.")
+@click.option("-k", "depth", type=int, help="Documents returned for each query, at most.  [default: 1000]")
+@click.option("--device", help="Where neural models run: cpu, cuda or cuda:1.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+    experiment: Path | None,
+    datasets: tuple[str, ...],
+    systems: tuple[str, ...],
+    depth: int | None,
+    device: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Say what weir run would take: time, disk and memory.
+
+    EXPERIMENT: a TOML file as weir run takes it. Every system is run on a few documents of every collection, or on
+    texts of the published length where the collection is not here, and the cost extended to all of it. Embedding
+    APIs are not asked: their tokens are estimated.
+    """
+    from weir.cli.progress import Progress
+    from weir.experiment import Experiment
+    from weir.experiment.plan import planned
+    from weir.report.plan import plan_json, plan_notes, plan_text
+    from weir.settings import use_device
+
+    if device is not None:
+        use_device(device)
+    plan = Experiment.read(experiment) if experiment is not None else Experiment((), ())
+    plan = replace(
+        plan,
+        datasets=datasets or plan.datasets,
+        systems=systems or plan.systems,
+        k=plan.k if depth is None else depth,
+    )
+    progress = Progress(quiet)
+    try:
+        found = planned(plan, progress)
+    finally:
+        progress.close()
+    click.echo(plan_json(found) if as_json else plan_text(found))
+    for note in plan_notes(found):
+        click.echo(note, err=True)

@@ -1,0 +1,292 @@
+"""What a grid will take before it is started: time, disk and memory, from small runs of the same systems."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weir.core.corpus import Corpus
+from weir.datasets import catalogue
+from weir.datasets.load import Dataset, load
+from weir.errors import BadValue
+from weir.experiment.cell import Watch
+from weir.experiment.experiment import Experiment
+from weir.settings import settings
+
+if TYPE_CHECKING:
+    from weir.systems import Retriever
+
+__all__ = ["Planned", "planned"]
+
+SEED = 20210427
+FIRST = 16
+"""Documents of the first probe; each that follows has up to so many times more."""
+MOST = 20_000
+ASKED = 16
+"""Queries of a probe."""
+ENOUGH = 2.0
+"""Seconds between the first probe and the last after which the difference tells what a document takes."""
+PATIENCE = 20.0
+"""Seconds that a probe may take, judged by the one before."""
+LINE = 48
+"""Bytes of a line of a run, about."""
+QUERY_WORDS, DOCUMENT_WORDS = 10.0, 130.0
+"""Where nothing is published: about the mean of the BEIR paper's collections."""
+BYTES_PER_WORD = 6.0
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a system will take on a collection; None is what a probe cannot tell.
+
+    probed: documents of the smallest and the largest probe; index_seconds, search_seconds: of all documents and of all
+    queries; disk_bytes: of the index, the vectors and the rankings; peak_mb: of memory; tokens, dollars: of an
+    embedding API, which is not probed; notes: what has to be said beside them.
+    """
+
+    dataset: str
+    system: str
+    documents: int
+    queries: int
+    probed: tuple[int, int] | None
+    index_seconds: float | None
+    search_seconds: float | None
+    disk_bytes: float | None
+    peak_mb: float | None
+    tokens: float | None = None
+    dollars: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """A collection as far as it is known: itself, or how many words its documents and queries have."""
+
+    name: str
+    documents: int
+    queries: int
+    words: tuple[float, float]
+    dataset: Dataset | None
+
+    def sample(self, count: int, folder: Path) -> None:
+        """Write a collection of so many of its documents, or of texts of their length, and a few queries."""
+        rng = np.random.default_rng(SEED)
+        (folder / "qrels").mkdir(parents=True)
+        titles, texts, queries = self._taken(count, rng) if self.dataset else self._made(count, rng)
+        rows = enumerate(zip(titles, texts, strict=True))
+        _write_lines(folder / "corpus.jsonl", ({"_id": f"d{i}", "title": t, "text": x} for i, (t, x) in rows))
+        _write_lines(
+            folder / "queries.jsonl", ({"_id": f"q{i}", "text": text} for i, text in enumerate(queries))
+        )
+        judged = "".join(f"q{i} 0 d0 1\n" for i in range(len(queries)))
+        (folder / "qrels" / "test.tsv").write_text(judged, encoding="utf-8")
+
+    def _taken(self, count: int, rng: np.random.Generator) -> tuple[list[str], list[str], list[str]]:
+        assert self.dataset is not None
+        corpus, queries = self.dataset.corpus, self.dataset.queries
+        rows = np.sort(rng.choice(len(corpus), count, replace=False))
+        title = [""] * count if corpus.title is None else corpus.title.take(rows).tolist()
+        some = rng.choice(len(queries), min(ASKED, len(queries)), replace=False)
+        return title, corpus.text.take(rows).tolist(), queries.text.take(some).tolist()
+
+    def _made(self, count: int, rng: np.random.Generator) -> tuple[list[str], list[str], list[str]]:
+        words = _some_words()
+        lengths = rng.poisson(self.words[0], count) + 1
+        texts = [" ".join(rng.choice(words, n)) for n in lengths]
+        queries = [" ".join(rng.choice(words, n)) for n in rng.poisson(self.words[1], ASKED) + 1]
+        return [""] * count, texts, queries
+
+
+@dataclass(frozen=True)
+class _Probe:
+    """What a run on so many documents took; search: seconds of a query."""
+
+    documents: int
+    index: float
+    bytes: float
+    search: float
+    peak_mb: float
+
+
+def planned(experiment: Experiment, watch: Watch) -> list[Planned]:
+    """What each cell of a grid will take, from runs of it on a few documents, in a folder that goes afterwards.
+
+    A collection that is not on this machine is stood in for by texts of the published length. Raises UnknownName and
+    BadValue as running the grid would, BadValue where a probe fails, with the reason.
+    """
+    from weir.systems import parse_system  # it needs the `run` extra
+
+    if not experiment.datasets or not experiment.systems:
+        raise BadValue("a plan needs at least one dataset and one system")
+    systems = [parse_system(s) for s in experiment.systems]
+    found = []
+    for subject in [s for name in experiment.datasets for s in _subjects(name)]:
+        for system in systems:
+            watch(f"{subject.name}  {system}  probe", 0, 1)
+            found.append(_planned(subject, system, experiment.k))
+    return found
+
+
+def _subjects(name: str) -> Iterator[_Subject]:
+    members = catalogue.group(name).members if catalogue.is_group(name) else (name,)
+    for member in members:
+        entry = catalogue.get(member) if member in catalogue.names() else None
+        if entry is not None and not entry.here:
+            words = (entry.words_per_document or DOCUMENT_WORDS, entry.words_per_query or QUERY_WORDS)
+            yield _Subject(member, entry.documents, entry.queries, words, None)
+        else:
+            dataset = load(member)
+            yield _Subject(dataset.name, len(dataset.corpus), len(dataset.queries), (0.0, 0.0), dataset)
+
+
+def _planned(subject: _Subject, system: Retriever, k: int) -> Planned:
+    notes = [] if subject.dataset else ["not on this machine: probed with made texts of the published length"]
+    if _asks_an_api(system):
+        return _paid(subject, system, notes)
+    probes = _probes(subject, system, k)
+    first, last = probes[0], probes[-1]
+    index = _extended(subject.documents, *((p.documents, p.index) for p in (first, last)))
+    search = _extended(subject.documents, *((p.documents, p.search) for p in (first, last)))
+    peak = _extended(
+        subject.documents, (first.documents, min(first.peak_mb, last.peak_mb)), (last.documents, last.peak_mb)
+    )
+    size = last.bytes / last.documents * subject.documents + LINE * subject.queries * min(
+        k, subject.documents
+    )
+    return Planned(
+        subject.name,
+        str(system),
+        subject.documents,
+        subject.queries,
+        probed=(first.documents, last.documents),
+        index_seconds=index,
+        search_seconds=search * subject.queries,
+        disk_bytes=size,
+        peak_mb=peak,
+        notes=(*notes, *_short_of(size, peak)),
+    )
+
+
+def _paid(subject: _Subject, system: Retriever, notes: list[str]) -> Planned:
+    """Tokens and dollars of an API, estimated as its budget is: nothing is asked of it."""
+    from weir.encode.api.limits import Limits, estimated
+
+    if subject.dataset is None:
+        words = subject.words[0] * subject.documents + subject.words[1] * subject.queries
+        tokens = BYTES_PER_WORD / 3 * words
+    else:
+        corpus = subject.dataset.corpus
+        tokens = _bytes(corpus) / 3 + sum(estimated(q) for q in subject.dataset.queries.text)
+    notes.append("an embedding API is not probed; texts that are stored already cost nothing")
+    dollars = Limits.of(settings()).cost(int(tokens))
+    return Planned(
+        subject.name,
+        str(system),
+        subject.documents,
+        subject.queries,
+        *(None, None, None, None, None),
+        tokens=tokens,
+        dollars=dollars,
+        notes=tuple(notes),
+    )
+
+
+def _probes(subject: _Subject, system: Retriever, k: int) -> list[_Probe]:
+    """Runs of growing size, until what a document takes stands out from what starting takes."""
+    count = min(FIRST, subject.documents)
+    with tempfile.TemporaryDirectory(prefix="weir-plan-") as name:
+        found = [_probe(subject, system, k, count, Path(name))]
+        while found[-1].documents < min(MOST, subject.documents):
+            last = found[-1]
+            if last.index - found[0].index >= ENOUGH or (last.index > PATIENCE and len(found) > 1):
+                break
+            bearable = int(PATIENCE * last.documents / last.index)
+            count = min(max(2 * last.documents, bearable), 16 * last.documents, MOST, subject.documents)
+            found.append(_probe(subject, system, k, count, Path(name)))
+            if (
+                found[1].index < found[0].index
+            ):  # the first one compiled kernels, or read a model from a cold disk
+                del found[0]
+    return found
+
+
+def _probe(subject: _Subject, system: Retriever, k: int, count: int, place: Path) -> _Probe:
+    """One run in a process and a home of its own: nothing is reused, and nothing but its own memory is counted."""
+    home, sample, results = place / f"home-{count}", place / f"sample-{count}", place / f"results-{count}"
+    subject.sample(count, sample)
+    for known in ("engines", "encoders"):  # what was found out about this machine before
+        if (settings().home / known).is_dir():
+            shutil.copytree(settings().home / known, home / known)
+    command = [sys.executable, "-m", "weir", "run", "-d", str(sample), "-s", str(system), "-m", "P@1"]
+    command += ["-k", str(min(k, count)), "-o", str(results), "--json", "-q"]
+    environment = os.environ | {"WEIR_HOME": str(home)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if done.returncode != 0:
+        reason = (done.stderr.strip().split("\n") or [""])[-1].removeprefix("weir: ")
+        raise BadValue(f"{system}: the probe on {count} documents of {subject.name} failed: {reason}")
+    (manifest,) = results.glob("*/*/manifest.json")
+    cost = json.loads(manifest.read_text(encoding="utf-8"))["cost"]
+    index, search = cost["index"], cost["search"]
+    for folder in (home, sample, results):
+        shutil.rmtree(folder, ignore_errors=True)
+    asked = max(1, round(search["seconds"] * search["queries_per_second"]))
+    peak = max(index["peak_mb"], search["peak_mb"])
+    return _Probe(count, index["seconds"], index["bytes"], search["seconds"] / asked, peak)
+
+
+def _extended(documents: int, small: tuple[int, float], large: tuple[int, float]) -> float:
+    """The value for so many documents on the line through two probes; in proportion where the larger took less."""
+    (n1, v1), (n2, v2) = small, large
+    if n2 == n1:
+        return v2
+    return v2 + (v2 - v1) / (n2 - n1) * (documents - n2) if v2 >= v1 else v2 / n2 * documents
+
+
+def _short_of(size: float, peak: float) -> Iterator[str]:
+    """What this machine has too little of."""
+    home = next(p for p in (settings().home, *settings().home.parents) if p.exists())
+    free = shutil.disk_usage(home).free
+    if size > free:
+        yield f"more disk than is free at {home}: {free / 1e9:.1f} GB"
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        if 1e6 * peak > memory:
+            yield f"more memory than this machine has: {memory / 1e9:.1f} GB"
+
+
+def _asks_an_api(system: object) -> bool:
+    """Whether a part of a system asks a service that may want to be paid."""
+    from weir.encode.api import Hosted
+
+    if isinstance(system, Hosted) or isinstance(getattr(system, "encoder", None), Hosted):
+        return True
+    if isinstance(system, tuple):
+        return any(map(_asks_an_api, system))
+    parts = (getattr(system, f.name) for f in fields(system)) if is_dataclass(system) else ()
+    return any(_asks_an_api(part) for part in parts if is_dataclass(part) or isinstance(part, tuple))
+
+
+def _bytes(corpus: Corpus) -> float:
+    columns = [corpus.text, *([] if corpus.title is None else [corpus.title])]
+    return float(sum(int(c.ptr[-1] - c.ptr[0]) for c in columns))
+
+
+def _some_words() -> list[str]:
+    """Words of real texts, as often as they occur there."""
+    return [word for member in catalogue.group("brook").members for text in load(member).corpus.text
+            for word in text.split()]  # fmt: skip
+
+
+def _write_lines(path: Path, rows: Iterator[dict[str, str]]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -1,0 +1,21 @@
+"""weir models NAME: what an encoder comes to, and what was measured of it."""
+
+from __future__ import annotations
+
+import json
+
+from tests.neural.conftest import sentence_transformer
+from weir.cli import main
+
+
+def test_what_decides_the_vectors_is_shown_and_measured(checkpoint_of, capsys):
+    folder = sentence_transformer(checkpoint_of("bert"), pooling="cls", prompts={"query": "ask: "})
+    assert main(["models", str(folder), "--device", "cpu"]) == 0
+    shown = capsys.readouterr().out
+    assert "ask: {text}" in shown
+    assert "cls" in shown
+    assert main(["models", str(folder), "--device", "cpu", "--probe", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["documents_per_second"] > 0
+    assert facts["tokens_per_second"] >= facts["documents_per_second"]
+    assert "within" in facts["stability"]

@@ -1,0 +1,124 @@
+"""weir plan: what a grid will take, from small runs of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.unit import embedding_server as es
+from tests.unit.brooklet import write_collection
+from weir.cli import main
+from weir.errors import BadValue
+from weir.experiment.experiment import Experiment
+from weir.experiment.plan import Planned, _asks_an_api, _extended, planned
+from weir.report.format import duration, size
+from weir.report.plan import plan_json, plan_notes, plan_text
+from weir.systems.system import parse_system
+
+
+def silent(stage, done, total):
+    pass
+
+
+def test_a_line_through_two_probes_is_extended():
+    assert _extended(1000, (10, 1.0), (20, 2.0)) == pytest.approx(100.0)
+    assert _extended(1000, (10, 5.0), (20, 5.0)) == 5.0
+    assert _extended(20, (20, 3.0), (20, 3.0)) == 3.0
+    assert _extended(1000, (10, 5.0), (20, 2.0)) == 100.0  # the first was disturbed: the second in proportion
+
+
+@pytest.mark.parametrize(
+    ("name", "asks"),
+    [
+        ("bm25", False),
+        ("dense", False),
+        ('dense("openai:m")', True),
+        ('bm25 >> score(dense("cohere:m"))', True),
+        ('rrf(bm25, chunked(dense("voyage:m")))', True),
+        ("rrf(bm25, rm3)", False),
+    ],
+)
+def test_what_asks_a_paid_service_is_known_wherever_it_stands(name, asks):
+    assert _asks_an_api(parse_system(name)) is asks
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    documents = {f"d{i}": ("", f"word{i % 7} word{i % 11} river {i}") for i in range(100)}
+    return write_collection(tmp_path_factory.mktemp("plan") / "small", documents)
+
+
+def test_a_plan_comes_from_runs_and_leaves_nothing_behind(small, home, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    (one,) = planned(Experiment((str(small),), ("bm25",)), silent)
+    assert (one.dataset, one.system, one.documents, one.queries) == ("small", "bm25", 100, 4)
+    assert one.probed is not None
+    assert one.probed[1] == 100
+    assert 0 < one.index_seconds < 60
+    assert 0 < one.search_seconds < 60
+    assert 20 < one.peak_mb < 5000
+    assert one.disk_bytes > 100 * 4
+    assert list(tmp_path.iterdir()) == []
+    assert not (home / "vectors").exists()
+
+
+def test_a_collection_that_is_not_here_is_stood_in_for(monkeypatch):
+    monkeypatch.setattr("weir.experiment.plan.MOST", 32)
+    (one,) = planned(Experiment(("nq",), ("bm25",)), silent)
+    assert one.documents == 2_681_468
+    assert one.probed is not None
+    assert one.probed[1] == 32
+    assert any("not on this machine" in note for note in one.notes)
+
+
+def test_an_api_is_estimated_and_not_asked(small, monkeypatch):
+    monkeypatch.setenv("WEIR_API_PRICE", "0.02")
+    from weir.settings import settings
+
+    settings.cache_clear()
+    with es.serving() as (url, manners):
+        system = f'dense("openai:m", base="{url}/v1")'
+        here, gone = planned(Experiment((str(small), "nq"), (system,)), silent)
+        assert manners.asked == []
+    assert 100 * 5 < here.tokens < 100 * 15
+    assert here.dollars == pytest.approx(int(here.tokens) * 0.02 / 1e6)
+    assert gone.tokens > 1e8
+    assert here.index_seconds is here.probed is None
+
+
+def test_a_probe_that_fails_says_why_in_one_line(small, capsys):
+    with pytest.raises(BadValue, match=r"probe on 16 documents of small failed: .*no-such-model"):
+        planned(Experiment((str(small),), ('dense("/no-such-model")',)), silent)
+    assert main(["plan", "-d", str(small), "-s", "no"]) == 2
+    assert main(["plan", "-s", "bm25"]) == 2
+    assert all("Traceback" not in line for line in capsys.readouterr().err.split("\n"))
+
+
+def test_what_is_printed():
+    one = Planned("nq", "bm25", 2_681_468, 3_452, (16, 4096), 7300.0, 30.0, 1.5e9, 812.0, notes=("so it is",))
+    other = Planned("nq", "api", 10, 2, None, None, None, None, None, tokens=1234.5, dollars=0.5)
+    text = plan_text([one, other])
+    assert [" ".join(line.split()) for line in text.split("\n")[2:]] == [
+        "nq bm25 2,681,468 3,452 2.0 h 30 s 1.5 GB 812 MB",
+        "nq api 10 2 - - - -",
+    ]
+    notes = plan_notes([one, other])
+    assert any("16 to 4,096 documents" in note for note in notes)
+    assert any("1,234 tokens, 0.50 dollars" in note for note in notes)
+    assert any("so it is" in note for note in notes)
+    assert json.loads(plan_json([one]).split("\n")[0])["index_seconds"] == 7300.0
+
+
+def test_times_and_sizes_have_two_digits():
+    assert [duration(s) for s in (0.04, 9.99, 119.0, 121.0, 7199.0, 7201.0, 2e5, None)] == [
+        "0.0 s", "10 s", "119 s", "2.0 min", "120 min", "2.0 h", "2.3 days", "-"
+    ]  # fmt: skip
+    assert [size(b) for b in (10.0, 1.5e6, 2.2e10, 3e12, None)] == [
+        "0.0 kB",
+        "1.5 MB",
+        "22 GB",
+        "3.0 TB",
+        "-",
+    ]
