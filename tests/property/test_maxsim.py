@@ -60,10 +60,11 @@ def test_a_score_does_not_depend_on_the_batch(seed, sizes, asked, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_many_documents_long_and_short(tmp_path, dtype, threads):
+@pytest.mark.parametrize("d", [48, 128])
+def test_many_documents_long_and_short(tmp_path, dtype, threads, d):
     rng = np.random.default_rng(1)
     sizes = np.concatenate([rng.integers(1, 40, 300), [TOKENS - 1, TOKENS, TOKENS + 1, 3 * TOKENS]])
-    query, query_ptr, tokens, ptr = drawn(3, sizes, [32, 7, 0, 33], 48, dtype)
+    query, query_ptr, tokens, ptr = drawn(3, sizes, [32, 7, 0, 33], d, dtype)
     np.save(tmp_path / "tokens.npy", tokens)
     mapped = np.load(tmp_path / "tokens.npy", mmap_mode="r")
     found = maxsim(query, query_ptr, mapped, ptr, threads=threads)

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from weir.kernels import columns as columns_module
 from weir.kernels import search as module
 from weir.kernels.bounds import Bounds
+from weir.kernels.columns import Columns
 from weir.kernels.search import Impacts, search
 
 
@@ -182,3 +184,67 @@ def test_memory_reused_between_indexes_of_different_sizes_is_clean():
     for k in (1000, 3, 100):
         for index in (*indexes, *reversed(indexes)):
             check(index, random_queries(rng, 12, 4, 6, real_weights=False), k)
+
+
+def with_columns(index):
+    """The same index with columns, however few documents it has."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns_module, "_LEAST", 1)
+        columns = Columns.of(index.ptr, index.doc, index.impact, index.n_docs)
+    return Impacts(index.n_docs, index.ptr, index.doc, index.impact, index.bounds, columns)
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_docs=st.sampled_from([1, 7, 64, 500, 16383, 16384, 16385, 40000]),
+    levels=st.sampled_from([0, 1, 2, 5, 100]),
+    k=st.sampled_from([1, 3, 10, 100, 1000, 1001]),
+    longest=st.sampled_from([1, 4, 9, 60]),
+)
+def test_columns_match_the_naive_scorer(seed, n_docs, levels, k, longest):
+    rng = np.random.default_rng(seed)
+    index = with_columns(impact_index(random_lists(rng, n_docs, 12, levels), n_docs))
+    check(index, random_queries(rng, 12, 6, longest, real_weights=False), k)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), k=st.sampled_from([1, 10, 100, 1000]))
+def test_columns_change_no_bit_of_learned_weights(seed, k):
+    rng = np.random.default_rng(seed)
+    n_docs, n_terms = 40000, 40
+    lists = []
+    for share in rng.random(n_terms) ** 3 / 3:
+        docs = np.flatnonzero(rng.random(n_docs) < share)
+        lists.append((docs, rng.gamma(1.2, 0.5, len(docs)) + 0.01))
+    plain = impact_index(lists, n_docs)
+    index = with_columns(plain)
+    assert index.columns is not None
+    queries = random_queries(rng, n_terms, 9, 30, real_weights=True)
+    for one, other in zip(search(plain, *pack(queries), k), search(index, *pack(queries), k, 2), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_columns_bound_every_impact_by_less_than_a_step():
+    rng = np.random.default_rng(3)
+    plain = impact_index(random_lists(rng, 40000, 30, 0), 40000)
+    columns = with_columns(plain).columns
+    used = np.flatnonzero(columns.number >= 0)
+    assert len(used) > 1
+    for t in used:
+        docs = plain.doc[plain.ptr[t] : plain.ptr[t + 1]]
+        impact = plain.impact[plain.ptr[t] : plain.ptr[t + 1]].astype(np.float64)
+        steps = np.zeros(40000, np.int64)
+        steps[: columns.values.shape[0] * columns.values.shape[2]] = columns.values[
+            :, columns.number[t]
+        ].ravel()[:40000]
+        bound = steps * np.float64(columns.step[columns.number[t]])
+        assert (bound[docs] >= impact).all()
+        assert (bound[docs] - impact < columns.step[columns.number[t]]).all()
+        assert np.count_nonzero(bound) == len(docs)
+
+
+def test_many_documents_of_one_score_are_left_to_the_postings():
+    every = np.arange(40000)
+    index = with_columns(impact_index([(every, np.ones(40000)), (every[::2], np.ones(20000))], 40000))
+    check(index, [[(0, 1.0)], [(0, 1.0), (1, 1.0)], [(1, 1e-30)]], 10)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +15,7 @@ from hypothesis import strategies as st
 from weir.core.order import ranked
 from weir.errors import BadValue
 from weir.vectors import exact as searching
+from weir.vectors import scan as scanning
 from weir.vectors.exact import Array, pair_scores, search
 
 
@@ -42,27 +48,40 @@ def naive(documents, queries, k, similarity, tie_rank):
     return (order % n).ravel(), score.ravel()[order.ravel()].astype(np.float32)
 
 
+def times(documents, queries, one, two=1):
+    return documents * np.float32(one), queries * np.float32(two)
+
+
+def close(rng, documents):
+    """One vector many times, apart by what floats can just tell."""
+    return documents[:1] * (1 + np.float32(1e-7) * rng.standard_normal(documents.shape).astype(np.float32))
+
+
+SHAPES = {
+    "plain": lambda rng, d, q: (d, q),
+    "many ties": lambda rng, d, q: (np.round(d), np.round(q)),
+    "repeated": lambda rng, d, q: (d[rng.integers(0, max(1, len(d) // 5), len(d))], q),
+    "many lengths": lambda rng, d, q: (
+        d * np.float32(10) ** rng.integers(-20, 8, (len(d), 1)).astype("f4"),
+        q,
+    ),
+    "narrow": lambda rng, d, q: (5 + d / 100, 5 + q / 100),  # about the same, as some encoders give them
+    "close": lambda rng, d, q: (close(rng, d), q),
+    "close and short": lambda rng, d, q: times(close(rng, d), q, 1e-24),  # floats cannot hold their squares
+    "short": lambda rng, d, q: times(d, q, 1e-25),
+    "denormal": lambda rng, d, q: times(d, q, 1e-42),
+    "tiny": lambda rng, d, q: times(d, q, 1e-30, 1e-10),
+    "huge": lambda rng, d, q: times(d, q, 1e12, 1e12),
+}
+
+
 @st.composite
 def cases(draw):
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n, d = draw(st.integers(1, 700)), draw(st.sampled_from([1, 2, 3, 4, 7, 31, 32, 33, 64, 65, 130]))
     documents = rng.standard_normal((n, d)).astype(np.float32)
     queries = rng.standard_normal((draw(st.integers(1, 40)), d)).astype(np.float32)
-    match draw(st.sampled_from(["plain", "grid", "equal", "scales", "narrow", "tiny", "huge"])):
-        case "grid":  # many ties
-            documents, queries = np.round(documents), np.round(queries)
-        case "equal":
-            documents = documents[rng.integers(0, max(1, n // 5), n)]
-        case "scales":  # lengths of many magnitudes in one block
-            documents *= np.float32(10) ** rng.integers(-20, 8, (n, 1)).astype(np.float32)
-        case "narrow":  # all vectors about the same, as some encoders give them
-            documents, queries = 5 + documents / 100, 5 + queries / 100
-        case "tiny":
-            documents *= np.float32(1e-30)
-            queries *= np.float32(1e-10)
-        case "huge":
-            documents *= np.float32(1e12)
-            queries *= np.float32(1e12)
+    documents, queries = SHAPES[draw(st.sampled_from(sorted(SHAPES)))](rng, documents, queries)
     documents[rng.random(n) < draw(st.sampled_from([0, 0.1]))] = 0
     queries[rng.random(len(queries)) < 0.05] = 0
     return documents, queries, rng.permutation(n).astype(np.int32)
@@ -86,12 +105,12 @@ def test_neither_blocks_nor_batches_nor_threads_move_a_bit(monkeypatch, way):
     documents = rng.standard_normal((1000, 48)).astype(np.float32)
     queries = rng.standard_normal((100, 48)).astype(np.float32)
     whole = search(Array(documents), queries, 20, first_pass=way)
-    monkeypatch.setattr(searching, "BLOCK", 96)
+    monkeypatch.setattr(scanning, "BLOCK", 20_000)
     monkeypatch.setattr(searching, "HELD", 1)
     monkeypatch.setenv("WEIR_THREADS", "3")
-    searching.settings.cache_clear()
+    scanning.settings.cache_clear()
     parts = search(Array(documents), queries, 20, first_pass=way)
-    searching.settings.cache_clear()
+    scanning.settings.cache_clear()
     alone = [search(Array(documents), q[None], 20, first_pass=way) for q in queries]
     for other in (parts.doc, np.concatenate([a.doc for a in alone])):
         np.testing.assert_array_equal(other, whole.doc)
@@ -100,7 +119,7 @@ def test_neither_blocks_nor_batches_nor_threads_move_a_bit(monkeypatch, way):
 
 def test_where_bytes_tell_too_little_it_goes_over_to_floats(monkeypatch):
     """One dimension dwarfs the others, so that bytes see nothing but it: still exact."""
-    monkeypatch.setattr(searching, "BLOCK", 96)
+    monkeypatch.setattr(scanning, "BLOCK", 20_000)
     rng = np.random.default_rng(1)
     documents = rng.standard_normal((2000, 40)).astype(np.float32) / 1000
     documents[:, 0] = rng.choice([-1000, 1000], 2000)
@@ -111,6 +130,132 @@ def test_where_bytes_tell_too_little_it_goes_over_to_floats(monkeypatch):
     doc, score = naive(documents, queries, 10, "dot", tie_rank)
     np.testing.assert_array_equal(found.doc, doc)
     np.testing.assert_array_equal(found.score, score)
+
+
+def test_what_bytes_lose_of_a_query_alone_is_bounded():
+    """Documents that bytes hold exactly, and queries of which they hold nothing but one number that is in no product."""
+    rng = np.random.default_rng(16)
+    documents = rng.integers(-100, 101, (2000, 40)).astype(np.float32)
+    documents[:, 0], documents[:, 1] = 0, 127
+    documents[1000:] = -documents[:1000]  # so that the middle of all is zero
+    queries = rng.uniform(-3, 3, (10, 40)).astype(np.float32)
+    queries[:, 0] = 1000
+    doc, score = naive(documents, queries, 20, "dot", np.arange(2000))
+    found = search(Array(documents), queries, 20, "dot", None, "int8")
+    np.testing.assert_array_equal(found.doc, doc)
+    np.testing.assert_array_equal(found.score, score)
+
+
+@pytest.mark.parametrize("way", ["int8", "fp32"])
+def test_vectors_too_short_for_floats_to_square_keep_their_order(way):
+    """Nearly equal cosines of vectors whose squares underflow: what is bounded is the vector of length 1."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        noise = 1 + 3e-8 * rng.standard_normal((3000, 64))
+        documents = (rng.standard_normal(64) * noise * 1e-24).astype(np.float32)
+        queries = rng.standard_normal((8, 64)).astype(np.float32)
+        doc, score = naive(documents, queries, 5, "cosine", np.arange(3000))
+        found = search(Array(documents), queries, 5, "cosine", None, way)
+        np.testing.assert_array_equal(found.doc, doc)
+        np.testing.assert_array_equal(found.score, score)
+
+
+@pytest.fixture
+def readings(monkeypatch):
+    """The arguments with which documents were read, a sample for one in 4 of them."""
+    monkeypatch.setattr(searching, "SHARE", 4)
+    seen, real = [], searching.scan
+
+    def spied(given, queries, k, bar=None):
+        seen.append((len(given.rows), len(queries), bar is not None))
+        return real(given, queries, k, bar)
+
+    monkeypatch.setattr(searching, "scan", spied)
+    return seen
+
+
+@pytest.mark.parametrize("similarity", ["dot", "cosine"])
+@pytest.mark.parametrize("way", ["int8", "fp32"])
+def test_a_sample_sets_the_bar_and_saves_most_of_the_work(readings, monkeypatch, similarity, way):
+    rng = np.random.default_rng(11)
+    documents = rng.standard_normal((20_000, 40)).astype(np.float32)
+    queries, tie_rank = rng.standard_normal((20, 40)).astype(np.float32), rng.permutation(20_000)
+    found = search(Array(documents), queries, 200, similarity, tie_rank, way)
+    assert readings == [
+        (1248, 20, False),
+        (5000, 20, True),
+        (20_000, 20, True),
+    ]  # a sample of the sample, too
+    doc, score = naive(documents, queries, 200, similarity, tie_rank)
+    np.testing.assert_array_equal(found.doc, doc)
+    np.testing.assert_array_equal(found.score, score)
+    monkeypatch.setattr(searching, "DEVIATIONS", 1e9)
+    plain = search(Array(documents), queries, 200, similarity, tie_rank, way)
+    assert readings[3:] == [(20_000, 20, False)]
+    np.testing.assert_array_equal(plain.doc, found.doc)
+    assert found.exact < 0.8 * plain.exact
+
+
+@pytest.mark.parametrize("equal", [False, True])
+def test_a_sample_that_misleads_costs_time_and_no_answer(readings, equal):
+    """Every document of the sample is better than all others for some queries: for these the bar is too high."""
+    rng = np.random.default_rng(12)
+    documents = rng.standard_normal((8000, 24)).astype(np.float32)
+    sample = searching.spread(8000, 8000 // (4 * searching.RUN), searching.RUN)
+    documents[:, 0] = 0
+    documents[sample, 0] = 9
+    queries = rng.standard_normal((12, 24)).astype(np.float32)
+    queries[:, 0] = np.arange(12) % 2
+    queries[queries[:, 0] > 0] *= np.array([1, *[0] * 23] if equal else [1, *[0.01] * 23], np.float32)
+    tie_rank = rng.permutation(8000).astype(np.int32)
+    found = search(Array(documents), queries, 150, "dot", tie_rank)
+    doc, score = naive(documents, queries, 150, "dot", tie_rank)
+    np.testing.assert_array_equal(found.doc, doc)
+    np.testing.assert_array_equal(found.score, score)
+    # Only those whose bar was too high are asked again; where all of the sample is equal there are enough at it.
+    assert readings[-1] == ((8000, 12, True) if equal else (8000, 6, False))
+
+
+def test_more_are_asked_for_than_there_are_and_equals_are_cut_by_place():
+    documents = np.zeros((1000, 8), np.float32)
+    documents[::2] = 1
+    queries = np.stack([np.ones(8), -np.ones(8), np.zeros(8), np.ones(8)]).astype(np.float32)
+    tie_rank = np.random.default_rng(13).permutation(1000).astype(np.int32)
+    for k in (1, 499, 500, 501, 1000, 5000):
+        found = search(Array(documents), queries, k, "dot", tie_rank)
+        doc, score = naive(documents, queries, k, "dot", tie_rank)
+        np.testing.assert_array_equal(found.doc, doc)
+        np.testing.assert_array_equal(found.score, score)
+        assert found.ptr.tolist() == [min(k, 1000) * q for q in range(5)]
+
+
+DIGEST = """
+import hashlib, sys
+import numpy as np
+from weir.vectors import Array, search
+
+rng = np.random.default_rng(14)
+documents = (rng.standard_normal((5000, 75)) + 1).astype(np.float32)
+queries = rng.standard_normal((37, 75)).astype(np.float32)
+digest = hashlib.blake2b()
+for similarity in ("dot", "cosine"):
+    for way in ("auto", "int8", "fp32"):
+        found = search(Array(documents), queries, 50, similarity, None, way)
+        digest.update(found.doc.tobytes() + found.score.tobytes())
+print(digest.hexdigest())
+"""
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names a processor of this family")
+def test_an_older_processor_gives_the_same_bits():
+    """Without AVX-512, VNNI and fused multiplication: other instructions, another first pass, the same answers."""
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", DIGEST], env=os.environ | more, capture_output=True, text=True, check=True
+        ).stdout
+        for more in ({}, {"NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": ""})
+    ]
+    assert found[0] == found[1] != ""
 
 
 def test_the_first_pass_leaves_out_nearly_everything():
@@ -141,11 +286,37 @@ def test_halves_are_widened_and_nothing_is_found_among_nothing():
         (np.ones((3, 8)), np.ones((1, 8)), 0, "dot", "k is 0"),
         (np.ones((3, 8)), np.ones((1, 7)), 1, "dot", "queries have 7 dimensions, documents 8"),
         (np.ones((3, 8)), np.ones((1, 8)), 1, "cosin", "expected dot or cosine"),
-        (np.ones((3, 8)), np.full((1, 8), np.nan), 1, "dot", "a query's vector is not finite"),
-        (np.full((3, 8), np.nan), np.ones((1, 8)), 1, "dot", "a score is not finite"),
+        (np.ones((3, 8)), np.ones(8), 1, "dot", "expected a row for each query"),
+        (np.ones((3, 8)), np.full((1, 8), np.nan), 1, "dot", "the vector of query 0 is not finite"),
+        (np.full((3, 8), np.nan), np.ones((1, 8)), 1, "dot", "the vector of document 0 is not finite"),
         (np.full((3, 8), 1e30), np.full((1, 8), 1e30), 1, "dot", "a score is not finite"),
     ],
 )
 def test_what_cannot_be_searched_is_refused(documents, queries, k, similarity, said):
     with pytest.raises(BadValue, match=said), np.errstate(over="ignore", invalid="ignore"):
         search(Array(documents.astype(np.float32)), queries.astype(np.float32), k, similarity)
+
+
+@pytest.mark.parametrize("bad", [np.nan, -np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("queries", [1, 20])
+def test_a_document_that_is_not_finite_is_named_wherever_it_would_rank(readings, bad, queries):
+    """Also where its score would be far from the best, and where the sample meets it first."""
+    rng = np.random.default_rng(15)
+    documents = rng.standard_normal((8000, 24)).astype(np.float32)
+    asked = rng.standard_normal((queries, 24)).astype(np.float32)
+    for at in (0, 4001, 7999):
+        given = documents.copy()
+        given[at, 3] = bad
+        with pytest.raises(BadValue, match=f"^the vector of document {at} is not finite$"):
+            search(Array(given), asked, 150)
+
+
+@pytest.mark.parametrize("tie_rank", [[0, 1], [0, 1, 1], [0, 1, 3], [-1, 0, 1], [[0, 1, 2]]])
+def test_an_order_of_ties_that_is_none_is_refused(tie_rank):
+    with pytest.raises(BadValue, match="tie_rank is not an order of the 3 documents"):
+        search(Array(np.ones((3, 8), np.float32)), np.ones((1, 8), np.float32), 2, "dot", np.array(tie_rank))
+
+
+def test_a_first_pass_that_does_not_exist_is_refused():
+    with pytest.raises(BadValue, match="first_pass is 'int4'"):
+        search(Array(np.ones((3, 8), np.float32)), np.ones((1, 8), np.float32), 2, first_pass="int4")

@@ -166,8 +166,8 @@ def dots(rows: Float32, query: Float32, found: Float32) -> None:
 
 
 @jit
-def finish(k: int, keys: Int64, held: Int64, rank: Int64, score: Float32) -> None:
-    """Put the best k of each query in order: ranks int64[Q, k] and scores float32[Q, k], held how many."""
+def finish(k: int, keys: Int64, held: Int64, rank: Int32, score: Float32) -> None:
+    """Put the best k of each query in order: ranks int32[Q, k] and scores float32[Q, k], held how many."""
     spare, counts = np.empty(keys.shape[1], np.int64), np.empty(2048, np.int64)
     cell = np.zeros(1, np.float32)
     bits = cell.view(np.int32)
@@ -177,5 +177,5 @@ def finish(k: int, keys: Int64, held: Int64, rank: Int64, score: Float32) -> Non
             held[q] = k
         sort_descending(keys[q], spare, held[q], counts)
         for i in range(held[q]):
-            rank[q, i] = LOW - (keys[q, i] & LOW)
+            rank[q, i] = np.int32(LOW - (keys[q, i] & LOW))
             score[q, i] = np.float32(_score(keys[q, i], cell, bits))

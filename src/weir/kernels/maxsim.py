@@ -29,6 +29,7 @@ from weir.kernels.vector import (
     V16F,
     WIDE,
     Value,
+    _at,
     _call,
     _load,
     _loop,
@@ -47,6 +48,7 @@ Int64: TypeAlias = NDArray[np.int64]
 VECTORS, ROWS = (2, 12) if WIDE else (1, 6)
 """Sums of a tile in vectors of 16: 24 of the 32 registers of AVX-512, 12 of the 16 half as wide of AVX2."""
 WIDTH = LANES * VECTORS
+V16H = ir.VectorType(ir.HalfType(), LANES)
 TOKENS = 768
 """Tokens of documents that all queries pass before the next ones: they stay in the second cache."""
 
@@ -88,6 +90,36 @@ def _tile(b: Value, arguments: list[Value]) -> None:
         _store(b, top, best, 64 * v)
 
 
+def _widened(b: Value, arguments: list[Value]) -> None:
+    row, dimensions, out = arguments
+
+    def step(b: Value, i: Value, state: list[Value]) -> list[Value]:
+        at = b.shl(i, I64(4))
+        _store(b, floats(b, row, at, True), out, b.shl(at, I64(2)))
+        return []
+
+    _loop(b, b.lshr(dimensions, I64(4)), [], step)
+
+
+def floats(b: Value, address: Value, offset: Value, half: bool) -> Value:
+    """Sixteen numbers as floats, from floats or halves; offset: of the first, in numbers."""
+    if not half:
+        return _load(b, address, b.shl(offset, I64(2)), V16F)
+    value = b.load(_at(b, address, b.shl(offset, I64(1)), V16H))
+    value.align = 2
+    return b.fpext(value, V16F)
+
+
+@intrinsic
+def _widen(context, row, dimensions, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
+    """A row of float16 as floats. dimensions: a multiple of 16."""
+
+    def generate(context, b, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - numba's own protocol
+        return _widened(b, arguments)
+
+    return numba.types.void(INT, INT, INT), generate
+
+
 @jit
 def pack(query: Float32, panels: Float32) -> None:
     """Query tokens float32[n, d] side by side: panels float32[ceil(n / WIDTH), d, WIDTH], filled up with zeros."""
@@ -100,23 +132,39 @@ def pack(query: Float32, panels: Float32) -> None:
 
 @jit
 def score(
-    panels: Float32, query_ptr: Int64, tokens: Float32, starts: Int64, ends: Int64, out: Float32
+    panels: Float32,
+    query_ptr: Int64,
+    at: int,
+    stride: int,
+    half: bool,
+    starts: Int64,
+    ends: Int64,
+    out: Float32,
 ) -> None:
-    """out float32[documents, queries]: the score of every document, whose tokens are starts[i]:ends[i], not none."""
+    """out float32[documents, queries]: the score of every document, whose tokens are starts[i]:ends[i], not none.
+
+    at, stride: address of the first token and bytes from one to the next; half: whether they are float16, of a
+    multiple of 16 dimensions, and not float32.
+    """
     dimensions, width = panels.shape[1], len(panels) * WIDTH
-    at, stride = tokens.ctypes.data, tokens.strides[0]
     longest = np.int64(0)
     for i in range(len(starts)):
         longest = max(longest, ends[i] - starts[i])
     rows = np.empty(TOKENS + longest + 2 * ROWS, np.int64)
     tile_ptr = np.zeros(TOKENS // ROWS + 2, np.int64)
     best = np.empty((len(tile_ptr), width), np.float32)
+    wide = np.empty((len(rows) if half else 0, dimensions), np.float32)
     first = 0
     while first < len(starts):
         count, last = np.int64(0), first
         while last < len(starts) and count < TOKENS:
             for t in range(starts[last], ends[last]):
                 rows[count] = at + t * stride
+                if half:
+                    # Its address is asked for here and not before: numba frees an array behind its last use.
+                    place = wide.ctypes.data + count * wide.strides[0]
+                    _widen(rows[count], dimensions, place)
+                    rows[count] = place
                 count += 1
             while count % ROWS:  # filled up with the document's own last token, which changes no maximum
                 rows[count] = rows[count - 1]
@@ -151,7 +199,7 @@ def maxsim(
     """The score of every document for every query: float32[Q, n].
 
     query: float[any, d], the tokens of query q at query_ptr[q]:query_ptr[q + 1]; tokens: float[any, d], those of
-    document i at ptr[i]:ptr[i + 1], memory-mapped too, float32 read in place and others widened block by block;
+    document i at ptr[i]:ptr[i + 1], memory-mapped too, float32 and float16 read in place, others copied by blocks;
     docs: int[n], the documents to score, by default all. A query without tokens scores 0. Raises BadValue for a
     document without tokens, other dimensions, and numbers that are not finite.
     """
@@ -166,12 +214,17 @@ def maxsim(
     panels = np.empty((-(-len(given) // WIDTH), given.shape[1], WIDTH), np.float32)
     pack(given, panels)
     out = np.empty((len(chosen), len(query_ptr) - 1), np.float32)
-    cuts = _cuts(ends - starts, threads, np.dtype(tokens.dtype) == np.float32)
+    half = tokens.dtype == np.float16 and tokens.shape[1] % LANES == 0
+    in_place = tokens.flags.aligned and tokens.strides[1] == tokens.itemsize
+    in_place = in_place and (half or tokens.dtype == np.float32)
+    cuts = _cuts(ends - starts, threads, in_place)
     place = np.asarray(query_ptr, np.int64)
 
     def part(low: int, high: int) -> None:
-        inside = _floats(tokens, starts[low:high], ends[low:high])
-        score(panels, place, *inside, out[low:high])
+        own = starts[low:high], ends[low:high]
+        values, first, last = (np.asarray(tokens), *own) if in_place else _copied(tokens, *own)
+        where = values.ctypes.data, values.strides[0]
+        score(panels, place, *where, half and in_place, first, last, out[low:high])
 
     bounds = list(itertools.pairwise(cuts))
     if threads == 1 or len(bounds) == 1:
@@ -195,10 +248,8 @@ def _cuts(lengths: Int64, threads: int, in_place: bool) -> list[int]:
     return [0, *np.unique(inner[inner < len(lengths)]).tolist(), len(lengths)]
 
 
-def _floats(tokens: NDArray[Any], starts: Int64, ends: Int64) -> tuple[Float32, Int64, Int64]:
-    """The tokens as the kernel reads them, and where the documents are among them."""
-    if tokens.dtype == np.float32 and tokens.flags.aligned and tokens.strides[1] == 4:
-        return np.asarray(tokens), starts, ends
+def _copied(tokens: NDArray[Any], starts: Int64, ends: Int64) -> tuple[Float32, Int64, Int64]:
+    """The tokens of some documents as floats, and where the documents are among them."""
     if len(starts) and (starts[1:] == ends[:-1]).all():
         block = tokens[int(starts[0]) : int(ends[-1])]
     else:

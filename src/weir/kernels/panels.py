@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from weir.kernels.jit import jit
 from weir.kernels.vector import WIDTH, dot32, dot64
 
-__all__ = ["lengths", "pack_bytes", "pack_floats"]
+__all__ = ["finite", "lengths", "pack_bytes", "pack_floats"]
 
 Float32: TypeAlias = NDArray[np.float32]
 Float64: TypeAlias = NDArray[np.float64]
@@ -19,9 +19,26 @@ Words: TypeAlias = NDArray[np.uint32]
 
 LEAST = np.float32(1e-30)
 MAGNITUDE = np.int32(0x7FFFFFFF)
+INFINITE = np.int32(0x7F800000)
 ONE, TOP = np.float32(1), np.float32(127)
+UNIT = np.float32(1.00001)
+"""The square of the length of a row divided by its length, with what rounding may add."""
 ROUND = np.float32(12582912.0)
 """1.5 * 2**23: added to a small float it leaves the nearest whole number in the lowest bits."""
+
+
+@jit
+def finite(rows: Float32) -> bool:
+    """Whether every number of rows, float32[n, d], is finite."""
+    n, d = rows.shape
+    for i in range(n):
+        bits = rows[i].view(np.int32)
+        top = np.int32(0)
+        for j in range(d):
+            top = max(top, bits[j] & MAGNITUDE)
+        if top >= INFINITE:
+            return False
+    return True
 
 
 @jit
@@ -120,6 +137,9 @@ def pack_floats(
             share = _share(length[r]) if len(length) else ONE
             for j in range(d):
                 panels[p, j, i] = rows[r, j] * share
-            at = rows.ctypes.data + r * rows.strides[0]
-            largest = max(largest, dot32(at, at, d) * share * share)
+            if len(length):
+                largest = max(largest, UNIT if length[r] > 0 else np.float32(0))
+            else:
+                at = rows.ctypes.data + r * rows.strides[0]
+                largest = max(largest, dot32(at, at, d))
         most[p, 0], most[p, 1] = np.float32(0), np.sqrt(largest)

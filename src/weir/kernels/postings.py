@@ -20,6 +20,7 @@ Signatures (V terms, N documents, P postings):
     average_length(lengths) -> float
     invert(fptr, fterm, ftf, order, weight float32[V], norm float32[N], formula, out=None)
         -> (ptr, doc, impact)
+    place(fptr, fterm, value, first, cursor, doc, impact)       postings of some documents, whose numbers follow
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ __all__ = [
     "length_codes",
     "lucene_idf",
     "lucene_inverse_norms",
+    "place",
 ]
 
 Int32: TypeAlias = NDArray[np.int32]
@@ -288,3 +290,20 @@ def invert(
     doc, impact = out if out is not None else (np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.float32))
     _invert(fptr, fterm, ftf, order, weight, norm, formula, ptr[:-1].copy(), doc, impact)
     return ptr, doc, impact
+
+
+@jit
+def place(
+    fptr: Int64, fterm: Int32, value: Float32, first: int, cursor: Int64, doc: Int32, impact: Float32
+) -> None:
+    """Write the postings of the documents with the internal numbers `first` and following, each term's in its list.
+
+    fptr: int64[n + 1]; fterm: int32, value: float32, aligned; cursor: int64[V], where each list goes on, moved.
+    """
+    for i in range(len(fptr) - 1):
+        for j in range(fptr[i], fptr[i + 1]):
+            t = np.uint64(fterm[j])
+            at = np.uint64(cursor[t])
+            cursor[t] += 1
+            doc[at] = first + i
+            impact[at] = value[j]

@@ -1,6 +1,7 @@
 """Exact top-k over an impact index.
 
     index = Impacts(n_docs, ptr, doc, impact, bounds)      bounds = Bounds.of(ptr, doc, impact, n_docs)
+    or with learned weights: Impacts(..., columns)          columns = Columns.of(ptr, doc, impact, n_docs)
     count, doc, score = search(index, qptr, qterm, qweight, k, threads=1)
 
 ptr int64[V+1], doc int32[P] ascending in a term, impact float32[P] >= 0 (see postings.py); queries as
@@ -14,7 +15,8 @@ ignored; a repeated term counts each time. Only documents with a score above 0 a
 How it works. Documents are visited in windows that fit the cache. A window's terms are split as in MaxScore
 (Turtle and Flood 1995): the terms whose largest impacts together cannot reach the k-th best score so far
 are only looked up for documents that the other terms brought close enough. The k-th best score starts at
-the k-th largest impact of a single term. Everything is skipped on proof only, so results are exact.
+the k-th largest impact of a single term. Everything is skipped on proof only, so results are exact. An index with
+columns is searched by upper bounds of all documents' scores instead, see tally.py; the results are the same bits.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ from numpy.typing import NDArray
 
 from weir.errors import BadValue
 from weir.kernels.bounds import RANKS, Bounds
+from weir.kernels.columns import WINDOW, Columns
 from weir.kernels.maxscore import search_chunk
+from weir.kernels.tally import tally_chunk
 
 __all__ = ["Impacts", "search"]
 
@@ -40,6 +44,8 @@ Float32: TypeAlias = NDArray[np.float32]
 Hits: TypeAlias = tuple[Int32, Int32, Float32]
 
 _SLACK = 64
+_DEEPEST = 1000  # beyond, bounds by columns leave out too little
+_WEIGHTS = "weights of query terms must be finite and not negative"
 _scratch = threading.local()  # one thread's memory between calls; its accumulators are zero between calls
 
 
@@ -53,7 +59,8 @@ def _read_only(array: NDArray[Any], dtype: type[np.generic]) -> NDArray[Any]:
 class Impacts:
     """An impact index ready to be searched: postings by term and their bounds.
 
-    n_docs documents, ptr int64[V+1], doc int32[P], impact float32[P]; arrays may be memory-mapped.
+    n_docs documents, ptr int64[V+1], doc int32[P], impact float32[P]; arrays may be memory-mapped. columns: where
+    frequent terms say little alone, as learned weights do; None: searched by the postings only.
     """
 
     n_docs: int
@@ -61,6 +68,7 @@ class Impacts:
     doc: Int32
     impact: Float32
     bounds: Bounds
+    columns: Columns | None = None
     arrays: tuple[NDArray[Any], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -119,11 +127,36 @@ def search(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, k: int, 
 
 
 def _chunk(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, hits: Hits) -> None:
+    depth = min(hits[1].shape[1], max(1, index.n_docs))
+    if index.columns is None or depth > _DEEPEST:
+        _by_postings(index, qptr, qterm, qweight, hits)
+        return
+    for q in _by_columns(index, index.columns, qptr, qterm, qweight, hits).tolist():
+        one = hits[0][q : q + 1], hits[1][q : q + 1], hits[2][q : q + 1]
+        _by_postings(index, qptr[q : q + 2], qterm, qweight, one)
+
+
+def _by_columns(
+    index: Impacts, columns: Columns, qptr: Int64, qterm: Int32, qweight: Float32, hits: Hits
+) -> Int64:
+    """Search by upper bounds; the queries for which these left too many documents."""
+    depth = min(hits[1].shape[1], index.n_docs)
+    sums, keys = np.zeros(1 << WINDOW, np.float32), np.empty((3, 8 * depth + 1024), np.int64)
+    left = np.zeros(len(qptr) - 1, np.bool_)
+    status = tally_chunk(
+        index.n_docs, *index.arrays, *columns.arrays, qptr, qterm, qweight, depth, _rank(depth), WINDOW,
+        sums, keys, *hits, left,
+    )  # fmt: skip
+    if status:
+        raise BadValue(_WEIGHTS)
+    return np.flatnonzero(left)
+
+
+def _by_postings(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, hits: Hits) -> None:
     k = hits[1].shape[1]
     window = _window(index.n_docs)
     depth = min(k, max(1, index.n_docs))
     room = 2 * depth + _SLACK
-    rank = next((i + 1 for i, r in enumerate(RANKS) if k <= r), 0)
     # Taken out while in use: should a call be interrupted, the next one starts from clean memory.
     held = getattr(_scratch, "held", None)
     _scratch.held = None
@@ -133,8 +166,13 @@ def _chunk(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, hits: Hi
     if held[3].shape[1] != room:
         held = *held[:3], np.empty((2, room), np.int64)
     status = search_chunk(
-        index.n_docs, *index.arrays, qptr, qterm, qweight, depth, rank, window, *held, *hits
+        index.n_docs, *index.arrays, qptr, qterm, qweight, depth, _rank(k), window, *held, *hits
     )
     _scratch.held = held
     if status:
-        raise BadValue("weights of query terms must be finite and not negative")
+        raise BadValue(_WEIGHTS)
+
+
+def _rank(k: int) -> int:
+    """The column of `Bounds.top` that bounds the k-th best score; 0: none."""
+    return next((i + 1 for i, r in enumerate(RANKS) if k <= r), 0)

@@ -1,7 +1,8 @@
 """Selecting and sorting packed (score, document) keys.
 
-A key is int64: the bits of a positive float32 score above, the complement of the internal number below;
-larger keys rank first: score descending, then internal number ascending.
+A key is int64: the bits of a float32 score above, those of a negative one turned so that larger scores have larger
+keys; the complement of the internal number below. Larger keys rank first: score descending, then internal number
+ascending.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def _partial_sort(keys: Keys, low: int, high: int, rank: int) -> None:
 def keep_largest(keys: Keys, spare: Keys, n: int, k: int, counts: Keys) -> int:
     """Move the k largest of keys[:n] to the front; returns the smallest of them.
 
-    n >= k >= 1, keys distinct and >= 0; spare as long as keys and counts int64[2048] are scratch.
+    n >= k >= 1, keys distinct; spare as long as keys and counts int64[2048] are scratch.
     """
     if n <= 128:
         _partial_sort(keys, 0, n - 1, k - 1)
@@ -87,7 +88,7 @@ def keep_largest(keys: Keys, spare: Keys, n: int, k: int, counts: Keys) -> int:
 
 @jit
 def sort_descending(keys: Keys, spare: Keys, n: int, counts: Keys) -> None:
-    """Sort keys[:n], all >= 0, in place; spare as long as keys and counts int64[2048] are scratch."""
+    """Sort keys[:n] in place; spare as long as keys and counts int64[2048] are scratch."""
     if n <= _SMALL:
         for i in range(1, n):
             v, j = keys[i], i - 1

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from weir.kernels.jit import jit
 from weir.kernels.plan import first_at
 
-__all__ = ["score_window"]
+__all__ = ["look_up", "score_window"]
 
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
@@ -130,7 +130,7 @@ def _gather_listed(
 
 
 @jit
-def _look_up(
+def look_up(
     doc: Int32,
     impact: Float32,
     offset: Int32,
@@ -245,7 +245,7 @@ def score_window(
         if n > 0:
             i = live[x]
             rest = max(rest - value[1, i], 0.0)
-            n = _look_up(
+            n = look_up(
                 doc, impact, offset, peak, term, i, value[0, i], value[1, i], rest, limit, cdoc, cval, n
             )
     return n

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from weir.core.order import ranked
 from weir.core.strings import Int32, Int64
 from weir.errors import BadValue, StoreError, require
-from weir.vectors.exact import Array, Float32, Found, Rows, pair_scores, search
+from weir.vectors.exact import Float32, Found, Rows, pair_scores, search
+from weir.vectors.rows import spread
 
 __all__ = ["Approximate", "Loss", "build", "library", "loss", "opened", "search_with"]
 
@@ -106,9 +107,8 @@ def build(name: str, effort: int, rows: Rows) -> Approximate:
     faiss.omp_set_num_threads(1)
     try:
         index = faiss.index_factory(rows.dimensions, name, faiss.METRIC_INNER_PRODUCT)
-        step = -(-len(rows) // TRAIN)
         if not index.is_trained:
-            index.train(np.concatenate([rows.block(s, s + 1) for s in range(0, len(rows), max(step, 1))]))
+            index.train(rows.take(spread(len(rows), min(len(rows), TRAIN), 1)))
         for start in range(0, len(rows), BLOCK):
             index.add(rows.block(start, min(start + BLOCK, len(rows))))
     except RuntimeError as error:
@@ -165,13 +165,33 @@ def loss(index: Approximate, rows: Rows, queries: Float32, k: int) -> Loss:
     """What an index loses against exact search, on average over queries."""
     k = min(k, len(rows))
     exact = search(rows, queries, k).doc.reshape(-1, k)
-    remembered = np.concatenate(
-        [index.decoded(s, min(s + BLOCK, len(rows))) for s in range(0, len(rows), BLOCK)]
-    )
-    kept = search(Array(remembered), queries, k).doc.reshape(-1, k)
+    remembered = _Remembered(index, len(rows), rows.dimensions)
+    kept = search(remembered, queries, k).doc.reshape(-1, k)
     near = index.near(np.ascontiguousarray(queries, np.float32), k)
     quantisation = 1 - _shared(exact, kept)
     return Loss(quantisation, 1 - _shared(exact, near) - quantisation)
+
+
+@dataclass(frozen=True, eq=False)
+class _Remembered:
+    """Vectors as an index remembers them, for an exact search; see Rows."""
+
+    index: Approximate
+    count: int
+    dimensions: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def block(self, start: int, stop: int) -> Float32:
+        return np.ascontiguousarray(self.index.decoded(start, stop), np.float32)
+
+    def take(self, numbers: NDArray[np.integer]) -> Float32:
+        runs = np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1)
+        return np.concatenate([self.block(int(run[0]), int(run[-1]) + 1) for run in runs])
+
+    def release(self) -> None:
+        pass  # each block is a copy
 
 
 def _shared(a: NDArray[np.integer], b: NDArray[np.integer]) -> float:

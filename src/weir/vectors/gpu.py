@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from weir.core.order import ranked
 from weir.core.strings import Int32
-from weir.errors import BadValue, require
-from weir.vectors.exact import Float32, Found, Rows, pair_scores, search
+from weir.errors import require
+from weir.vectors.exact import Float32, Found, Rows, checked, pair_scores, places, search
 
 __all__ = ["search_on"]
 
@@ -18,6 +18,9 @@ DOCUMENTS = 1 << 16
 """Documents multiplied at once."""
 QUERIES = 2048
 """Queries answered together: their scores of a block of documents take half a gigabyte."""
+
+RELEASED = 64
+"""Queries scored again until the memory of the documents read for them is given back."""
 
 
 def search_on(device: str, rows: Rows, queries: Float32, k: int, tie_rank: Int32 | None = None) -> Found:
@@ -27,9 +30,9 @@ def search_on(device: str, rows: Rows, queries: Float32, k: int, tie_rank: Int32
     `search` does; a query for which the error of floats leaves open whether that was enough, as where many
     documents are equal, is asked of `search`. Raises BadValue as `search`, MissingExtra without torch.
     """
-    if k < 1:
-        raise BadValue(f"k is {k}; expected a whole number from 1")
-    rank = np.arange(len(rows), dtype=np.int32) if tie_rank is None else tie_rank
+    queries = np.ascontiguousarray(queries, np.float32)
+    checked(rows, queries, k)
+    rank, _ = places(tie_rank, len(rows))
     count = min(k, len(rows))
     more = min(len(rows), count + max(64, count // 4))
     if count == 0 or len(queries) == 0:
@@ -50,19 +53,23 @@ def _part(
     k, more = sizes
     near, number, longest = _candidates(device, rows, queries, more)
     doc, score = np.empty((len(queries), k), np.int32), np.empty((len(queries), k), np.float32)
-    error = (rows.dimensions + 32) * 2.0**-22 * longest * np.linalg.norm(queries.astype(np.float64), axis=1)
+    # What float sums cannot see of very small numbers, squared or multiplied, is added.
+    d, length = rows.dimensions, np.linalg.norm(queries.astype(np.float64), axis=1)
+    error = (d + 32) * 2.0**-22 * (longest + 1e-18 * d**0.5) * length + 1e-37 * d
     unsure = []
     for q in range(len(queries)):
         exact = pair_scores(rows.take(number[q]), queries[q])
         order = ranked(np.zeros(more, np.int32), exact, rank[number[q]])[:k]
         doc[q], score[q] = number[q][order], exact[order]
-        if more < len(rows) and not score[q, -1] > near[q] + error[q]:
+        enough = more == len(rows) or score[q, -1] > near[q] + error[q]
+        # Numbers that are not finite, or too large, are for `search` to refuse.
+        if not (enough and np.isfinite(error[q]) and np.isfinite(score[q]).all()):
             unsure.append(q)
+        if q % RELEASED == RELEASED - 1:
+            rows.release()
     if unsure:
         again = search(rows, queries[unsure], k, "dot", rank)
         doc[unsure], score[unsure] = again.doc.reshape(-1, k), again.score.reshape(-1, k)
-    if not np.isfinite(score).all():
-        raise BadValue("a score is not finite: the vectors hold numbers that are not, or too large ones")
     return doc, score
 
 

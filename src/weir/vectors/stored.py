@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,10 @@ from numpy.typing import NDArray
 from weir.core.strings import Int64, Strings
 from weir.errors import BadValue
 from weir.vectors.codec import codec
-from weir.vectors.store import Hashes, Snapshot, Store, hash_texts
+from weir.vectors.journal import Hashes, hash_texts
+from weir.vectors.store import Snapshot, Store
 
-__all__ = ["Gathered", "Texts", "stored"]
+__all__ = ["Gathered", "Texts", "completed", "in_pieces", "stored"]
 
 Float32: TypeAlias = NDArray[np.float32]
 Encode: TypeAlias = Callable[[list[str]], Float32 | Iterator[Float32]]
@@ -90,6 +92,31 @@ class Gathered:
         return self.block(0, len(self))
 
 
+class _Finding(Protocol):
+    """What a store held at one moment."""
+
+    def find(self, wanted: Hashes) -> Int64:
+        """The number of each text, -1 for one that is not here."""
+        ...
+
+
+S_co = TypeVar("S_co", bound=_Finding, covariant=True)
+F = TypeVar("F", bound=_Finding)
+B = TypeVar("B")
+
+
+class _Storing(Protocol[S_co]):
+    """A store, as far as completing it goes."""
+
+    def snapshot(self, check: bool = True) -> S_co | None:
+        """The store as it is now; None where nothing was added yet."""
+        ...
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Hold the store for adding."""
+        ...
+
+
 def stored(
     store: Store, texts: Texts, encode: Encode, progress: Progress | None = None, batch: int = 512
 ) -> Gathered:
@@ -101,26 +128,65 @@ def stored(
     that is not finite, and for vectors of another dimension or number than expected; StoreError as the store.
     """
     hashes = texts.hashes()
-    snapshot = store.snapshot()
-    if snapshot is not None and (snapshot.find(hashes) >= 0).all():
-        return Gathered(snapshot, snapshot.find(hashes))
-    if texts.count == 0:
+    if texts.count == 0 and store.snapshot() is None:
         return Gathered(
             Snapshot(codec(store.dtype), 0, np.zeros((0, 0), np.uint8), hashes), np.zeros(0, np.int64)
         )
+
+    def keep(numbers: Int64) -> None:
+        for some, vectors in _encoded(texts, numbers, encode, store.dtype):
+            store.add(hashes[some], vectors)
+
+    snapshot = completed(store, hashes, keep, progress, batch)
+    return Gathered(snapshot, snapshot.find(hashes))
+
+
+def completed(
+    store: _Storing[F],
+    hashes: Hashes,
+    keep: Callable[[Int64], None],
+    progress: Progress | None = None,
+    batch: int = 512,
+) -> F:
+    """The store once it holds all texts with these hashes.
+
+    keep: adds the texts of these numbers, while the store is held; called for what is missing, in the order of the
+    texts and in batches of so many. progress: told (texts that are there, all texts).
+    """
+    snapshot = store.snapshot()
+    if snapshot is not None and (snapshot.find(hashes) >= 0).all():
+        return snapshot
     with store.alone():
         snapshot = store.snapshot(check=False)  # another process may have added them meanwhile
-        rows = np.full(texts.count, -1, np.int64) if snapshot is None else snapshot.find(hashes)
+        rows = np.full(len(hashes), -1, np.int64) if snapshot is None else snapshot.find(hashes)
         missing = _first_of_each(hashes, np.flatnonzero(rows < 0))
         for start in range(0, len(missing), batch):
             if progress is not None:
-                progress(texts.count - len(missing) + start, texts.count)
-            numbers = missing[start : start + batch]
-            for some, vectors in _encoded(texts, numbers, encode, store.dtype):
-                store.add(hashes[some], vectors)
+                progress(len(hashes) - len(missing) + start, len(hashes))
+            keep(missing[start : start + batch])
         snapshot = store.snapshot(check=False)
     assert snapshot is not None  # something was added, or found
-    return Gathered(snapshot, snapshot.find(hashes))
+    return snapshot
+
+
+def in_pieces(
+    given: B | Iterator[B], numbers: Int64, size: Callable[[B], int], name: Callable[[int], str]
+) -> Iterator[tuple[Int64, B]]:
+    """(texts, what an encoder made of them), whether it gave all at once or block by block; size: texts of a block.
+
+    Raises BadValue, naming the first text, where there are more or fewer texts than were asked for.
+    """
+    if not isinstance(given, Iterator):
+        yield numbers, given
+        return
+    at = 0
+    for block in given:
+        some = numbers[at : at + size(block)]
+        if len(some):
+            yield some, block
+        at += size(block)
+    if at != len(numbers):
+        raise BadValue(f"text '{name(int(numbers[0]))}': {len(numbers)} texts gave {at} vectors")
 
 
 def _first_of_each(hashes: Hashes, numbers: Int64) -> Int64:
@@ -133,18 +199,8 @@ def _first_of_each(hashes: Hashes, numbers: Int64) -> Int64:
 
 def _encoded(texts: Texts, numbers: Int64, encode: Encode, dtype: str) -> Iterator[tuple[Int64, Float32]]:
     """(texts, their vectors) in the blocks that the encoder makes."""
-    given = encode(texts.take(numbers))
-    if not isinstance(given, Iterator):
-        yield numbers, _checked(texts, numbers, given, dtype)
-        return
-    at = 0
-    for block in given:
-        some = numbers[at : at + len(block)]
-        if len(some):
-            yield some, _checked(texts, some, block, dtype)
-        at += len(block)
-    if at != len(numbers):
-        raise BadValue(f"text '{texts.name(int(numbers[0]))}': {len(numbers)} texts gave {at} vectors")
+    for some, vectors in in_pieces(encode(texts.take(numbers)), numbers, len, texts.name):
+        yield some, _checked(texts, some, vectors, dtype)
 
 
 def _checked(texts: Texts, numbers: Int64, given: Float32, dtype: str) -> Float32:

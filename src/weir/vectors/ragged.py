@@ -1,0 +1,245 @@
+"""The store of texts with several rows each, such as token vectors, or the terms of a sparse vector and their weights.
+
+As vectors/store.py, for texts of which one has many rows and another none:
+
+    store.json     what made the rows, and how many bytes one has
+    rows.bin       the rows of all texts, one text after another
+    texts.bin      for each text its 128-bit hash, and where its rows end
+    journal.bin    a record for each batch: how many texts and rows there are now, and checksums of what was added
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.strings import Int64
+from weir.errors import BadValue, StoreError
+from weir.io.atomic import storing
+from weir.vectors.journal import Column, Hashes, Journal, Known, store_folder
+from weir.vectors.store import release
+from weir.vectors.stored import Progress, Texts, completed, in_pieces
+
+__all__ = ["Block", "GatheredRagged", "RaggedSnapshot", "RaggedStore", "stored_ragged"]
+
+Bytes: TypeAlias = NDArray[np.uint8]
+Block: TypeAlias = tuple[Int64, Bytes]
+"""Rows of some texts: those of text i are rows[ptr[i]:ptr[i + 1]]; ptr int64[n + 1] from 0, rows uint8[any, width]."""
+EncodeRagged: TypeAlias = Callable[[list[str]], Block | Iterator[Block]]
+"""Texts to rows: all at once, or block by block in their order, each kept before the next is asked for."""
+
+RECORD = np.dtype(
+    [
+        ("texts", "<i8"),
+        ("rows", "<i8"),
+        ("row sum", "<u4"),
+        ("text sum", "<u4"),
+        ("check", "<u4"),
+        ("zero", "<u4"),
+    ]
+)
+COLUMNS = (Column("rows.bin", "rows", "row sum"), Column("texts.bin", "texts", "text sum"))
+TEXT = 24
+"""Bytes of a text in texts.bin."""
+
+
+@dataclass(frozen=True, eq=False)
+class RaggedSnapshot:
+    """A store as it was at one moment. raw: uint8[rows, width], memory-mapped; texts: uint64[n, 2], the hashes;
+    ptr: int64[n + 1], the rows of text i are ptr[i]:ptr[i + 1].
+    """
+
+    raw: Bytes
+    texts: Hashes
+    ptr: Int64
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @cached_property
+    def _known(self) -> Known:
+        return Known(self.texts)
+
+    def find(self, wanted: Hashes) -> Int64:
+        """The number of each text, -1 for one that is not here."""
+        return self._known.find(wanted)
+
+    def release(self) -> None:
+        """Let the system take back the memory of rows read before; they are read again when they are used."""
+        release(self.raw)
+
+    def rows(self, numbers: Int64) -> Block:
+        """The rows of these texts; a view where the texts follow each other in the store."""
+        lengths = self.ptr[numbers + 1] - self.ptr[numbers]
+        ptr = np.zeros(len(numbers) + 1, np.int64)
+        np.cumsum(lengths, out=ptr[1:])
+        starts = self.ptr[numbers]
+        if (starts[1:] == starts[:-1] + lengths[:-1]).all():
+            first = int(starts[0]) if len(numbers) else 0
+            return ptr, self.raw[first : first + int(ptr[-1])]
+        return ptr, self.raw[np.repeat(starts - ptr[:-1], lengths) + np.arange(ptr[-1])]
+
+
+@dataclass(frozen=True)
+class RaggedStore:
+    """What an encoder with all its settings makes of texts; nothing is touched until it is read or added to.
+
+    folder: where; about: what makes the rows, kept for the reader; width: bytes of a row; floats: "float16" or
+    "float32" where a row is such numbers, which then must be finite, else "".
+    """
+
+    folder: Path
+    about: str
+    width: int
+    floats: str = ""
+
+    @staticmethod
+    def of(root: Path, about: Mapping[str, object], width: int, floats: str = "") -> RaggedStore:
+        """The store, below the folder `root`, of an encoder that `about` describes entirely."""
+        if width < 1:
+            raise BadValue(f"rows of {width} bytes; expected at least one")
+        return RaggedStore(*store_folder(root, {**about, "row bytes": width}), width, floats)
+
+    def snapshot(self, check: bool = True) -> RaggedSnapshot | None:
+        """The store as it is now; None where nothing was added yet.
+
+        check: compare what changed since it was last compared with its checksums. Raises StoreError, naming the file,
+        where it is damaged or of another format.
+        """
+        journal = self._journal
+        if not journal.begun:
+            return None
+        self._refuse_width(journal)
+        records = journal.records()
+        journal.check(records, (self.width, TEXT), check)
+        rows, count = journal.totals(records)
+        raw = np.zeros((0, self.width), np.uint8)
+        if rows:  # what is empty cannot be mapped
+            raw = np.memmap(self.folder / COLUMNS[0].file, np.uint8, "r", shape=(rows, self.width))
+        table = np.zeros((0, 3), np.uint64)
+        if count:
+            table = np.fromfile(self.folder / COLUMNS[1].file, "<u8", 3 * count).reshape(-1, 3)
+        ptr = np.zeros(count + 1, np.int64)
+        ptr[1:] = table[:, 2]
+        return RaggedSnapshot(raw, np.ascontiguousarray(table[:, :2]), ptr)
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Hold the store for adding: another process that wants to add waits; a killed one lets go."""
+        return self._journal.alone()
+
+    def add(self, texts: Hashes, lengths: Int64, rows: Bytes) -> None:
+        """Add a batch of texts that are not there, while holding the store; it is there whole once this returns.
+
+        lengths: int64[n], rows of each text, which may be none; rows: uint8[their sum, width]. Raises BadValue for
+        another number or width of rows, StoreError where the disk refuses.
+        """
+        if rows.ndim != 2 or rows.shape != (int(lengths.sum()), self.width) or len(lengths) != len(texts):
+            raise BadValue(
+                f"{len(texts)} texts with {int(lengths.sum())} rows came as a table of {rows.shape}; those in "
+                f"{self.folder} have {self.width} bytes a row"
+            )
+        journal = self._journal
+        with storing(self.folder):
+            if not journal.begun:
+                journal.begin({"width": self.width, "about": json.loads(self.about)})
+            self._refuse_width(journal)
+            before, _ = journal.totals(journal.records())
+            ends = (before + np.cumsum(lengths)).astype("<u8")
+            journal.add((rows, np.column_stack([texts.astype("<u8"), ends])))
+
+    @property
+    def _journal(self) -> Journal:
+        return Journal(self.folder, RECORD, COLUMNS)
+
+    def _refuse_width(self, journal: Journal) -> None:
+        width = journal.size("width")
+        if width != self.width:
+            raise StoreError(f"{self.folder}: its rows have {width} bytes, expected {self.width}")
+
+
+@dataclass(frozen=True, eq=False)
+class GatheredRagged:
+    """The rows of some texts in their order, read from the store in blocks. numbers: int64[N], texts of the store."""
+
+    snapshot: RaggedSnapshot
+    numbers: Int64
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @cached_property
+    def lengths(self) -> Int64:
+        """Rows of each text: int64[N]."""
+        return self.snapshot.ptr[self.numbers + 1] - self.snapshot.ptr[self.numbers]
+
+    def block(self, start: int, stop: int) -> Block:
+        """The rows of texts start..stop-1; a view of the file where the texts follow each other in it."""
+        return self.snapshot.rows(self.numbers[start:stop])
+
+    def take(self, numbers: NDArray[np.integer]) -> Block:
+        """The rows of these texts."""
+        return self.snapshot.rows(self.numbers[numbers])
+
+    def blocks(self, rows: int) -> Iterator[tuple[int, int, Block]]:
+        """(start, stop, rows of texts start..stop-1) in order, about so many rows at once, one text at least."""
+        ends = np.cumsum(self.lengths)
+        start = 0
+        while start < len(self):
+            base = int(ends[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(ends, base + rows, side="right")))
+            yield start, stop, self.block(start, stop)
+            start = stop
+
+    def release(self) -> None:
+        """Let the system take back the memory of blocks read before; blocks in use stay valid."""
+        self.snapshot.release()
+
+
+def stored_ragged(
+    store: RaggedStore,
+    texts: Texts,
+    encode: EncodeRagged,
+    progress: Progress | None = None,
+    batch: int = 512,
+) -> GatheredRagged:
+    """The rows of texts in their order; those the store lacks are encoded, in batches of so many texts.
+
+    A text that occurs often is encoded once. What is missing is encoded in the order of the texts, so that a
+    process that was killed continues with the very batches an undisturbed one would have made.
+    progress: told (texts that have their rows, all texts). Raises BadValue, naming the text, for another number of
+    texts or another width than expected, and for numbers that are not finite; StoreError as the store.
+    """
+    hashes = texts.hashes()
+    if texts.count == 0 and store.snapshot() is None:
+        nothing = np.zeros((0, store.width), np.uint8)
+        return GatheredRagged(RaggedSnapshot(nothing, hashes, np.zeros(1, np.int64)), np.zeros(0, np.int64))
+
+    def keep(numbers: Int64) -> None:
+        given = encode(texts.take(numbers))
+        for some, (ptr, rows) in in_pieces(given, numbers, lambda block: len(block[0]) - 1, texts.name):
+            if len(ptr) != len(some) + 1:
+                first = f"text '{texts.name(int(some[0]))}'"
+                raise BadValue(f"{first}: {len(some)} texts gave the rows of {len(ptr) - 1}")
+            _refuse_not_finite(store, texts, some, (ptr, rows))
+            store.add(hashes[some], np.diff(ptr), rows)
+
+    snapshot = completed(store, hashes, keep, progress, batch)
+    return GatheredRagged(snapshot, snapshot.find(hashes))
+
+
+def _refuse_not_finite(store: RaggedStore, texts: Texts, numbers: Int64, block: Block) -> None:
+    ptr, rows = block
+    if not store.floats or rows.ndim != 2 or rows.shape[1] != store.width:
+        return
+    bad = np.flatnonzero(~np.isfinite(np.ascontiguousarray(rows).view(store.floats)).all(axis=1))
+    if len(bad):
+        text = int(numbers[np.searchsorted(ptr, bad[0], side="right") - 1])
+        raise BadValue(f"text '{texts.name(text)}': one of its vectors is not finite")

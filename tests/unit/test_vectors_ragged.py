@@ -1,0 +1,259 @@
+"""The store of texts with several rows each: nothing twice, nothing lost but a batch, damage named."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from weir.core.strings import Strings
+from weir.errors import BadValue, StoreError
+from weir.vectors import RaggedStore, Texts, stored_ragged
+
+WIDTH = 6
+
+
+def rows_of(text: str) -> np.ndarray:
+    """A row for each letter of a text; none for an empty one."""
+    letters = np.frombuffer(text.encode(), np.uint8)
+    return (letters[:, None] * np.arange(1, WIDTH + 1)).astype(np.uint8)
+
+
+def block_of(given: list[str]):
+    parts = [rows_of(t) for t in given]
+    ptr = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
+    return ptr, np.concatenate([np.zeros((0, WIDTH), np.uint8), *parts])
+
+
+def counted(seen: list[str]):
+    def encode(given: list[str]):
+        seen.extend(given)
+        return block_of(given)
+
+    return encode
+
+
+def texts(*values: str) -> Texts:
+    return Texts.of(Strings.of(values))
+
+
+def store(folder: Path, width: int = WIDTH) -> RaggedStore:
+    return RaggedStore.of(folder, {"model": "some/model", "kind": "late"}, width)
+
+
+def check(found, expected):
+    ptr, rows = found
+    wanted = block_of(list(expected))
+    np.testing.assert_array_equal(ptr, wanted[0])
+    np.testing.assert_array_equal(rows, wanted[1])
+
+
+def test_a_text_is_never_encoded_twice_and_may_have_no_rows(tmp_path):
+    seen: list[str] = []
+    names = ("ab", "", "cde", "ab", "f")
+    first = stored_ragged(store(tmp_path), texts(*names), counted(seen), batch=2)
+    assert seen == ["ab", "", "cde", "f"]
+    check(first.block(0, 5), names)
+    check(first.block(1, 3), names[1:3])
+    check(first.block(2, 2), [])
+    check(first.take(np.array([4, 1, 0])), ["f", "", "ab"])
+    assert first.lengths.tolist() == [2, 0, 3, 2, 1]
+    assert len(first) == 5
+    other = stored_ragged(store(tmp_path), texts("xyz", "cde"), counted(seen))
+    assert seen == ["ab", "", "cde", "f", "xyz"]
+    check(other.block(0, 2), ["xyz", "cde"])
+    again = stored_ragged(store(tmp_path), texts("cde", "f", "xyz"), counted(seen))
+    assert len(seen) == 5
+    assert not again.block(0, 3)[1].flags.owndata  # rows that follow each other are not copied
+    again.release()
+    check(again.block(0, 3), ["cde", "f", "xyz"])
+
+
+def test_blocks_of_about_so_many_rows_cover_all_texts_in_order(tmp_path):
+    names = ["a" * n for n in (3, 0, 1, 9, 2, 2, 0)]
+    found = stored_ragged(store(tmp_path), texts(*names), block_of)
+    for size in (1, 4, 100):
+        at = 0
+        for start, stop, block in found.blocks(size):
+            assert start == at < stop
+            check(block, names[start:stop])
+            assert block[0][-1] <= size or stop == start + 1
+            at = stop
+        assert at == len(names)
+
+
+def test_texts_without_any_rows_and_no_texts(tmp_path):
+    assert len(stored_ragged(store(tmp_path), texts(), block_of)) == 0
+    found = stored_ragged(store(tmp_path), texts(""), block_of)
+    check(found.block(0, 1), [""])
+    seen: list[str] = []
+    check(stored_ragged(store(tmp_path), texts("", "a"), counted(seen)).block(0, 2), ["", "a"])
+    assert seen == ["a"]
+
+
+def test_blocks_that_an_encoder_yields_are_kept_one_by_one(tmp_path):
+    def stopped(given: list[str]):
+        yield block_of(given[:2])
+        raise OSError("the power went")
+
+    with pytest.raises(OSError, match="the power went"):
+        stored_ragged(store(tmp_path), texts(*"abcd"), stopped)
+    seen: list[str] = []
+    stored_ragged(store(tmp_path), texts(*"abcd"), counted(seen))
+    assert seen == ["c", "d"]
+
+
+def test_what_an_encoder_must_not_give(tmp_path):
+    named = Texts(2, Strings.of(["ab", "c"]).slice, lambda i: f"doc-{i}")
+    with pytest.raises(BadValue, match="text 'doc-0': 2 texts gave the rows of 1"):
+        stored_ragged(store(tmp_path), named, lambda given: block_of(given[:1]))
+    with pytest.raises(BadValue, match="text 'doc-0': 2 texts gave 1 vectors"):
+        stored_ragged(store(tmp_path), named, lambda given: iter([block_of(given[:1])]))
+    with pytest.raises(BadValue, match=r"1 rows came as a table of \(1, 5\)"):
+        stored_ragged(store(tmp_path), named, lambda given: (block_of(given)[0], block_of(given)[1][:, :5]))
+    with pytest.raises(BadValue, match="rows of 0 bytes"):
+        store(tmp_path, 0)
+
+
+def test_rows_of_numbers_must_be_finite(tmp_path):
+    kept = RaggedStore.of(tmp_path, {"model": "m"}, 4, "float16")
+    named = Texts(3, Strings.of(["ab", "", "c"]).slice, lambda i: f"doc-{i}")
+
+    def numbers(given: list[str]):
+        rows = np.array(
+            [[1, np.inf if letter == "c" else 2] for text in given for letter in text], np.float16
+        )
+        return np.concatenate([[0], np.cumsum([len(t) for t in given])]), rows.view(np.uint8).reshape(-1, 4)
+
+    with pytest.raises(BadValue, match="text 'doc-2': one of its vectors is not finite"):
+        stored_ragged(kept, named, numbers)
+    assert len(stored_ragged(kept, texts("ab", ""), numbers)) == 2
+
+
+def test_damage_is_named(tmp_path):
+    here = store(tmp_path)
+    for part in ("abc", "d", "efgh"):
+        stored_ragged(here, texts(part, part[::-1] * 2), block_of)
+    files = ("rows.bin", "texts.bin", "journal.bin", "store.json")
+    rows, table, journal, facts = whole = [(here.folder / name).read_bytes() for name in files]
+    for name, data, said in (
+        ("rows.bin", rows[:-1], r"rows\.bin: 143 bytes, expected 144"),
+        ("rows.bin", rows[:60] + b"!" + rows[61:], r"rows\.bin: rows 9 to 11 are damaged"),
+        ("texts.bin", table[:17] + b"!" + table[18:], r"texts\.bin: rows 0 to 1 are damaged"),
+        ("journal.bin", b"!" + journal[1:], r"journal\.bin: record 1 is damaged"),
+        ("store.json", b"{", r"store\.json: damaged"),
+        ("store.json", facts.replace(b'"width": 6', b'"width": 7'), "its rows have 7 bytes, expected 6"),
+        ("store.json", b'{"format": 7}', r"store\.json: format 7, expected 1"),
+    ):
+        assert data != whole[files.index(name)]
+        (here.folder / name).write_bytes(data)
+        with pytest.raises(StoreError, match=said):
+            here.snapshot()
+        (here.folder / name).write_bytes(whole[files.index(name)])
+    snapshot = here.snapshot()
+    assert snapshot is not None
+    assert len(snapshot) == 6
+
+
+SCRIPT = """
+import os, signal, sys, time
+import numpy as np
+from pathlib import Path
+from weir.core.strings import Strings
+from weir.vectors import RaggedStore, Store, Texts, journal, stored, stored_ragged
+
+kind, at, log, kills = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+names = Strings.of(f"text {i % 300}" for i in range(333))
+
+def noted(texts):
+    time.sleep(0.002 if kills < 0 else 0)
+    with open(log, "a") as file:
+        file.write("".join(t + "\\n" for t in texts))
+
+def vectors(texts):
+    noted(texts)
+    rows = np.array([[len(t), int(t[5:])] for t in texts], np.float32)
+    return rows + rows.mean()  # what a text becomes depends on its batch, as rounding does in a real encoder
+
+def tokens(texts):
+    rows = vectors(texts).view(np.uint8)
+    lengths = np.array([int(t[5:]) % 5 for t in texts])
+    return np.concatenate([[0], np.cumsum(lengths)]), np.repeat(rows, lengths, axis=0)
+
+def work():
+    if kind == "ragged":
+        stored_ragged(RaggedStore.of(at, {"model": "m"}, 8), Texts.of(names), tokens, batch=16)
+    else:
+        stored(Store.of(at, {"model": "m"}), Texts.of(names), vectors, batch=16)
+
+def die_in_write(number):
+    # As a kill in the middle of a write leaves it: half of the bytes are there.
+    real, calls = journal._put, [0]
+    def half(path, place, data):
+        calls[0] += 1
+        if calls[0] == number:
+            with path.open("r+b" if path.exists() else "w+b") as file:
+                file.seek(place)
+                file.write(bytes(data)[: len(data) // 2])
+            os.kill(os.getpid(), signal.SIGKILL)
+        real(path, place, data)
+    journal._put = half
+
+for number in range(1, kills + 1):
+    child = os.fork()
+    if child == 0:
+        die_in_write(number)
+        work()
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+work()
+"""
+
+
+def process(kind: str, folder: Path, kills: int = -1) -> subprocess.Popen[bytes]:
+    log = folder.with_suffix(".log")
+    return subprocess.Popen([sys.executable, "-c", SCRIPT, kind, str(folder), str(log), str(kills)])
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != "checked.json"}
+
+
+@pytest.mark.parametrize("kind", ["ragged", "plain"])
+def test_killed_in_any_write_it_continues_and_ends_the_same(tmp_path, kind):
+    if not hasattr(os, "fork"):
+        pytest.skip("needs fork")
+    assert process(kind, tmp_path / "whole", 0).wait() == 0
+    assert process(kind, tmp_path / "killed", 8).wait() == 0  # each time in another of a batch's three writes
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+    encoded = (tmp_path / "killed.log").read_text().count("\n")
+    assert 300 < encoded <= 300 + 8 * 16  # a kill costs its batch and no more
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_killed_at_random_moments_it_continues_and_ends_the_same(tmp_path, seed):
+    begun = time.monotonic()
+    assert process("ragged", tmp_path / "whole").wait() == 0
+    length, rng = time.monotonic() - begun, np.random.default_rng(seed)
+    for _ in range(4):
+        running = process("ragged", tmp_path / "killed")
+        timer = threading.Timer(rng.uniform(0.3, 1) * length, running.kill)
+        timer.start()
+        running.wait()
+        timer.cancel()
+    assert process("ragged", tmp_path / "killed").wait() == 0
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+    assert (tmp_path / "killed.log").read_text().count("\n") <= 300 + 4 * 16
+
+
+def test_two_processes_share_the_work(tmp_path):
+    both = [process("ragged", tmp_path / "both") for _ in range(2)]
+    assert [p.wait() for p in both] == [0, 0]
+    assert process("ragged", tmp_path / "alone").wait() == 0
+    assert contents(tmp_path / "both") == contents(tmp_path / "alone")
+    assert (tmp_path / "both.log").read_text().count("\n") == 300
