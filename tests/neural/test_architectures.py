@@ -119,3 +119,50 @@ def test_what_a_gpu_without_the_packed_kernel_does(checkpoint_of, batch, name, m
     if engine.product == "torch":  # prepacked matrices are for the processor alone
         other = replace(engine, rest=packed.after_attention)
         np.testing.assert_allclose(other.hidden(batch).numpy(), expected, atol=2e-5)
+
+
+BASE = dict(vocab_size=1000, num_hidden_layers=2)
+"""Two layers and few words; all else is the configuration's own: 768 wide, 12 heads, 3,072 inside."""
+RETRIEVERS = {
+    "facebook/contriever": lambda t: t.BertModel(t.BertConfig(**BASE)),
+    "facebook/dpr-ctx_encoder": lambda t: t.DPRContextEncoder(t.DPRConfig(**BASE)),
+    "castorini/ance": lambda t: t.RobertaModel(
+        t.RobertaConfig(**BASE, max_position_embeddings=514, type_vocab_size=1, layer_norm_eps=1e-5)
+    ),
+    "sebastian-hofstaetter/distilbert-dot-tas_b": lambda t: t.DistilBertModel(
+        t.DistilBertConfig(vocab_size=1000, n_layers=2)
+    ),
+    "answerdotai/ModernBERT-base": lambda t: t.ModernBertModel(
+        t.ModernBertConfig(
+            vocab_size=1000, num_hidden_layers=4, pad_token_id=0, bos_token_id=2, eos_token_id=3,
+            cls_token_id=2, sep_token_id=3,
+        )
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RETRIEVERS)
+def test_shapes_of_known_retrievers(tmp_path, name):
+    """Random weights in the true shape: states equal transformers' one text at a time, in any company.
+
+    5e-5 in fp32, of states of about 1: another order of sums, and padding.
+    """
+    transformers = pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
+    torch.manual_seed(3)
+    model = RETRIEVERS[name](transformers).eval()
+    model.save_pretrained(tmp_path)
+    checkpoint, engine = read_checkpoint(tmp_path), "transformers" if "Modern" in name else "packed"
+    assert supported(checkpoint) == (engine == "packed")
+    lengths = np.array([40, 7, 130, 40, 1])
+    ptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    batch = Tokens(np.random.default_rng(1).integers(5, 1000, ptr[-1]).astype(np.int32), ptr)
+    ready = build(checkpoint, Place("cpu", "fp32"), engine)
+    together = ready.hidden(batch).numpy().copy()
+    inner = getattr(getattr(model, "ctx_encoder", None), "bert_model", model)
+    for i, (start, stop) in enumerate(zip(ptr[:-1], ptr[1:], strict=True)):
+        ids = torch.from_numpy(batch.ids[None, start:stop].astype(np.int64))
+        with torch.inference_mode():
+            expected = inner(input_ids=ids).last_hidden_state[0].numpy()
+        np.testing.assert_allclose(together[start:stop], expected, atol=5e-5)
+        alone = ready.hidden(batch.take(np.array([i]))).numpy()
+        np.testing.assert_allclose(alone, expected, atol=5e-5)

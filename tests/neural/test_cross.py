@@ -113,6 +113,42 @@ def test_an_architecture_without_a_head_here_takes_transformers(folder_of, pairs
         CrossEncoder(str(folder), engine="packed").load("cpu")
 
 
+@pytest.mark.parametrize("name", ["deberta-v2", "modernbert"])
+def test_re_rankers_of_today_equal_transformers_own(tmp_path, pairs, name):
+    """The architectures of mxbai-rerank-base-v1 and gte-reranker-modernbert-base, small."""
+    small = dict(
+        vocab_size=64, hidden_size=48, num_hidden_layers=3, num_attention_heads=4, intermediate_size=96
+    )
+    if name == "deberta-v2":
+        distance = dict(relative_attention=True, position_buckets=16, pos_att_type=["p2c", "c2p"])
+        config = transformers.DebertaV2Config(
+            **small, **distance, norm_rel_ebd="layer_norm", share_att_key=True, type_vocab_size=0
+        )
+    else:
+        config = transformers.ModernBertConfig(**small, pad_token_id=0, classifier_pooling="cls")
+    folder = written(tmp_path, config)
+    assert CrossEncoder(str(folder), max_length=60).describe("cpu")["engine"] == "transformers"
+    expected = theirs(folder, pairs, 60)[:, 0]
+    assert expected.std() > 1e-3
+    np.testing.assert_allclose(ours(pairs, folder, max_length=60), expected, atol=5e-5)
+
+
+def test_code_that_a_checkpoint_brings_is_not_run_and_named(folder_of, tmp_path):
+    """As jina-reranker-v2, whose weights bear the names of its own code."""
+    from safetensors.torch import load_file, save_file
+
+    for path in folder_of("xlm-roberta").iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    facts = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(facts | {"auto_map": {"AutoModel": "own.Model"}}))
+    state = load_file(tmp_path / "model.safetensors")
+    renamed = {name.replace("attention.self", "mixer"): tensor for name, tensor in state.items()}
+    save_file(renamed, tmp_path / "model.safetensors", {"format": "pt"})
+    for engine in ("packed", "transformers"):
+        with pytest.raises(BadValue, match="brings code of its own, which Weir never runs"):
+            CrossEncoder(str(tmp_path), engine=engine).load("cpu")
+
+
 def test_two_classes_give_the_second_less_the_first(folder_of, pairs):
     folder = folder_of("bert", classes=2)
     expected = theirs(folder, pairs, 60)

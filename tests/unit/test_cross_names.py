@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from weir.encode.checkpoint import read_checkpoint
 from weir.encode.cross import CrossEncoder
 from weir.errors import BadValue, UnknownName
 from weir.systems import parse_system, usage
@@ -48,3 +51,16 @@ def test_what_is_wrong_is_said_before_anything_starts(text, message):
 
 def test_arguments_are_what_differs():
     assert CrossEncoder("x", max_length=9).arguments == (["x"], {"max_length": 9})
+
+
+def test_a_pair_is_as_long_as_the_card_says(tmp_path):
+    """bge-reranker-v2-m3 could read 8192 tokens and was taught with 1024."""
+    facts = {"model_type": "xlm-roberta", "max_position_embeddings": 8194, "pad_token_id": 1}
+    (tmp_path / "config.json").write_text(json.dumps(facts))
+    checkpoint = read_checkpoint(tmp_path)
+    assert CrossEncoder("bge-reranker-m3")._limit(checkpoint) == 1024
+    assert CrossEncoder("bge-reranker-m3", max_length=8192)._limit(checkpoint) == 8192
+    assert CrossEncoder("gte-reranker")._limit(checkpoint) == 8192
+    assert CrossEncoder(str(tmp_path))._limit(checkpoint) == 8192
+    with pytest.raises(BadValue, match="reads 8192 tokens at most"):
+        CrossEncoder("bge-reranker-m3", max_length=8193)._limit(checkpoint)

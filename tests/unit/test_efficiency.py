@@ -15,6 +15,8 @@ from weir.errors import FormatError, UnknownName
 from weir.experiment import Experiment
 from weir.experiment.efficiency import efficiency
 from weir.report import efficiency as report
+from weir.systems.bm25 import BM25, BM25Searcher
+from weir.systems.system import SYSTEMS, Outside
 
 COST = {
     "index": {"seconds": 4.0, "peak_mb": 300.0, "bytes": 2_000_000, "documents": 1000},
@@ -106,14 +108,42 @@ def test_times_that_leave_out_earlier_work_are_marked(tmp_path):
     cell(tmp_path, "stored", with_index(reused=600, cached_queries=True))
     found = efficiency(tmp_path)
     assert found[0].index_marks == ("continued what an earlier process had begun",)
-    assert found[1].index_marks == ("vectors of 600 of 1000 documents were stored before",)
+    assert found[1].index_marks == ("vectors or questions of 600 of 1000 documents were stored before",)
     assert found[1].search_marks
+    assert found[0].p50_ms == 1.0
+    assert found[1].p50_ms is None  # what a store answers is no time of an API's
     text = report.efficiency_text(found).split("\n")
     assert "250*" in text[2]
     assert "8.00 " in text[2]
     assert "8.00*" in text[3]
     notes = report.efficiency_notes(found)
-    assert "note: * mine, stored: indexing: vectors of 600 of 1000 documents were stored before" in notes
+    assert (
+        "note: * mine, stored: indexing: vectors or questions of 600 of 1000 documents were stored before"
+        in notes
+    )
+
+
+def test_queries_whose_vectors_are_kept_are_not_timed_one_by_one(tmp_path, monkeypatch):
+    class Asking(BM25Searcher):
+        """As a searcher whose queries an API encodes, once."""
+
+        def outside(self):
+            return Outside(queries=True)
+
+    class Asked(BM25):
+        def index(self, corpus, at=None, progress=None):
+            made = super().index(corpus, at, progress)
+            return Asking(made.system, made.corpus, made.parts)
+
+    monkeypatch.setitem(SYSTEMS._known, "asked", Asked)
+    folder = str(write_collection(tmp_path / "brooklet"))
+    Experiment((folder,), ("asked",)).execute(tmp_path / "results")
+    search = json.loads(next((tmp_path / "results").rglob("search.json")).read_text(encoding="utf-8"))
+    assert search["single_query_ms"] == {}
+    [found] = efficiency(tmp_path / "results")
+    assert found.p50_ms is found.singles is None
+    assert found.mean_ms > 0
+    assert "single queries were not measured" in found.search_marks[0]
 
 
 def test_a_resumed_index_says_so(tmp_path):
@@ -178,7 +208,7 @@ def test_every_form_shows_the_same(tmp_path, capsys):
     rows = list(csv.DictReader(io.StringIO(outputs["--csv"].out)))
     assert [r["system"] for r in rows] == [r["system"] for r in records] == ["a|b_c", "bm25 >> score(rm3)"]
     assert float(rows[0]["documents_per_second"]) == records[0]["documents_per_second"] == 250.0
-    assert rows[0]["index_marks"] == "vectors of 3 of 1000 documents were stored before"
+    assert rows[0]["index_marks"] == "vectors or questions of 3 of 1000 documents were stored before"
     assert "a\\|b_c + |" in outputs["--markdown"].out
     assert r"a|b\_c +" in outputs["--latex"].out
     assert r"\textgreater{}\textgreater{}" in outputs["--latex"].out

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from weir.core.strings import Int64
 from weir.encode.tokens import Tokens
 from weir.encode.weights import Tensor
@@ -24,15 +26,14 @@ def cpu_attention(batch: Tokens, heads: int, bias: Tensor | None) -> Attend:
     bias: [heads, L, L] added to the scores, L the longest length, or None.
     """
     torch = require("torch", extra="neural")
-    runs = list(_runs(batch.ptr))
+    runs = [(*run, _mask(batch, *run, bias)) for run in _runs(batch.ptr)]
 
     def attend(qkv: Tensor) -> Tensor:
         width = qkv.shape[1] // 3
         context = qkv.new_empty(qkv.shape[0], width)
-        for start, stop, length in runs:
+        for start, stop, length, mask in runs:
             count = (stop - start) // length
             part = qkv[start:stop].view(count, length, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
-            mask = None if bias is None else bias[:, :length, :length]
             found = torch.nn.functional.scaled_dot_product_attention(*part, attn_mask=mask)
             context[start:stop].view(count, length, heads, -1).copy_(found.transpose(1, 2))
         return context
@@ -47,7 +48,7 @@ def cuda_attention(batch: Tokens, heads: int, bias: Tensor | None, varlen: bool,
     """
     torch = require("torch", extra="neural")
     longest = int(batch.lengths.max(initial=1))
-    if varlen and bias is None:
+    if varlen and bias is None and batch.seen is None:
         kernel = require("torch.nn.attention.varlen", extra="neural").varlen_attn
         ends = torch.from_numpy(batch.ptr).to(device, torch.int32, non_blocking=True)
 
@@ -56,13 +57,13 @@ def cuda_attention(batch: Tokens, heads: int, bias: Tensor | None, varlen: bool,
             return kernel(q, k, v, ends, ends, longest, longest).reshape(qkv.shape[0], -1)
 
         return attend_packed
-    mask = torch.from_numpy(batch.mask()).to(device, non_blocking=True)
+    mask, seen = (torch.from_numpy(m).to(device, non_blocking=True) for m in (batch.mask(), batch.attended()))
 
     def attend_padded(qkv: Tensor) -> Tensor:
         table = qkv.new_zeros(*mask.shape, qkv.shape[1])
         table[mask] = qkv
         part = table.view(*mask.shape, 3, heads, -1).permute(2, 0, 3, 1, 4)
-        added = torch.zeros(mask.shape, dtype=qkv.dtype, device=device).masked_fill(~mask, float("-inf"))
+        added = torch.zeros(mask.shape, dtype=qkv.dtype, device=device).masked_fill(~seen, float("-inf"))
         scores = added[:, None, None, :]
         if bias is not None:
             scores = scores + bias[:, :longest, :longest]
@@ -90,6 +91,18 @@ def distance_bias(table: Tensor, length: int) -> Tensor:
     ).long().clamp(max=half - 1 - near)
     bucket = torch.where(size < near, size, far) + (distance < 0) * half
     return table[bucket].permute(2, 0, 1).contiguous()
+
+
+def _mask(batch: Tokens, start: int, stop: int, length: int, bias: Tensor | None) -> Tensor | None:
+    """What is added to the scores of a run of texts, see `_runs`: the bias, and nothing of tokens that are not seen."""
+    torch = require("torch", extra="neural")
+    own = None if bias is None else bias[:, :length, :length]
+    if batch.seen is None:
+        return own
+    first = int(np.searchsorted(batch.ptr, start, side="right")) - 1
+    seen = batch.seen[first : first + (stop - start) // length]
+    table = torch.from_numpy(np.arange(length) < seen[:, None])[:, None, None, :]
+    return table if own is None else own.masked_fill(~table, float("-inf"))
 
 
 def _runs(ptr: Int64) -> Iterator[tuple[int, int, int]]:

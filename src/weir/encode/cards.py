@@ -17,7 +17,8 @@ __all__ = ["Card", "card", "cards", "known"]
 class Card:
     """What is published about an encoder, and what its published scores were made with.
 
-    hub: the checkpoint's name on the hub; query_hub: the one for queries where that is another. kind: dense,
+    hub: the checkpoint's name on the hub; query_hub: the one for queries where that is another; query: what weighs a
+    sparse encoder's queries where that is no model, "tokens" or "idf". kind: dense,
     sparse, late (token vectors), cross (scores of pairs) or t5. pooling, similarity, query_prompt,
     document_prompt: as the makers say; None leaves it to the checkpoint's own files. max_query, max_document:
     tokens, special ones included; 0 leaves it to the files. separator: between title and text. dimensions of a
@@ -29,6 +30,7 @@ class Card:
     kind: str
     source: str
     query_hub: str = ""
+    query: str = ""
     pooling: str | None = None
     similarity: str | None = None
     query_prompt: str | None = None

@@ -13,9 +13,25 @@ from typing import Any
 from weir.encode.cards import Card, known
 from weir.errors import BadValue, DownloadError, StoreError, require
 
-__all__ = ["Checkpoint", "Head", "locate", "read_checkpoint"]
+__all__ = [
+    "Checkpoint",
+    "Head",
+    "bare_checkpoint",
+    "declared_prompts",
+    "locate",
+    "read_checkpoint",
+    "read_object",
+]
 
-WANTED = ("*.json", "*.txt", "*.model", "*.safetensors", "*/config.json", "*/*.safetensors")
+WANTED = (
+    "*.json",
+    "*.txt",
+    "artifact.metadata",
+    "*.model",
+    "*.safetensors",
+    "*/config.json",
+    "*/*.safetensors",
+)
 QUERY_NAMES = ("query", "search_query", "s2p_query")
 DOCUMENT_NAMES = ("document", "passage", "corpus", "search_document")
 POOLINGS = {
@@ -106,11 +122,9 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     """Read what a checkpoint's files say; raises StoreError where they are damaged or of an unknown form."""
     modules = _modules(folder)
     path = next((p for kind, p in modules if kind == "Transformer"), folder)
-    config = _object(path / "config.json", needed=True)
+    config = read_object(path / "config.json", needed=True)
     pooling = next((_pooling(p) for kind, p in modules if kind == "Pooling"), None)
-    settings = _object(folder / "config_sentence_transformers.json")
-    prompts = {str(k): str(v) for k, v in (settings.get("prompts") or {}).items()}
-    default = prompts.get(str(settings.get("default_prompt_name")))
+    settings = read_object(folder / "config_sentence_transformers.json")
     positions = _positions(config)
     heads = tuple(_head(kind, p) for kind, p in modules if kind in ("Dense", "LayerNorm"))
     return Checkpoint(
@@ -120,12 +134,30 @@ def read_checkpoint(folder: Path) -> Checkpoint:
         normalise=any(kind == "Normalize" for kind, _ in modules),
         heads=heads,
         similarity={"cosine": "cosine", "dot": "dot"}.get(str(settings.get("similarity_fn_name"))),
-        prompts=prompts,
-        query_prompt=next((prompts[n] for n in QUERY_NAMES if n in prompts), default),
-        document_prompt=next((prompts[n] for n in DOCUMENT_NAMES if n in prompts), default),
         limit=_limit(path, positions),
         positions=positions,
+        **declared_prompts(folder),
     )
+
+
+def declared_prompts(folder: Path) -> dict[str, Any]:
+    """The fields of a Checkpoint that say what is put before texts, as sentence-transformers' settings declare it."""
+    settings = read_object(folder / "config_sentence_transformers.json")
+    prompts = {str(k): str(v) for k, v in (settings.get("prompts") or {}).items()}
+    default = prompts.get(str(settings.get("default_prompt_name")))
+    return {
+        "prompts": prompts,
+        "query_prompt": next((prompts[n] for n in QUERY_NAMES if n in prompts), default),
+        "document_prompt": next((prompts[n] for n in DOCUMENT_NAMES if n in prompts), default),
+    }
+
+
+def bare_checkpoint(folder: Path) -> Checkpoint:
+    """What a transformer's own files say, whatever steps may stand behind it; raises as `read_checkpoint` does."""
+    config = read_object(folder / "config.json", needed=True)
+    positions = _positions(config)
+    limit = _limit(folder, positions)
+    return Checkpoint(folder, config, None, False, (), None, {}, None, None, limit, positions)
 
 
 def _modules(folder: Path) -> list[tuple[str, Path]]:
@@ -133,7 +165,7 @@ def _modules(folder: Path) -> list[tuple[str, Path]]:
     path = folder / "modules.json"
     if not path.exists():
         return []
-    known_kinds = ("Transformer", "Pooling", "Normalize", "Dense", "LayerNorm")
+    known_kinds = ("Transformer", "Pooling", "Normalize", "Dense", "LayerNorm", "MultiVectorMask")
     try:
         steps = json.loads(path.read_text(encoding="utf-8"))
         found = [(str(s["type"]).rpartition(".")[2], folder / str(s["path"])) for s in steps]
@@ -146,7 +178,7 @@ def _modules(folder: Path) -> list[tuple[str, Path]]:
 
 
 def _pooling(folder: Path) -> str:
-    facts = _object(folder / "config.json", needed=True)
+    facts = read_object(folder / "config.json", needed=True)
     if facts.get("include_prompt") is False:
         raise BadValue(f"{folder}: pooling without the prompt's tokens is not supported")
     chosen = [name for key, name in POOLINGS.items() if facts.get(key)]
@@ -160,7 +192,7 @@ def _pooling(folder: Path) -> str:
 
 
 def _head(kind: str, folder: Path) -> Head:
-    facts = _object(folder / "config.json", needed=True)
+    facts = read_object(folder / "config.json", needed=True)
     activation = str(facts.get("activation_function", "")).rpartition(".")[2]
     if activation not in ("", "Identity", "Tanh"):
         raise BadValue(f"{folder}: activation '{activation}' is not supported; expected Identity or Tanh")
@@ -177,15 +209,15 @@ def _positions(config: dict[str, Any]) -> int:
 def _limit(folder: Path, positions: int) -> int:
     """Tokens of a text at most, as the checkpoint's settings say."""
     for path in sorted(folder.glob("sentence_*_config.json")):
-        stated = _object(path).get("max_seq_length")
+        stated = read_object(path).get("max_seq_length")
         if isinstance(stated, int) and stated > 0:
             return min(stated, positions) if positions else stated
-    stated = _object(folder / "tokenizer_config.json").get("model_max_length")
+    stated = read_object(folder / "tokenizer_config.json").get("model_max_length")
     bounds = [int(n) for n in (stated, positions) if isinstance(n, (int, float)) and 0 < n < 1e6]
     return min(bounds, default=512)
 
 
-def _object(path: Path, needed: bool = False) -> dict[str, Any]:
+def read_object(path: Path, needed: bool = False) -> dict[str, Any]:
     """A JSON object in a file; empty where the file is not there and not needed."""
     if not path.exists() and not needed:
         return {}
@@ -210,7 +242,8 @@ def _fetched(hub: str) -> Path:
     library = require("huggingface_hub", extra="neural")
     try:
         folder = Path(library.snapshot_download(hub, allow_patterns=list(WANTED)))
-        if not any(folder.glob("*.safetensors")) and not any(folder.glob("*/*.safetensors")):
+        routed = (folder / "router_config.json").exists()  # its query route has weights of its own
+        if not any(folder.glob("*.safetensors")) and (routed or not any(folder.glob("*/*.safetensors"))):
             folder = Path(library.snapshot_download(hub, allow_patterns=[*WANTED, "pytorch_model*.bin"]))
     except Exception as error:  # noqa: BLE001 - the library and its transports raise errors of many families
         reason = " ".join(str(error).split())[:200]

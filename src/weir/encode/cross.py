@@ -24,7 +24,7 @@ from weir.encode.weights import Tensor, read_state, supported
 from weir.errors import BadValue, StoreError, require
 from weir.settings import settings
 
-__all__ = ["CrossEncoder", "LoadedCross"]
+__all__ = ["CrossEncoder", "LoadedCross", "gathered"]
 
 ENGINES = ("packed", "transformers")
 HEADS = {
@@ -114,12 +114,22 @@ class CrossEncoder:
             torch.set_num_threads(settings().threads)
         budget = self.batch_tokens or BATCH_TOKENS[place.device.partition(":")[0]]
         tokenizer = load_tokenizer(checkpoint.folder, self._limit(checkpoint))
-        if self._engine(checkpoint) == "transformers":
-            outputs, engine = _whole(checkpoint, place)
-        else:
-            engine = build(checkpoint, place, "packed")
-            outputs = partial(_headed, engine, _head(checkpoint, place))
+        outputs, engine = self._outputs(checkpoint, place)
         return LoadedCross(self, place, engine, tokenizer, outputs, budget)
+
+    def _outputs(self, checkpoint: Checkpoint, place: Place) -> tuple[Callable[[Tokens], Tensor], Engine]:
+        """What makes the classes' outputs of a batch, and the engine in it."""
+        try:
+            if self._engine(checkpoint) == "transformers":
+                return _whole(checkpoint, place)
+            engine = build(checkpoint, place, "packed")
+            return partial(_headed, engine, _head(checkpoint, place)), engine
+        except StoreError as error:
+            if "auto_map" not in checkpoint.config:
+                raise
+            raise BadValue(
+                f"'{self.model}' brings code of its own, which Weir never runs; without it: {error}"
+            ) from None
 
     def _engine(self, checkpoint: Checkpoint) -> str:
         if self.engine != "auto":
@@ -128,10 +138,11 @@ class CrossEncoder:
         return "packed" if own else "transformers"
 
     def _limit(self, checkpoint: Checkpoint) -> int:
-        bound = checkpoint.positions
+        bound, card = checkpoint.positions, known(self.model)
         if self.max_length is not None and bound and self.max_length > bound:
             raise BadValue(f"'{self.model}' reads {bound} tokens at most, not {self.max_length}")
-        return self.max_length or checkpoint.limit
+        stated = checkpoint.limit if card is None else min(card.max_document, bound or card.max_document)
+        return self.max_length or stated
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +162,7 @@ class LoadedCross:
         done: told the number of pairs finished so far. Raises BadValue for a pair that does not fit into memory.
         """
         plan = Plan(self.batch_tokens, padded=self.engine.padded)
-        yield from results(pairs, self.tokenizer, self._scored, _gathered, plan, done)
+        yield from results(pairs, self.tokenizer, self._scored, gathered, plan, done)
 
     def _scored(self, batch: Tokens) -> Tensor:
         torch = require("torch", extra="neural")
@@ -162,7 +173,7 @@ class LoadedCross:
             return found[:, 0] if found.shape[1] == 1 else found[:, 1] - found[:, 0]
 
 
-def _gathered(parts: Sequence[tuple[Int64, Tensor]], count: int) -> Float32:
+def gathered(parts: Sequence[tuple[Int64, Tensor]], count: int) -> Float32:
     """Scores of batches, wherever they are, in the order of the pairs: one transfer."""
     torch = require("torch", extra="neural")
     whole = np.empty(count, np.float32)

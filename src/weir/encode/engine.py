@@ -91,10 +91,13 @@ def choose(checkpoint: Checkpoint, place: Place, revision: str) -> tuple[str, st
         known = json.loads(path.read_text(encoding="utf-8"))
         if (known["engine"], known["dtype"]) in able:
             return known["engine"], known["dtype"]
-    seconds = {able[0]: _measured(checkpoint, Place(place.device, able[0][1]), able[0][0])}
-    for name, exactness in able[1:]:
+    first = build(checkpoint, Place(place.device, able[0][1]), able[0][0])
+    seconds = {able[0]: _measured(checkpoint, first)}
+    # Weir's own kernels are only built where their products keep up with torch's; nothing else has outrun them then.
+    for name, exactness in () if first.name == "packed (tiles)" else able[1:]:
         with suppress(Exception):  # what cannot serve this checkpoint is not taken; the first one must
-            seconds[name, exactness] = _measured(checkpoint, Place(place.device, exactness), name)
+            ready = build(checkpoint, Place(place.device, exactness), name)
+            seconds[name, exactness] = _measured(checkpoint, ready)
     engine, dtype = min(seconds, key=lambda pair: seconds[pair])
     table = [{"engine": e, "dtype": d, "seconds": s} for (e, d), s in seconds.items()]
     with suppress(StoreError):  # a home that cannot be written to means measuring again
@@ -114,13 +117,24 @@ def build(checkpoint: Checkpoint, place: Place, engine: str) -> Engine:
         return openvino_engine(checkpoint, place.device, place.dtype)
     if not supported(checkpoint):
         raise BadValue(f"{checkpoint.folder}: the engine 'packed' does not know '{checkpoint.architecture}'")
+    return _packed(checkpoint, place)
+
+
+def _packed(checkpoint: Checkpoint, place: Place) -> Engine:
+    """Weir's own forward pass: with its own kernels where they serve here, else with torch's."""
+    from weir.encode.tiled import tiled_engine
+
+    weights = read_weights(checkpoint)
+    own = tiled_engine(weights, place.dtype) if place.device == "cpu" else None
+    if own is not None:
+        return own
     if place.dtype == "int8":
         from weir.encode.eight import pack_int8
 
-        return pack_int8(read_weights(checkpoint))
+        return pack_int8(weights)
     from weir.encode.packed import pack
 
-    return pack(read_weights(checkpoint), place.device, place.dtype)
+    return pack(weights, place.device, place.dtype)
 
 
 def _able(checkpoint: Checkpoint, place: Place) -> list[tuple[str, str]]:
@@ -139,14 +153,13 @@ def _able(checkpoint: Checkpoint, place: Place) -> list[tuple[str, str]]:
     return [(engine, dtype) for dtype in dtypes for engine in engines]
 
 
-def _measured(checkpoint: Checkpoint, place: Place, engine: str) -> float:
+def _measured(checkpoint: Checkpoint, ready: Engine) -> float:
     """Seconds for a batch of about a thousand tokens of random words."""
     rng = np.random.default_rng(0)
     lengths = np.minimum(np.array(PROBE_LENGTHS, np.int64), checkpoint.limit)
     ptr: Int64 = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     words = int(checkpoint.config.get("vocab_size", 1000))
     probe = Tokens(rng.integers(min(999, words - 1), words, int(ptr[-1])).astype(np.int32), ptr)
-    ready = build(checkpoint, place, engine)
     return _quickest(lambda: ready.hidden(probe))
 
 
@@ -164,7 +177,7 @@ def _quickest(action: Callable[[], object], repetitions: int = 7) -> float:
 def _machine(place: Place, revision: str, able: list[tuple[str, str]]) -> str:
     """A hash of what decides which engine is fastest."""
     facts: list[Any] = [place.device, place.dtype, revision, able, settings().threads, _processor()]
-    for name in ("torch", "openvino", "nncf", "weir-ir"):
+    for name in ("torch", "openvino", "nncf", "numba", "weir-ir"):
         with suppress(PackageNotFoundError):
             facts.append((name, version(name)))
     return hashlib.blake2b(json.dumps(facts).encode("utf-8"), digest_size=8).hexdigest()

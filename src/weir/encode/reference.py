@@ -58,14 +58,14 @@ class Padded:
             states = getattr(found, "last_hidden_state", None)
             if states is None:  # DPR's models return what they pool, and all states only when asked
                 states = self.module(**given, output_hidden_states=True).hidden_states[-1]
-            return states[given["attention_mask"].bool()]
+            return states[torch.from_numpy(batch.mask()).to(self.device)]
 
 
 def inputs(batch: Tokens, fill: int, segments: bool) -> dict[str, Any]:
     """The padded tables that transformers' models take: int64 [n, longest] each."""
     tables = {
         "input_ids": batch.padded(batch.ids, fill),
-        "attention_mask": batch.mask().astype(np.int64),
+        "attention_mask": batch.attended().astype(np.int64),
     }
     if segments and batch.segment is not None:
         tables["token_type_ids"] = batch.padded(batch.segment, 0)

@@ -42,6 +42,8 @@ CLOCK = 0.05
 """Seconds by which the times of files may lag behind the clock."""
 LATENCY_QUERIES = 100
 LATENCY_SECONDS = 5.0
+COMPARED = 100
+"""Queries for which an approximate search is compared with the exact one."""
 
 Watch = Callable[[str, int, int], None]
 """Told (what is being done, how much is done, how much there is)."""
@@ -61,6 +63,13 @@ class Cell:
     k: int
 
     @cached_property
+    def suited(self) -> Retriever:
+        """The system as it runs on this collection; in tables and files it bears its own name."""
+        from weir.systems.parts import suited  # it needs the `run` extra
+
+        return suited(self.system, self.dataset.name, self.dataset.instruction)
+
+    @cached_property
     def identity(self) -> dict[str, object]:
         """Everything that decides the rankings."""
         return {
@@ -69,7 +78,7 @@ class Cell:
             "split": self.dataset.split,
             "fingerprint": self.dataset.fingerprint,
             "self_match": self.dataset.self_match,
-            "system": self.system.describe(),
+            "system": self.suited.describe(),
             "k": self.k,
         }
 
@@ -122,21 +131,26 @@ class Cell:
 
     def _searched(self, watch: Watch) -> Run:
         """The run, made now and written."""
+        from weir.systems.system import Outside, fresh, watched
+
         searcher = self._searcher(watch)
+        timed, told = fresh(searcher), watched(searcher, lambda done, total: watch("score", done, total))
         depth = self.k + (1 if self.dataset.self_match == "drop" else 0)
         queries = self.dataset.queries
         watch("search", 0, len(queries))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RankingWarning)  # it will be said of all queries
-            searcher.search(queries.take(np.arange(min(1, len(queries)))), depth)  # loads what is loaded once
+            timed.search(queries.take(np.arange(min(1, len(queries)))), depth)  # loads what is loaded once
         with _noted() as notes, metered() as cost:
-            run = searcher.search(queries, depth)
+            run = told.search(queries, depth)
+        kept = Outside.of(searcher)
         if self.dataset.self_match == "drop":
             run = run.without_self().top(self.k)
         watch("search", len(queries), len(queries))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RankingWarning)  # it was said of all queries
-            latency = _latencies(searcher, self.dataset, depth)
+            # Answers that an API gave before come from the store: that is no time of theirs.
+            latency = {} if kept.queries else _latencies(timed, self.dataset, depth)
         facts = {
             "run": _write(run, self.folder),
             "seconds": cost.seconds,
@@ -145,6 +159,11 @@ class Cell:
             "single_query_ms": latency,
             "notes": notes,
         }
+        if kept.asked:
+            facts["scores"] = {"asked": kept.asked, "computed": kept.computed}
+        lost = _lost(searcher, self.dataset, depth)
+        if lost is not None:
+            facts["lost"] = lost
         write_json(self.folder / "search.json", facts)
         return run
 
@@ -153,12 +172,12 @@ class Cell:
         at, corpus = self.folder / "index", self.dataset.corpus
         if _record(self.folder / "index.json") is not None:
             try:
-                return self.system.open(at, corpus)
+                return self.suited.open(at, corpus)
             except StoreError:
                 watch("index is damaged, building again", 0, 1)
         begun = time.time()
         with metered() as cost:
-            searcher = self.system.index(corpus, at, lambda done, total: watch("index", done, total))
+            searcher = self.suited.index(corpus, at, lambda done, total: watch("index", done, total))
         files = _files(at)
         size = sum(f.st_size for f in files)
         # Parts that a killed process left complete were opened, not made: their time is not known.
@@ -251,6 +270,22 @@ def _write(run: Run, folder: Path) -> str:
         write_run(run, folder / "run.json")
         return "run.json"
     return "run.trec"
+
+
+def _lost(searcher: Searcher, dataset: Dataset, k: int) -> dict[str, float] | None:
+    """What an approximate search loses of the exact k best, over the first queries; None where it is exact.
+
+    A searcher that may lose something has a method loss(queries, k), which raises BadValue where it does not.
+    """
+    how = getattr(searcher, "loss", None)
+    some = dataset.queries.take(np.arange(min(COMPARED, len(dataset.queries))))
+    if how is None or len(some) == 0:
+        return None
+    try:
+        found = how(some, k)
+    except BadValue:
+        return None
+    return {"queries": len(some), "k": k, "share": found.total, "by what is kept": found.quantisation}
 
 
 def _latencies(searcher: Searcher, dataset: Dataset, k: int) -> dict[str, float]:

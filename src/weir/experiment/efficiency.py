@@ -24,9 +24,9 @@ class Efficiency:
     quality: the mean with its interval; index_seconds for `documents`, index_bytes on disk; search_seconds for
     `queries` asked together, mean_ms of each of them, so that mean_ms * queries is all the time; p50_ms, p95_ms,
     p99_ms, single_mean_ms of `singles` queries asked one after the other when everything was loaded;
-    peak_mb: the larger peak of memory of both stages; hardware; index_marks, search_marks: why the time of a stage
-    is not that of doing all its work; best: no system on the collection is as good in quality, time of a query and
-    size of the index, and better in one of them.
+    peak_mb: the larger peak of memory of both stages; hardware; index_marks, search_marks: why the time of indexing,
+    or of all queries together, is not that of doing all its work; best: no system on the collection is as good in
+    quality, time of a query and size of the index, and better in one of them.
     """
 
     quality: Row
@@ -93,7 +93,8 @@ def _of(folder: Path, row: Row) -> Efficiency:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         cost, environment = manifest.get("cost") or {}, manifest.get("environment") or {}
         index, search = cost.get("index") or {}, cost.get("search") or {}
-        single = search.get("single_query_ms") or {}
+        cached = index.get("cached_queries")
+        single = {} if cached else search.get("single_query_ms") or {}
         seconds, rate = search.get("seconds"), search.get("queries_per_second")
         peaks = [p for p in (index.get("peak_mb"), search.get("peak_mb")) if p is not None]
         return Efficiency(
@@ -111,7 +112,7 @@ def _of(folder: Path, row: Row) -> Efficiency:
             peak_mb=max(peaks, default=None),
             hardware=_hardware(environment, manifest.get("system")),
             index_marks=tuple(_index_marks(index)),
-            search_marks=("vectors of queries may come from a store",) if index.get("cached_queries") else (),
+            search_marks=tuple(_search_marks(search, bool(cached))),
         )
     except (OSError, ValueError, TypeError, AttributeError):
         raise FormatError(path, "another layout", "a manifest of weir run") from None
@@ -122,7 +123,26 @@ def _index_marks(index: dict[str, Any]) -> list[str]:
     if index.get("resumed"):
         found.append("continued what an earlier process had begun")
     if index.get("reused"):
-        found.append(f"vectors of {index['reused']} of {index['documents']} documents were stored before")
+        what = "vectors or questions"
+        found.append(f"{what} of {index['reused']} of {index['documents']} documents were stored before")
+    return found
+
+
+def _search_marks(search: dict[str, Any], cached: bool) -> list[str]:
+    found = []
+    if cached:
+        found.append("vectors of queries may come from a store; single queries were not measured")
+    scores = search.get("scores") or {}
+    if scores and scores["computed"] < scores["asked"]:
+        kept = scores["asked"] - scores["computed"]
+        found.append(
+            f"{kept} of {scores['asked']} scores of pairs were stored before; single queries compute theirs"
+        )
+    lost = search.get("lost")
+    if lost:
+        kept = f"{lost['by what is kept']:.1%} are lost by what the index keeps of vectors"
+        share = f"{1 - lost['share']:.1%} of the exact {lost['k']} best"
+        found.append(f"finds {share}; {kept} ({lost['queries']} queries)")
     return found
 
 

@@ -109,7 +109,7 @@ def _lines(found: Sequence[Efficiency]) -> list[list[str]]:
                 figure(_megabytes(one.index_bytes)),
                 figure(_megabytes(per_million)),
                 figure(one.queries_per_second) + search,
-                *(figure(p) + search for p in (one.p50_ms, one.p95_ms, one.p99_ms)),
+                *(figure(p) for p in (one.p50_ms, one.p95_ms, one.p99_ms)),
                 figure(one.peak_mb),
             ]
         )

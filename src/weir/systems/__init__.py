@@ -3,12 +3,17 @@
 from weir.systems.bm25 import BM25
 from weir.systems.chunked import Chunked
 from weir.systems.cross import Cross
+from weir.systems.deepct import DeepCT
 from weir.systems.dense import Dense
+from weir.systems.doc2query import Doc2Query
 from weir.systems.fused import Fused
+from weir.systems.late import ColBERT
+from weir.systems.monot5 import RankedByT5
 from weir.systems.pipeline import Pipeline
 from weir.systems.recipe import PRESETS, Recipe
 from weir.systems.rescore import Score
 from weir.systems.rm3 import RM3
+from weir.systems.sparse import Sparse
 from weir.systems.system import (
     RERANKERS,
     SYSTEMS,
@@ -27,16 +32,21 @@ __all__ = [
     "RM3",
     "SYSTEMS",
     "Chunked",
+    "ColBERT",
     "Cross",
+    "DeepCT",
     "Dense",
+    "Doc2Query",
     "Fused",
     "Pipeline",
+    "RankedByT5",
     "Recipe",
     "Reranker",
     "Retriever",
     "Score",
     "Scorer",
     "Searcher",
+    "Sparse",
     "parse_system",
     "usage",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from weir.core.strings import Float64, Int32, Int64, Strings
 from weir.errors import BadValue
 from weir.systems.bm25 import BM25
 from weir.systems.parts import check_mark, indexed, numbered, write_mark
-from weir.systems.system import SYSTEMS, Outside, Progress, Retriever, Searcher, called
+from weir.systems.system import SYSTEMS, Outside, Progress, Retriever, Searcher, called, fresh, watched
 
 __all__ = ["Chunked", "ChunkedSearcher"]
 
@@ -141,6 +141,14 @@ class ChunkedSearcher:
     def outside(self) -> Outside:
         """What the system keeps outside its index."""
         return Outside.of(self.searcher)
+
+    def watched(self, progress: Progress) -> ChunkedSearcher:
+        """The same, telling how far its system is."""
+        return replace(self, searcher=watched(self.searcher, progress))
+
+    def fresh(self) -> ChunkedSearcher:
+        """The same, computing anew what its system keeps."""
+        return replace(self, searcher=fresh(self.searcher))
 
     def _documents(self, run: Run) -> tuple[Int64, Int32, Float64]:
         """(query, document, score) of every document of which a passage was found."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from weir.fusion.fuse import fused
 from weir.fusion.method import METHODS, Fusion
 from weir.fusion.pool import Pool
 from weir.systems.parts import check_mark, folder_name, indexed, shifted, write_mark
-from weir.systems.system import SYSTEMS, Outside, Progress, Retriever, Searcher, called
+from weir.systems.system import SYSTEMS, Outside, Progress, Retriever, Searcher, called, fresh, watched
 
 __all__ = ["DEPTH", "Fused", "FusedSearcher", "as_system"]
 
@@ -109,6 +109,18 @@ class FusedSearcher:
     def outside(self) -> Outside:
         """What the parts keep outside the index."""
         return Outside.of(*dict.fromkeys(self.searchers))
+
+    def watched(self, progress: Progress) -> FusedSearcher:
+        """The same, telling how far its parts are."""
+        return self._each(lambda searcher: watched(searcher, progress))
+
+    def fresh(self) -> FusedSearcher:
+        """The same, computing anew what its parts keep."""
+        return self._each(fresh)
+
+    def _each(self, change: Callable[[Searcher], Searcher]) -> FusedSearcher:
+        changed = {searcher: change(searcher) for searcher in dict.fromkeys(self.searchers)}
+        return replace(self, searchers=tuple(changed[searcher] for searcher in self.searchers))
 
 
 def as_system(name: str) -> Callable[..., Retriever]:

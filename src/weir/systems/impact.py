@@ -14,6 +14,7 @@ from weir.core.strings import Float64, Int32, Int64, Strings
 from weir.errors import StoreError
 from weir.io.atomic import atomic_dir
 from weir.kernels.bounds import Bounds
+from weir.kernels.columns import Columns
 from weir.kernels.search import Impacts, search
 from weir.settings import settings
 
@@ -111,7 +112,7 @@ def load_index(at: Path) -> tuple[tuple[ImpactIndex, ...], dict[str, object]]:
                 f"{at}: index format {facts['format']}, expected {FORMAT}; delete it to build it again"
             )
         return tuple(_opened(at, n, fields) for n, fields in enumerate(facts["fields"])), facts
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{at}: the index is damaged ({error}); delete it to build it again") from None
 
 
@@ -123,6 +124,8 @@ def _arrays(index: ImpactIndex) -> dict[str, NDArray[np.generic]]:
         "order": index.order,
     }
     arrays |= {f"bounds-{f.name}": np.asarray(getattr(index.impacts.bounds, f.name)) for f in fields(Bounds)}
+    if index.impacts.columns is not None:
+        arrays |= {f"columns-{f.name}": getattr(index.impacts.columns, f.name) for f in fields(Columns)}
     for number, terms in enumerate(index.vocabularies):
         arrays |= {f"terms{number}-data": terms.data, f"terms{number}-ptr": terms.ptr}
     if index.forward is not None:
@@ -137,7 +140,10 @@ def _opened(at: Path, number: int, vocabularies: int) -> ImpactIndex:
 
     order = mapped("order")
     bounds = Bounds(**{f.name: mapped(f"bounds-{f.name}") for f in fields(Bounds)})
-    impacts = Impacts(len(order), mapped("ptr"), mapped("doc"), mapped("impact"), bounds)
+    columns = None
+    if (at / f"{number}-columns-number.npy").exists():
+        columns = Columns(**{f.name: mapped(f"columns-{f.name}") for f in fields(Columns)})
+    impacts = Impacts(len(order), mapped("ptr"), mapped("doc"), mapped("impact"), bounds, columns)
     terms = tuple(Strings(mapped(f"terms{n}-data"), mapped(f"terms{n}-ptr")) for n in range(vocabularies))
     forward = None
     if (at / f"{number}-forward-ptr.npy").exists():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,12 +19,14 @@ from weir.systems.system import Progress
 from weir.text import analyzers
 from weir.text.terms import TermTable
 
-__all__ = ["build", "query_terms"]
+__all__ = ["Field", "assembled", "build", "query_terms", "tie_order", "weighed"]
 
 BATCH = 1 << 21
 """Bytes of text analysed at once: more would leave the processor's cache, and take memory."""
 
 Float32 = NDArray[np.float32]
+Field: TypeAlias = tuple[Strings, tuple[Int64, Int32, Float32], Forward | None]
+"""The terms of a field, its postings with impacts, and each document's terms where they are kept."""
 
 
 def build(
@@ -32,14 +37,24 @@ def build(
     progress: Progress | None = None,
 ) -> ImpactIndex:
     """Index views of a corpus as fields with statistics of their own; scores of the fields add up."""
+    order = tie_order(corpus)
+    return assembled([_field(corpus, recipe, view, order, keep_terms, progress) for view in views], order)
+
+
+def tie_order(corpus: Corpus) -> Int32:
+    """The corpus number of each internal number: int32[N]."""
     order = np.empty(len(corpus), np.int32)
     order[corpus.ids.tie_ranks] = np.arange(len(corpus), dtype=np.int32)
-    fields = [_field(corpus, recipe, view, order, keep_terms, progress) for view in views]
+    return order
+
+
+def assembled(fields: list[Field], order: Int32) -> ImpactIndex:
+    """One index of several fields, whose scores add up."""
     ptr, doc, impact = fields[0][1]
     for _, (more_ptr, more_doc, more_impact), _ in fields[1:]:
         ptr = np.concatenate([ptr, more_ptr[1:] + ptr[-1]])
         doc, impact = np.concatenate([doc, more_doc]), np.concatenate([impact, more_impact])
-    impacts = Impacts(len(corpus), ptr, doc, impact, Bounds.of(ptr, doc, impact, len(corpus)))
+    impacts = Impacts(len(order), ptr, doc, impact, Bounds.of(ptr, doc, impact, len(order)))
     return ImpactIndex(impacts, tuple(terms for terms, _, _ in fields), order, fields[0][2])
 
 
@@ -69,14 +84,32 @@ def query_terms(tables: tuple[TermTable, ...], texts: Strings) -> tuple[Int64, I
 
 def _field(
     corpus: Corpus, recipe: Recipe, view: str, order: Int32, keep_terms: bool, progress: Progress | None
-) -> tuple[Strings, tuple[Int64, Int32, Float32], Forward | None]:
+) -> Field:
     table = TermTable(analyzers.get(recipe.analyzer))
+
+    def analysed() -> Iterator[tuple[Int64, Int32]]:
+        for start, texts in corpus.batches(view, BATCH):
+            yield table.add(texts)
+            if progress is not None:
+                progress(start + len(texts), len(corpus))
+
+    return weighed(table, analysed(), recipe, order, keep_terms)
+
+
+def weighed(
+    table: TermTable,
+    batches: Iterable[tuple[Int64, Int32]],
+    recipe: Recipe,
+    order: Int32,
+    keep_terms: bool = False,
+) -> Field:
+    """A field whose documents are given as terms of a table, batch by batch in the order of the corpus.
+
+    A batch is (ptr int64[n + 1], term int32), a term standing as often as it occurs; the table may grow meanwhile.
+    """
     collected, lengths = postings.Forward(), []
-    for start, texts in corpus.batches(view, BATCH):
-        ptr, term = table.add(texts)
+    for ptr, term in batches:
         lengths.append(collected.add(ptr, term, len(table)))
-        if progress is not None:
-            progress(start + len(texts), len(corpus))
     forward = Forward(*collected.finish())
     length = np.concatenate(lengths) if lengths else np.empty(0, np.int64)
     df = postings.document_frequencies(forward.term, len(table))

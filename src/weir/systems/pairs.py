@@ -26,13 +26,30 @@ def pair_scores(index: ImpactIndex, asked: Asked, candidates: Run) -> Float64:
     for q in np.flatnonzero(np.diff(candidates.ptr)):
         rows = slice(int(candidates.ptr[q]), int(candidates.ptr[q + 1]))
         docs, score = inside[candidates.doc[rows]], total[rows]
-        for t in range(int(ptr[q]), int(ptr[q + 1])):
+        for t in _by_bound(index, term, weight, int(ptr[q]), int(ptr[q + 1])):
             start, stop = int(impacts.ptr[term[t]]), int(impacts.ptr[term[t] + 1])
             postings = impacts.doc[start:stop]
             at = np.minimum(np.searchsorted(postings, docs), stop - start - 1)
             hit = postings[at] == docs
             score[hit] += np.float64(weight[t]) * impacts.impact[start:stop][at[hit]].astype(np.float64)
     return total.astype(np.float32).astype(np.float64)
+
+
+def _by_bound(index: ImpactIndex, term: Int32, weight: Float32, first: int, last: int) -> list[int]:
+    """The terms first..last-1 with postings, in the order in which a search adds them: see kernels/plan.py.
+
+    A sum of doubles can depend on the order where weights are no whole numbers.
+    """
+    impacts, bounds = index.impacts, index.impacts.bounds
+    found = []
+    for i in range(first, last):
+        t = int(term[i])
+        if not (0 <= t < len(impacts.ptr) - 1 and weight[i] > 0 and impacts.ptr[t] < impacts.ptr[t + 1]):
+            continue
+        row = int(bounds.listed[t])
+        most = bounds.top[row, 0] if row >= 0 else impacts.impact[impacts.ptr[t] : impacts.ptr[t + 1]].max()
+        found.append((-np.float32(np.float64(weight[i]) * np.float64(most)), t, i))
+    return [i for _, _, i in sorted(found)]
 
 
 def best_field_scores(

@@ -13,7 +13,16 @@ from weir.core.run import Named, Run
 from weir.core.strings import Float64, Int32, Int64
 from weir.errors import BadRanking, BadValue, RankingWarning
 from weir.systems.parts import check_mark, indexed, numbered, shifted, write_mark
-from weir.systems.system import Outside, Progress, Reranker, Retriever, Scorer, Searcher
+from weir.systems.system import (
+    Outside,
+    Progress,
+    Reranker,
+    Retriever,
+    Scorer,
+    Searcher,
+    fresh,
+    watched,
+)
 
 __all__ = ["Pipeline", "PipelineSearcher", "check_depth"]
 
@@ -111,6 +120,14 @@ class PipelineSearcher:
     def outside(self) -> Outside:
         """What both parts keep outside the index."""
         return Outside.of(self.first, self.scorer)
+
+    def watched(self, progress: Progress) -> PipelineSearcher:
+        """The same, telling how far its parts are."""
+        return replace(self, first=watched(self.first, progress), scorer=watched(self.scorer, progress))
+
+    def fresh(self) -> PipelineSearcher:
+        """The same, computing anew what its parts keep."""
+        return replace(self, first=fresh(self.first), scorer=fresh(self.scorer))
 
     def _scored(self, queries: Queries, candidates: Run) -> Float64:
         """The re-ranker's scores, checked."""

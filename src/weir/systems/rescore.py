@@ -42,7 +42,14 @@ class Score:
         return {"reranker": str(self), "depth": self.depth, "system": self.system.describe()}
 
     def ready(self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None) -> Scorer:
-        """The system's index, opened in the folder `at` where it is complete, else made."""
+        """The system's index, opened in the folder `at` where it is complete, else made.
+
+        A system may have a method scorer(corpus), what scores documents without an index, or None.
+        """
+        how = getattr(self.system, "scorer", None)
+        alone = how(corpus) if how is not None else None
+        if isinstance(alone, Scorer):
+            return alone
         searcher = indexed(self.system, corpus, at, progress)
         if not isinstance(searcher, Scorer):
             raise BadValue(f"score: {self.system} scores only what it finds; give another system")

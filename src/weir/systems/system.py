@@ -30,8 +30,10 @@ __all__ = [
     "Scorer",
     "Searcher",
     "called",
+    "fresh",
     "parse_system",
     "usage",
+    "watched",
 ]
 
 Progress = Callable[[int, int], None]
@@ -68,22 +70,46 @@ class Retriever(Protocol):
 class Outside:
     """What an index keeps outside its own folder, so that its cost can be told.
 
-    bytes: of its vectors there; reused: how many of them were there before; queries: whether queries are kept too.
-    A searcher that keeps anything there says so by a method `outside`.
+    bytes: of its vectors there; reused: documents whose vectors or questions were there before; queries: whether
+    queries are kept too; asked, computed: scores of pairs asked for so far, and those that had to be computed. A
+    searcher that keeps anything there says so by a method `outside`.
     """
 
     bytes: int = 0
     reused: int = 0
     queries: bool = False
+    asked: int = 0
+    computed: int = 0
 
     def __add__(self, other: Outside) -> Outside:
-        return Outside(self.bytes + other.bytes, self.reused + other.reused, self.queries or other.queries)
+        return Outside(
+            self.bytes + other.bytes,
+            self.reused + other.reused,
+            self.queries or other.queries,
+            self.asked + other.asked,
+            self.computed + other.computed,
+        )
 
     @staticmethod
     def of(*parts: object) -> Outside:
         """What some searchers keep outside, together."""
         found = [part.outside() for part in parts if hasattr(part, "outside")]
         return sum(found, Outside())
+
+
+def watched(part: T, progress: Progress) -> T:
+    """A searcher or scorer that tells how far a long search is, where it has a method `watched`; else the same."""
+    how: Callable[[Progress], T] | None = getattr(part, "watched", None)
+    return part if how is None else how(progress)
+
+
+def fresh(part: T) -> T:
+    """A searcher or scorer that computes anew what it keeps, where it has a method `fresh`; else the same.
+
+    For taking times: nothing it does is kept. What is paid for, as an API's answers, is not asked for again.
+    """
+    how: Callable[[], T] | None = getattr(part, "fresh", None)
+    return part if how is None else how()
 
 
 @runtime_checkable

@@ -1,0 +1,358 @@
+"""Encoders that weigh words: texts in, terms with weights out.
+
+SPLADE (Formal et al. 2021, 2024) gives every term of the vocabulary a weight through the model's head for masked
+words; SPARTA (Zhao et al. 2021) through the vectors of the words themselves; uniCOIL (Lin and Ma 2021) and DeepCT
+(Dai and Callan 2020) weigh the words that are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from weir.core.strings import Strings
+from weir.encode.batching import Plan, Ragged, gather_ragged, results
+from weir.encode.cards import known
+from weir.encode.checkpoint import Checkpoint, locate
+from weir.encode.encoder import BATCH_TOKENS, Kind
+from weir.encode.engine import DTYPES, ENGINES, Place, best_device, choose
+from weir.encode.heads import ACTIVATED, MLM, POOLED, TERM, Keep, merged, pooled, rows_of
+from weir.encode.layout import Layout, Side, Table, read_layout, table_weights
+from weir.encode.recipe import fingerprint
+from weir.encode.tokens import Tokens, load_tokenizer
+from weir.encode.weighing import Part, model, without_special
+from weir.encode.weights import supported
+from weir.errors import BadValue, require
+from weir.settings import settings
+
+__all__ = ["FAMILIES", "LoadedSparse", "SparseEncoder"]
+
+FAMILIES = ("splade", "sparta", "unicoil", "deepct")
+SPARTA_TOP = 2000
+"""Terms of a document that BEIR keeps."""
+STEPS, RANGE = 256, 5.0
+"""Pyserini's impacts: whole 256ths of 5."""
+
+
+@dataclass(frozen=True)
+class SparseEncoder:
+    """How texts become weighted terms: a checkpoint, and whatever should differ from what it and its card say.
+
+    family: splade, sparta, unicoil or deepct; model: a name of `weir models`, a name on the Hugging Face hub, or a
+    folder. query: what weighs the terms of queries, None leaves it to checkpoint and card: "model", "tokens" (each
+    token once, with weight 1), "idf" (the weights in the checkpoint's idf.json), or another checkpoint. pooling: max
+    or sum over tokens; activation: relu for log(1 + relu(x)), log1p_relu for the logarithm of one and that (both of
+    SPLADE only; None leaves them to the checkpoint, else max and relu). top, top_query: the heaviest terms of a
+    document and a query that are kept; threshold: a weight that kept terms exceed; quantised: weights are rounded to
+    256ths of 5, as whole numbers. max_length, max_query: tokens at most; dtype, engine, batch_tokens: see Encoder.
+    Raises BadValue for settings out of range.
+    """
+
+    family: str
+    model: str
+    query: str | None = None
+    pooling: str | None = None
+    activation: str | None = None
+    top: int | None = None
+    top_query: int | None = None
+    threshold: float = 0.0
+    quantised: bool = False
+    max_length: int | None = None
+    max_query: int | None = None
+    dtype: str = "fp32"
+    engine: str = "auto"
+    batch_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        who = self.family
+        for name in ("model", "query"):
+            value = getattr(self, name)
+            if not (isinstance(value, str) and value.strip()) and not (name == "query" and value is None):
+                raise BadValue(f"{who}: {name} is {value!r}; expected a hub name or a folder")
+        among: dict[str, tuple[object, ...]] = {
+            "pooling": (None, *POOLED),
+            "activation": (None, *ACTIVATED),
+            "family": FAMILIES,
+        }
+        among |= {"dtype": DTYPES, "engine": ("auto", *ENGINES), "quantised": (False, True)}
+        for name, allowed in among.items():
+            if getattr(self, name) not in allowed:
+                shown = ", ".join(str(a) for a in allowed if a is not None)
+                raise BadValue(f"{who}: {name} is {getattr(self, name)!r}; expected {shown}")
+        for name, least in (
+            ("top", 1),
+            ("top_query", 1),
+            ("max_length", 3),
+            ("max_query", 3),
+            ("batch_tokens", 0),
+        ):
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or value < least):
+                raise BadValue(f"{who}: {name} is {value!r}; expected a whole number from {least}")
+        if isinstance(self.threshold, bool) or not 0 <= self.threshold < float("inf"):
+            raise BadValue(f"{who}: threshold is {self.threshold!r}; expected a number from 0")
+
+    def describe(self, device: str = "auto") -> dict[str, object]:
+        """Everything that can move a number, without loading a model; fetches the checkpoint where needed."""
+        return self._resolved().describe(best_device(device))
+
+    def load(self, device: str = "auto") -> LoadedSparse:
+        """The encoder in memory, on auto (a GPU where there is one), cpu, cuda, or cuda:1.
+
+        Raises DownloadError, StoreError or BadValue for a checkpoint that is not here, damaged, or of another kind.
+        """
+        torch = require("torch", extra="neural")
+        recipe = self._resolved()
+        place = Place(best_device(device), self.dtype)
+        if place.device == "cpu":
+            torch.set_num_threads(settings().threads)
+        budget = self.batch_tokens or BATCH_TOKENS[place.device.partition(":")[0]]
+        document = recipe.part("document", place)
+        query = recipe.part("query", place, document)
+        return LoadedSparse(recipe, place, query, document, budget)
+
+    def _resolved(self) -> SparseRecipe:
+        card = known(self.model)
+        if card is not None and card.kind != "sparse":
+            raise BadValue(f"'{self.model}' is of the kind '{card.kind}', which gives no weights of terms")
+        layout = read_layout(locate(self.model))
+        asked = self.query or (card.query if card is not None else None) or None
+        if asked is None and card is not None and card.query_hub:
+            asked = card.query_hub
+        limits = {"document": self.max_length, "query": self.max_query or self.max_length}
+        stated = {} if card is None else {"document": card.max_document, "query": card.max_query}
+        return SparseRecipe(self, _with_query(layout, asked), limits, stated)
+
+
+def _with_query(layout: Layout, asked: str | None) -> Layout:
+    """The layout with the queries' side that was asked for."""
+    own = layout.document.checkpoint
+    if asked is None:
+        return layout
+    if asked == "model":
+        return replace(layout, query=layout.document)
+    if asked == "tokens":
+        return replace(layout, query=Table(own, None))
+    if asked == "idf":
+        if isinstance(layout.query, Table):
+            return layout
+        if not (own.folder / "idf.json").exists():
+            raise BadValue(f"{own.folder}: no idf.json there; give query='tokens', or another checkpoint")
+        return replace(layout, query=Table(own, own.folder / "idf.json"))
+    return replace(layout, query=read_layout(locate(asked)).query)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRecipe:
+    """Everything decided, nothing loaded. limits: tokens asked for; stated: those of the card."""
+
+    encoder: SparseEncoder
+    layout: Layout
+    limits: dict[str, int | None]
+    stated: dict[str, int]
+
+    def side(self, kind: Kind) -> Side | Table:
+        """What encodes one kind of text; SPARTA reads no query and DeepCT is asked for none."""
+        document = self.layout.document
+        if kind == "query" and self.encoder.family == "sparta" and self.encoder.query is None:
+            return Table(document.checkpoint, None)
+        return self.layout.query if kind == "query" else document
+
+    def limit(self, kind: Kind) -> int:
+        """Tokens of a text at most."""
+        side = self.side(kind)
+        checkpoint = side.checkpoint if isinstance(side, Side) else side.tokenizer
+        own, bound = self.limits[kind], checkpoint.positions
+        if own is not None and bound and own > bound:
+            raise BadValue(f"'{self.encoder.model}' reads {bound} tokens at most, not {own}")
+        stated = self.stated.get(kind) or checkpoint.limit
+        return own or (min(stated, bound) if bound else stated)
+
+    def keep(self, kind: Kind) -> Keep:
+        """Which terms are kept."""
+        given = self.encoder
+        top = given.top_query if kind == "query" else given.top
+        if top is None and kind == "document" and given.family == "sparta":
+            top = SPARTA_TOP
+        return Keep(top, given.threshold)
+
+    def how(self, side: Side) -> tuple[str, str]:
+        """(pooling, activation) of a vocabulary's weights."""
+        given = self.encoder
+        return given.pooling or side.pooling or "max", given.activation or side.activation or "relu"
+
+    def describe(self, device: str) -> dict[str, object]:
+        """What can move a number, the versions of what computes it aside."""
+        document = self.layout.document
+        place, engine = self.engine(document.checkpoint, Place(device, self.encoder.dtype))
+        found: dict[str, object] = {
+            "model": self.encoder.model,
+            "family": self.encoder.family,
+            "revision": fingerprint(document.checkpoint),
+            "architecture": document.checkpoint.architecture,
+            "engine": engine,
+            "device": place.device,
+            "dtype": place.dtype,
+            "quantised": self.encoder.quantised,
+            "tokenizers": version("tokenizers"),
+            "document": self._described("document"),
+            "query": self._described("query"),
+        }
+        return found
+
+    def _described(self, kind: Kind) -> dict[str, object]:
+        side, keep = self.side(kind), self.keep(kind)
+        about: dict[str, object] = {
+            "max_length": self.limit(kind),
+            "top": keep.top,
+            "threshold": keep.threshold,
+        }
+        if isinstance(side, Table):
+            counted = "each time" if self.encoder.family == "sparta" else "once"
+            about |= {"weighed by": "token", "weights": side.describe(), "counted": counted}
+            return about | {"revision": fingerprint(side.tokenizer)}
+        prompt = side.checkpoint.query_prompt if kind == "query" else side.checkpoint.document_prompt
+        about |= {"weighed by": "model", "revision": fingerprint(side.checkpoint), "prompt": prompt or ""}
+        if self.encoder.family == "splade":
+            about |= dict(zip(("pooling", "activation"), self.how(side), strict=True))
+        return about
+
+    def engine(self, checkpoint: Checkpoint, place: Place) -> tuple[Place, str]:
+        """(place, engine): what is asked for, or what is fastest here."""
+        if self.encoder.engine != "auto":
+            return place, self.encoder.engine
+        if self.encoder.family == "splade" and not (supported(checkpoint) and checkpoint.architecture in MLM):
+            return Place(place.device, "fp32" if place.dtype == "int8" else place.dtype), "transformers"
+        name, dtype = choose(checkpoint, place, fingerprint(checkpoint))
+        return Place(place.device, dtype), name
+
+    def part(self, kind: Kind, place: Place, document: Part | None = None) -> Part:
+        """What encodes one kind of text, in memory; document: what is loaded for documents already."""
+        side, limit = self.side(kind), self.limit(kind)
+        if isinstance(side, Table):
+            tokenizer = load_tokenizer(side.tokenizer.folder, limit)
+            return Part(tokenizer, None, None, table_weights(side, tokenizer))
+        if document is not None and side is self.layout.document:
+            return replace(document, tokenizer=document.tokenizer.with_limit(limit))
+        place, name = self.engine(side.checkpoint, place)
+        tokenizer = load_tokenizer(side.checkpoint.folder, limit)
+        weigh, engine = model(
+            self.encoder.family, self.encoder.model, side.checkpoint, (place, name), self.how(side), tokenizer
+        )
+        return Part(tokenizer, engine, weigh, None)
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedSparse:
+    """An encoder in memory; `encode` is all it does."""
+
+    recipe: SparseRecipe
+    place: Place
+    query: Part
+    document: Part
+    batch_tokens: int
+
+    @property
+    def vocabulary(self) -> int:
+        """Terms that there are: numbers of terms lie below."""
+        sizes = [
+            p.tokenizer.inner.get_vocab_size(with_added_tokens=True) for p in (self.query, self.document)
+        ]
+        found: int = max(*sizes, int(self.recipe.layout.document.checkpoint.config.get("vocab_size") or 0))
+        return found
+
+    def describe(self) -> dict[str, object]:
+        """Everything that can move a number, as the manifest records it."""
+        assert self.document.engine is not None
+        said = self.recipe.describe(self.place.device) | {"batch_tokens": self.batch_tokens}
+        return said | self.document.engine.describe()
+
+    def encode(self, texts: Strings | Sequence[str], kind: Kind = "document") -> Ragged:
+        """The terms of each text, in their order: rows of TERM, ascending by term (DeepCT: token by token).
+
+        Raises BadValue for a weight that is not finite and for a text that does not fit into memory.
+        """
+        given = texts.tolist() if isinstance(texts, Strings) else list(texts)
+        whole = gather_ragged(list(self._numbered(self.stream(given, kind))), len(given)) if given else None
+        return whole or Ragged(np.zeros(1, np.int64), np.zeros(0, TERM))
+
+    @staticmethod
+    def _numbered(blocks: Iterator[Ragged]) -> Iterator[tuple[Any, Ragged]]:
+        at = 0
+        for block in blocks:
+            yield np.arange(at, at + len(block.ptr) - 1), block
+            at += len(block.ptr) - 1
+
+    def stream(
+        self, texts: Iterable[str], kind: Kind = "document", done: Callable[[int], None] | None = None
+    ) -> Iterator[Ragged]:
+        """The terms of a stream of texts, some thousand at a time and in order, in bounded memory.
+
+        done: told the number of texts finished so far. Raises as `encode` does.
+        """
+        part = self.query if kind == "query" else self.document
+        side = self.recipe.side(kind)
+        prompt = ""
+        if isinstance(side, Side):
+            prompt = (
+                side.checkpoint.query_prompt if kind == "query" else side.checkpoint.document_prompt
+            ) or ""
+        given = (prompt + t for t in texts) if prompt else texts
+        run, tokenize = partial(self._rows, part, kind), part.tokenizer
+        if part.table is not None:
+            tokenize = partial(without_special, part.tokenizer)  # type: ignore[assignment]
+        plan = Plan(self.batch_tokens, padded=part.engine is not None and part.engine.padded)
+        first = 0
+        for block in results(given, tokenize, run, gather_ragged, plan, done):
+            bad = np.flatnonzero(~np.isfinite(block.values["weight"]))
+            if len(bad):
+                text = first + int(np.searchsorted(block.ptr, bad[0], side="right"))
+                raise BadValue(
+                    f"a weight of text {text} is not finite (computed in {self.place.dtype}); take "
+                    "dtype='fp32', or look at the checkpoint"
+                )
+            first += len(block.ptr) - 1
+            yield self._quantised(block) if self.recipe.encoder.quantised else block
+
+    def _rows(self, part: Part, kind: Kind, batch: Tokens) -> Ragged:
+        family, keep = self.recipe.encoder.family, self.recipe.keep(kind)
+        if part.table is not None:
+            weights = part.table[batch.ids]
+            once = _looked_up if family == "sparta" else _once
+            return once(batch, weights, keep)
+        assert part.weigh is not None
+        torch = require("torch", extra="neural")
+        with torch.inference_mode():
+            weights = part.weigh(batch)
+            if family in ("splade", "sparta"):
+                return pooled(weights, keep)
+        if family == "deepct":
+            rows = np.empty(len(batch.ids), TERM)
+            rows["term"], rows["weight"] = batch.ids, weights
+            return Ragged(batch.ptr, rows)
+        first = batch.ids[batch.ptr[:-1][batch.lengths > 0]][:1]
+        return merged(batch, np.maximum(weights, 0), first.tolist(), kind == "query", keep)
+
+    @staticmethod
+    def _quantised(block: Ragged) -> Ragged:
+        """Whole numbers; what becomes 0 is left out."""
+        rows = block.values.copy()
+        rows["weight"] = np.rint(rows["weight"].astype(np.float64) / RANGE * STEPS)
+        text = np.repeat(np.arange(len(block.ptr) - 1), np.diff(block.ptr))
+        kept = rows["weight"] > 0
+        return rows_of(text[kept], rows[kept], len(block.ptr) - 1)
+
+
+def _once(batch: Tokens, weights: Any, keep: Keep) -> Ragged:  # noqa: ANN401 - float32
+    """A token that is there weighs what the table says, however often it occurs."""
+    return merged(batch, weights, [], False, keep)
+
+
+def _looked_up(batch: Tokens, weights: Any, keep: Keep) -> Ragged:  # noqa: ANN401 - float32
+    """As BEIR asks SPARTA's index: a token counts each time."""
+    return merged(batch, weights, [], True, keep)

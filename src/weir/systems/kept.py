@@ -1,0 +1,166 @@
+"""Scores of pairs, kept as they are made: a re-ranking that was killed goes on, and no pair is scored twice.
+
+A pair is kept under the query's text and the document's, so that another pipeline, another depth or another
+collection that asks for it finds it. One store for each model with all its settings; see weir.vectors.store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.corpus import Corpus, Queries
+from weir.core.run import Run
+from weir.core.strings import Float64, Int64
+from weir.encode.tokens import Text
+from weir.errors import BadRanking
+from weir.settings import settings
+from weir.systems.system import Outside, Progress
+from weir.vectors.journal import Hashes, hash_texts
+from weir.vectors.store import Store
+from weir.vectors.stored import completed
+
+__all__ = ["PairModel", "PairScorer", "Steps", "Tally"]
+
+VIEW = "title text"
+BLOCK = {"cpu": 256, "cuda": 4096}
+"""Pairs scored and kept together: what a killed process loses at most."""
+AT_ONCE = 4096
+"""Pairs rendered together."""
+
+Float32: TypeAlias = NDArray[np.float32]
+
+
+class PairModel(Protocol):
+    """A model in memory that reads a query and a document together."""
+
+    def scores(self, pairs: Iterable[Text], done: Callable[[int], None] | None = None) -> Iterator[Float32]:
+        """The scores of (query, document) in order, some at a time; done: told the pairs finished so far."""
+        ...
+
+
+@dataclass
+class Steps:
+    """Progress through batches, and within each of them. before: what the batches before it have finished."""
+
+    progress: Progress | None
+    total: int
+    before: int = 0
+
+    def batch(self, done: int, _: int) -> None:
+        """A batch begins, with so much done."""
+        self.before = done
+        self.within(0)
+
+    def within(self, count: int) -> None:
+        """So much of the batch is done."""
+        if self.progress is not None:
+            self.progress(self.before + count, self.total)
+
+
+@dataclass
+class Tally:
+    """Pairs asked for, and those of them that had to be computed."""
+
+    asked: int = 0
+    computed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class PairScorer:
+    """A model of pairs and the documents it reads.
+
+    name: of the re-ranker, in messages; about: everything that decides a pair's score; keep: whether scores are read
+    from the store and kept there; progress: told (pairs that have their score, all pairs).
+    """
+
+    name: str
+    model: PairModel
+    about: Mapping[str, object]
+    corpus: Corpus
+    keep: bool = True
+    progress: Progress | None = None
+    tally: Tally = field(default_factory=Tally)
+
+    def scores(self, queries: Queries, candidates: Run) -> Float64:
+        """The model's score of every candidate with its query.
+
+        Raises BadRanking for a score that is not finite, which is not kept.
+        """
+        pairs = _Pairs(queries, candidates, self.corpus)
+        if len(pairs) == 0:
+            return np.empty(0)
+        if not self.keep:
+            return self._computed(pairs, np.arange(len(pairs)), None).astype(np.float64)
+        store, hashes = Store.of(settings().home / "scores", self.about), pairs.hashes()
+        self.tally.asked += len(pairs)
+        steps = Steps(self.progress, len(pairs))
+
+        def add(numbers: Int64) -> None:
+            store.add(hashes[numbers], self._computed(pairs, numbers, steps.within)[:, None])
+            self.tally.computed += len(numbers)
+
+        block = BLOCK[str(self.about.get("device", "cpu")).partition(":")[0]]
+        snapshot = completed(store, hashes, add, steps.batch, block)
+        return snapshot.vectors(snapshot.find(hashes))[:, 0].astype(np.float64)
+
+    def watched(self, progress: Progress) -> PairScorer:
+        """The same, telling how far it is."""
+        return replace(self, progress=progress)
+
+    def fresh(self) -> PairScorer:
+        """The same, computing every score anew and keeping none, so that its time can be taken."""
+        return replace(self, keep=False, progress=None)
+
+    def outside(self) -> Outside:
+        """How many scores were asked for, and computed, so far."""
+        return Outside(asked=self.tally.asked, computed=self.tally.computed)
+
+    def _computed(self, pairs: _Pairs, numbers: Int64, done: Callable[[int], None] | None) -> Float32:
+        """The scores of these pairs."""
+        scores = np.concatenate(list(self.model.scores(pairs.take(numbers), done)))
+        bad = np.flatnonzero(~np.isfinite(scores))
+        if len(bad):
+            raise BadRanking(
+                f"{self.name}: the score of {pairs.name(int(numbers[bad[0]]))} is {scores[bad[0]]}"
+            )
+        return scores
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """The texts of queries and their candidates."""
+
+    queries: Queries
+    candidates: Run
+    corpus: Corpus
+
+    def __len__(self) -> int:
+        return len(self.candidates.doc)
+
+    def name(self, number: int) -> str:
+        """What a message calls a pair."""
+        query = int(self.candidates.query_of_row()[number])
+        document = self.candidates.docs[int(self.candidates.doc[number])]
+        return f"query '{self.queries.ids[query]}', document '{document}'"
+
+    def take(self, numbers: Int64) -> Iterator[tuple[str, str]]:
+        """These pairs."""
+        asked, query = self.queries.text.tolist(), self.candidates.query_of_row()
+        corpus = self.corpus
+        for start in range(0, len(numbers), AT_ONCE):
+            some = numbers[start : start + AT_ONCE]
+            doc = self.candidates.doc[some]
+            title = None if corpus.title is None else corpus.title.take(doc)
+            texts = Corpus(corpus.ids, corpus.text.take(doc), title).view(VIEW, 0, len(doc))
+            yield from zip([asked[q] for q in query[some]], texts.tolist(), strict=True)
+
+    def hashes(self) -> Hashes:
+        """The hash of each pair: that of the query's length, the query and the document."""
+        every = np.arange(len(self))
+        blocks = [self.take(every[start : start + AT_ONCE]) for start in range(0, len(self), AT_ONCE)]
+        return np.concatenate([hash_texts([f"{len(q)} {q}{d}".encode() for q, d in b]) for b in blocks])
