@@ -41,7 +41,7 @@ ROUNDS = 6
 LEARNED = 32
 """Vectors for each centroid that they are learned from, evenly spaced over the collection."""
 BLOCK = 1 << 14
-HELD = 1 << 20
+HELD = 1 << 15
 """Vectors from which the buckets are learned."""
 
 
@@ -99,15 +99,16 @@ def near(clusters: Clusters, lists: Lists, query: Query, probes: int, count: int
     found = []
     probes = min(probes, len(clusters.centroids))
     for q in range(len(query)):
-        score = np.ascontiguousarray((query.of(q) @ clusters.centroids.T).T)
-        if score.size == 0:
+        product = query.of(q) @ clusters.centroids.T
+        if product.size == 0:
             found.append(np.zeros(0, np.int64))
             continue
-        asked = np.unique(np.argpartition(-score, probes - 1, axis=0)[:probes])
+        first = product.shape[1] - probes
+        asked = np.unique(np.argpartition(product, first, axis=1)[:, first:])
         parts = [lists.doc[lists.ptr[c] : lists.ptr[c + 1]] for c in asked.tolist()]
         docs = np.unique(np.concatenate(parts)).astype(np.int64)
         if len(docs) > count:
-            guess = np.empty(len(docs), np.float32)
+            guess, score = np.empty(len(docs), np.float32), np.ascontiguousarray(product.T)
             interact(score, clusters.code, clusters.ptr[docs], clusters.ptr[docs + 1], guess)
             docs = np.sort(docs[np.argsort(-guess, kind="stable")[:count]])
         found.append(docs)
@@ -179,23 +180,17 @@ def compressed(rows: TokenRows, clusters: Clusters, bits: int) -> Compressed:
     """Token vectors in 1 or 2 bits a number; raises BadValue where a vector does not fill whole bytes."""
     refuse_odd(rows.dimensions, bits)
     ptr, whole = clusters.ptr, int(clusters.ptr[-1])
-    step = max(1, whole // HELD)
-    rest = _rest(rows, clusters, step)
-    levels = 1 << bits
-    cuts = (
-        np.quantile(rest, np.arange(1, levels) / levels).astype(np.float32)
-        if rest.size
-        else np.zeros(levels - 1)
-    )
-    middle = (np.arange(levels) + 0.5) / levels
-    buckets = np.quantile(rest, middle).astype(np.float32) if rest.size else np.zeros(levels, np.float32)
+    cuts, buckets = _levels(_rest(rows, clusters, max(1, whole // HELD)), 1 << bits)
     packed = np.empty((whole, rows.dimensions * bits // 8), np.uint8)
     found = Compressed(clusters, packed, buckets, 0.0, 0.0)
     total, largest = 0.0, 0.0
     for start, stop in _spans(rows.lengths, BLOCK):
         low, high = int(ptr[start]), int(ptr[stop])
         vectors = _floats(rows.block(start, stop))
-        bucket = np.searchsorted(cuts, vectors - clusters.centroids[clusters.code[low:high]]).astype(np.uint8)
+        rest = vectors - clusters.centroids[clusters.code[low:high]]
+        bucket = np.zeros(rest.shape, np.uint8)
+        for cut in cuts:
+            bucket += rest > cut
         packed[low:high] = _packed(bucket, bits)
         off = np.linalg.norm(found.block(start, stop)[1] - vectors, axis=1)
         total, largest = total + float(off.sum()), max(largest, float(off.max(initial=0)))
@@ -272,6 +267,14 @@ def _rest(rows: TokenRows, clusters: Clusters, step: int) -> Float32:
         vectors = _floats(rows.block(start, stop))[picked]
         parts.append((vectors - clusters.centroids[clusters.code[low:high][picked]]).ravel())
     return np.concatenate(parts)
+
+
+def _levels(rest: Float32, count: int) -> tuple[Float32, Float32]:
+    """(what divides numbers into so many buckets that hold equally many, what each stands for)."""
+    if rest.size == 0:
+        return np.zeros(count - 1, np.float32), np.zeros(count, np.float32)
+    found = np.quantile(rest, np.arange(1, 2 * count) / (2 * count)).astype(np.float32)
+    return found[1::2], found[::2]
 
 
 def _spans(lengths: Int64, tokens: int) -> list[tuple[int, int]]:
