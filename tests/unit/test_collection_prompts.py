@@ -19,6 +19,7 @@ from weir.encode.api.hosted import purse
 from weir.encode.recipe import GENERAL, _of_collection, told
 from weir.errors import BadValue, FormatError
 from weir.experiment import Experiment
+from weir.experiment.efficiency import efficiency
 from weir.settings import settings
 from weir.systems.dense import Dense
 from weir.systems.parts import suited
@@ -117,8 +118,14 @@ def test_what_is_sent_and_recorded_is_the_rendered_prompt(tmp_path, monkeypatch,
         assert {f"Instruct: {task}\nQuery: {q}" for q in QUERIES.values()} <= set(sent)
     for name, task in (("brooklet", TASK), ("plain", GENERAL)):
         (manifest,) = (tmp_path / "results" / name).glob("*/manifest.json")
-        shown = json.loads(manifest.read_text())["system"]["encoder"]["query"]
-        assert shown == f"Instruct: {task}\nQuery: {{text}}"
+        made = json.loads(manifest.read_text())
+        assert made["system"]["encoder"]["query"] == f"Instruct: {task}\nQuery: {{text}}"
+        asked = made["cost"]["search"]["api"]
+        assert asked["texts"] == len(QUERIES)
+        assert asked["tokens"] > 0
+        assert asked["requests"] >= 1
+    notes = "\n".join(mark for one in efficiency(tmp_path / "results") for mark in one.search_marks)
+    assert "an API was asked" in notes
 
 
 def test_a_separator_stands_between_title_and_text_only_where_there_is_a_title():

@@ -24,7 +24,7 @@ from weir.core.scores import Scores
 from weir.datasets.load import Dataset
 from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, StoreError
 from weir.experiment.environment import environment
-from weir.experiment.meter import metered
+from weir.experiment.meter import charged, metered
 from weir.io.atomic import locked, sweep, write_json
 from weir.io.scores import read_scores, write_scores
 from weir.io.trec import judge_file, write_run
@@ -140,8 +140,11 @@ class Cell:
         watch("search", 0, len(queries))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RankingWarning)  # it will be said of all queries
-            timed.search(queries.take(np.arange(min(1, len(queries)))), depth)  # loads what is loaded once
-        with _noted() as notes, metered() as cost:
+            with charged() as first:
+                timed.search(
+                    queries.take(np.arange(min(1, len(queries)))), depth
+                )  # loads what is loaded once
+        with _noted() as notes, charged() as paid, metered() as cost:
             run = told.search(queries, depth)
         kept = Outside.of(searcher)
         if self.dataset.self_match == "drop":
@@ -159,6 +162,8 @@ class Cell:
             "single_query_ms": latency,
             "notes": notes,
         }
+        if first or paid:
+            facts["api"] = {name: first.get(name, 0) + paid.get(name, 0) for name in first | paid}
         if kept.asked:
             facts["scores"] = {"asked": kept.asked, "computed": kept.computed}
         lost = _lost(searcher, self.dataset, depth)
@@ -176,14 +181,16 @@ class Cell:
             except StoreError:
                 watch("index is damaged, building again", 0, 1)
         begun = time.time()
-        with metered() as cost:
+        with charged() as paid, metered() as cost:
             searcher = self.suited.index(corpus, at, lambda done, total: watch("index", done, total))
         files = _files(at)
         size = sum(f.st_size for f in files)
         # Parts that a killed process left complete were opened, not made: their time is not known.
         resumed = any(f.st_mtime < begun - CLOCK for f in files)
-        facts = {"seconds": cost.seconds, "peak_mb": cost.peak_mb, "bytes": size, "documents": len(corpus)}
+        facts: dict[str, object] = {"seconds": cost.seconds, "peak_mb": cost.peak_mb}
+        facts |= {"bytes": size, "documents": len(corpus)}
         facts |= {"resumed": resumed} if resumed else {}
+        facts |= {"api": paid} if paid else {}
         outside = getattr(searcher, "outside", None)  # see weir.systems.system.Outside
         if outside is not None:
             kept = outside()

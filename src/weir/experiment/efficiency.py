@@ -24,9 +24,10 @@ class Efficiency:
     quality: the mean with its interval; index_seconds for `documents`, index_bytes on disk; search_seconds for
     `queries` asked together, mean_ms of each of them, so that mean_ms * queries is all the time; p50_ms, p95_ms,
     p99_ms, single_mean_ms of `singles` queries asked one after the other when everything was loaded;
-    peak_mb: the larger peak of memory of both stages; hardware; index_marks, search_marks: why the time of indexing,
-    or of all queries together, is not that of doing all its work; best: no system on the collection is as good in
-    quality, time of a query and size of the index, and better in one of them.
+    peak_mb: the larger peak of memory of both stages; hardware; index_marks, search_marks: why the time of
+    indexing, or of all queries together, is not that of doing all its work, and what an API was asked; best: no
+    system on the collection is as good in quality, time of a query and size of the index, and better in one of
+    them.
     """
 
     quality: Row
@@ -125,7 +126,16 @@ def _index_marks(index: dict[str, Any]) -> list[str]:
     if index.get("reused"):
         what = "vectors or questions"
         found.append(f"{what} of {index['reused']} of {index['documents']} documents were stored before")
-    return found
+    return found + _charged(index)
+
+
+def _charged(stage: dict[str, Any]) -> list[str]:
+    """What an embedding API was asked in a stage."""
+    asked = stage.get("api")
+    if not asked:
+        return []
+    dollars = f", {asked['dollars']:.4f} dollars" if "dollars" in asked else ""
+    return [f"an API was asked {asked['requests']} times for {asked['tokens']} tokens{dollars}"]
 
 
 def _search_marks(search: dict[str, Any], cached: bool) -> list[str]:
@@ -143,7 +153,7 @@ def _search_marks(search: dict[str, Any], cached: bool) -> list[str]:
         kept = f"{lost['by what is kept']:.1%} are lost by what the index keeps of vectors"
         share = f"{1 - lost['share']:.1%} of the exact {lost['k']} best"
         found.append(f"finds {share}; {kept} ({lost['queries']} queries)")
-    return found
+    return found + _charged(search)
 
 
 def _hardware(environment: dict[str, Any], system: object) -> str:

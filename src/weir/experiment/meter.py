@@ -6,10 +6,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-__all__ = ["Cost", "metered"]
+__all__ = ["Cost", "charged", "metered"]
 
 
 @dataclass
@@ -32,6 +32,25 @@ def metered() -> Iterator[Cost]:
     finally:
         cost.seconds = time.perf_counter() - start
         cost.peak_mb = _peak_mb()
+
+
+@contextmanager
+def charged() -> Iterator[dict[str, float]]:
+    """What embedding APIs were asked within the block: requests, texts, tokens, dollars; nothing where none was."""
+    from weir.encode.api.hosted import purse
+    from weir.encode.api.limits import Limits
+    from weir.settings import settings
+
+    asked: dict[str, float] = {}
+    before = asdict(purse().spent)
+    try:
+        yield asked
+    finally:
+        after = asdict(purse().spent)
+        if after["requests"] > before["requests"]:
+            asked.update({name: after[name] - before[name] for name in ("requests", "texts", "tokens")})
+            dollars = Limits.of(settings()).cost(int(asked["tokens"]))
+            asked.update({} if dollars is None else {"dollars": dollars})
 
 
 def _peak_mb() -> float:

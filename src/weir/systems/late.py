@@ -229,8 +229,8 @@ class LateSearcher:
         return Outside(int(held) * kept.snapshot.raw.shape[1], self.reused)
 
     def watched(self, progress: Progress) -> LateSearcher:
-        """The same, telling how many documents it has looked at."""
-        return replace(self, progress=progress)
+        """The same, telling how many documents it has looked at; with the encoder loaded."""
+        return replace(self, opened=self.loaded, progress=progress)
 
     @cached_property
     def loaded(self) -> LoadedLate:
