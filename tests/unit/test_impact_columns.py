@@ -1,0 +1,48 @@
+"""An index with columns on disk: written, opened and searched as the one in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weir.core.strings import Strings
+from weir.kernels import columns as module
+from weir.kernels.bounds import Bounds
+from weir.kernels.columns import Columns
+from weir.kernels.search import Impacts
+from weir.systems.impact import ImpactIndex, load_index, save_index, top
+
+
+def postings(n_docs, n_terms):
+    rng = np.random.default_rng(4)
+    lists = [np.flatnonzero(rng.random(n_docs) < share) for share in np.linspace(0.01, 0.5, n_terms)]
+    ptr = np.concatenate([[0], np.cumsum([len(docs) for docs in lists])]).astype(np.int64)
+    impact = rng.gamma(1.2, 0.5, int(ptr[-1])).astype(np.float32)
+    return ptr, np.concatenate(lists).astype(np.int32), impact, n_docs
+
+
+def test_columns_are_kept_and_change_nothing(tmp_path, monkeypatch):
+    arrays = postings(20000, 30)
+    assert Columns.of(*arrays) is None  # too few documents to gain anything
+    monkeypatch.setattr(module, "_LEAST", 1)
+    columns = Columns.of(*arrays)
+    assert columns is not None
+    order = np.random.default_rng(1).permutation(20000).astype(np.int32)
+    plain = Impacts(20000, *arrays[:3], Bounds.of(*arrays))
+    with_columns = Impacts(20000, *arrays[:3], Bounds.of(*arrays), columns)
+    save_index((ImpactIndex(with_columns, (Strings.of(["a"]),), order),), tmp_path / "index", {})
+    (opened,), _ = load_index(tmp_path / "index")
+    assert opened.impacts.columns is not None
+    np.testing.assert_array_equal(opened.impacts.columns.values, columns.values)
+    asked = np.array([0, 20, 30]), np.arange(30, dtype=np.int32), np.linspace(0.1, 2, 30).astype(np.float32)
+    expected = top(ImpactIndex(plain, (), order), *asked, 50)
+    found = top(opened, *asked, 50)
+    for name in ("ptr", "doc", "score"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
+def test_an_index_without_columns_has_no_files_of_them(tmp_path):
+    arrays = postings(500, 5)
+    index = ImpactIndex(Impacts(500, *arrays[:3], Bounds.of(*arrays)), (), np.arange(500, dtype=np.int32))
+    save_index((index,), tmp_path / "index", {})
+    assert not list((tmp_path / "index").glob("*columns*"))
+    assert load_index(tmp_path / "index")[0][0].impacts.columns is None
