@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -27,7 +28,7 @@ def stored(home: Path) -> dict[str, bytes]:
 @pytest.fixture
 def run(checkpoint_of, tmp_path):
     """A function: start `weir run` on 3,000 texts with random weights, six batches of the store."""
-    folder = sentence_transformer(checkpoint_of("bert"))
+    folder = sentence_transformer(shutil.copytree(checkpoint_of("bert"), tmp_path / "bert"))
     rng = np.random.default_rng(3)
     documents = {f"d{i}": (f"one {i}", " ".join(rng.choice(WORDS, 30)) + f" {i}") for i in range(3000)}
     collection = write_collection(tmp_path / "collection", documents)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 
 from tests.neural.conftest import sentence_transformer
 from weir.cli import main
 
 
-def test_what_decides_the_vectors_is_shown_and_measured(checkpoint_of, capsys):
-    folder = sentence_transformer(checkpoint_of("bert"), pooling="cls", prompts={"query": "ask: "})
+def test_what_decides_the_vectors_is_shown_and_measured(checkpoint_of, tmp_path, capsys):
+    folder = Path(shutil.copytree(checkpoint_of("bert"), tmp_path / "bert"))
+    sentence_transformer(folder, pooling="cls", prompts={"query": "ask: "})
     assert main(["models", str(folder), "--device", "cpu"]) == 0
     shown = capsys.readouterr().out
     assert "ask: {text}" in shown
