@@ -4,8 +4,8 @@ PEERS = .venv/peers/bin/python
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # A real collection for the demo, where one is at hand: a folder in BEIR's layout, or a name that is here already.
 REAL ?= $(firstword $(wildcard ../shared/data/scifact $(HOME)/.cache/weir/datasets/scifact))
-MINILM = 'dense("minilm")'
-SYSTEMS = -s bm25 -s $(MINILM) -s 'rrf(bm25, dense("minilm"))' -s 'bm25 >> score(dense("minilm"), depth=20)'
+MINILM = dense("minilm", dtype="bf16")
+SYSTEMS = -s bm25 -s '$(MINILM)' -s 'rrf(bm25, $(MINILM))' -s 'bm25 >> score($(MINILM), depth=20)'
 
 .PHONY: demo test check bench docs golden clean
 

@@ -15,7 +15,7 @@ from weir.encode.batching import Plan, results
 from weir.encode.cards import known
 from weir.encode.checkpoint import Checkpoint, locate, read_checkpoint
 from weir.encode.encoder import BATCH_TOKENS, Float32
-from weir.encode.engine import DTYPES, Engine, Place, best_device, build
+from weir.encode.engine import DTYPES, Engine, Place, at_once, best_device, build
 from weir.encode.packed import to_device
 from weir.encode.recipe import fingerprint
 from weir.encode.reference import Padded, inputs, load_model
@@ -161,7 +161,7 @@ class LoadedCross:
 
         done: told the number of pairs finished so far. Raises BadValue for a pair that does not fit into memory.
         """
-        plan = Plan(self.batch_tokens, padded=self.engine.padded)
+        plan = Plan(at_once(self.engine, self.batch_tokens), padded=self.engine.padded)
         yield from results(pairs, self.tokenizer, self._scored, gathered, plan, done)
 
     def _scored(self, batch: Tokens) -> Tensor:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from weir.core.strings import Int64, Strings
 from weir.encode.batching import Plan, results
 from weir.encode.checkpoint import Checkpoint
-from weir.encode.engine import DTYPES, ENGINES, Engine, Place, best_device, build, choose
+from weir.encode.engine import DTYPES, ENGINES, Engine, Place, at_once, best_device, build, choose
 from weir.encode.pooling import POOLINGS, Projection, pool, read_projection, unit
 from weir.encode.recipe import Recipe, fingerprint, resolve
 from weir.encode.tokens import Text, Tokenizer, Tokens, load_tokenizer
@@ -182,7 +182,7 @@ class Loaded:
         part = self.query if kind == "query" else self.document
         prompt = self.recipe.query_prompt if kind == "query" else self.recipe.document_prompt
         given: Iterable[Text] = (prompt + t for t in texts) if prompt else texts
-        plan = Plan(self.batch_tokens, padded=part.engine.padded)
+        plan = Plan(at_once(part.engine, self.batch_tokens), padded=part.engine.padded)
         first = 0
         for block in results(given, part.tokenizer, partial(self._vectors, part), _gathered, plan, done):
             vectors: Float32 = np.asarray(block, np.float32)

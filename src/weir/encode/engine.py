@@ -23,7 +23,7 @@ from weir.errors import BadValue, StoreError, require
 from weir.io.atomic import write_json
 from weir.settings import settings
 
-__all__ = ["DTYPES", "ENGINES", "Engine", "Place", "best_device", "build", "choose"]
+__all__ = ["DTYPES", "ENGINES", "Engine", "Place", "at_once", "best_device", "build", "choose"]
 
 DTYPES = ("fp32", "bf16", "fp16", "int8")
 ENGINES = ("packed", "openvino", "transformers")
@@ -93,7 +93,8 @@ def choose(checkpoint: Checkpoint, place: Place, revision: str) -> tuple[str, st
             return known["engine"], known["dtype"]
     first = build(checkpoint, Place(place.device, able[0][1]), able[0][0])
     seconds = {able[0]: _measured(checkpoint, first)}
-    # Weir's own kernels are only built where their products keep up with torch's; nothing else has outrun them then.
+    # Weir's own kernels are only built where their products keep up with torch's. OpenVINO's int8 was sometimes as fast,
+    # and further from the vectors of fp32.
     for name, exactness in () if first.name == "packed (tiles)" else able[1:]:
         with suppress(Exception):  # what cannot serve this checkpoint is not taken; the first one must
             ready = build(checkpoint, Place(place.device, exactness), name)
@@ -103,6 +104,15 @@ def choose(checkpoint: Checkpoint, place: Place, revision: str) -> tuple[str, st
     with suppress(StoreError):  # a home that cannot be written to means measuring again
         write_json(path, {"engine": engine, "dtype": dtype, "measured": table}, durable=False)
     return engine, dtype
+
+
+def at_once(engine: Engine, tokens: int) -> int:
+    """Tokens to hand to an engine together, where `tokens` suit one thread: twice as many for each of several.
+
+    Texts differ in length, and a thread that is done waits for the others.
+    """
+    threads = getattr(engine, "threads", 1)
+    return tokens * (2 * threads if threads > 1 else 1)
 
 
 def build(checkpoint: Checkpoint, place: Place, engine: str) -> Engine:

@@ -19,7 +19,7 @@ from weir.core.strings import Int64, Strings
 from weir.encode.batching import Plan, Ragged, gather_ragged, results
 from weir.encode.checkpoint import read_object
 from weir.encode.encoder import BATCH_TOKENS, Kind
-from weir.encode.engine import DTYPES, ENGINES, Engine, Place, best_device, build, choose
+from weir.encode.engine import DTYPES, ENGINES, Engine, Place, at_once, best_device, build, choose
 from weir.encode.late_recipe import LateRecipe, resolve_late
 from weir.encode.pooling import unit
 from weir.encode.recipe import fingerprint
@@ -224,7 +224,7 @@ class LoadedLate:
         part = self.query if kind == "query" else self.document
         given: Iterable[Text] = (part.prompt + t for t in texts) if part.prompt else texts
         budget = max(1, self.batch_tokens // FILLING) if part.fill else self.batch_tokens
-        plan = Plan(budget, padded=part.engine.padded and not part.fill)
+        plan = Plan(at_once(part.engine, budget), padded=part.engine.padded and not part.fill)
         yield from results(given, part.tokens, partial(self._vectors, part), gather_ragged, plan, done)
 
     def _vectors(self, part: Part, batch: Tokens) -> Ragged:

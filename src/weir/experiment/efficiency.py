@@ -125,7 +125,10 @@ def _index_marks(index: dict[str, Any]) -> list[str]:
         found.append("continued what an earlier process had begun")
     if index.get("reused"):
         what = "vectors or questions"
-        found.append(f"{what} of {index['reused']} of {index['documents']} documents were stored before")
+        which = (
+            "all" if index["reused"] == index["documents"] else f"{index['reused']} of {index['documents']}"
+        )
+        found.append(f"{what} of {which} documents were stored before")
     return found + _charged(index)
 
 

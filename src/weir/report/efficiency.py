@@ -79,12 +79,20 @@ def efficiency_notes(found: Sequence[Efficiency]) -> list[str]:
         f"p50, p95, p99 are {_singles(found)} asked one after the other, after one that is not counted",
     ]
     notes += [f"note: measured on {hardware}" for hardware in dict.fromkeys(one.hardware for one in found)]
+    return notes + _marked(found)
+
+
+def _marked(found: Sequence[Efficiency]) -> list[str]:
+    """Each mark once for a system, with the datasets it holds for."""
+    where: dict[tuple[str, str, str], list[str]] = {}
     for one in found:
         for stage, marks in (("indexing", one.index_marks), ("searching", one.search_marks)):
-            notes += [
-                f"note: {MARK} {one.quality.dataset}, {one.quality.system}: {stage}: {mark}" for mark in marks
-            ]
-    return notes
+            for mark in marks:
+                where.setdefault((one.quality.system, stage, mark), []).append(one.quality.dataset)
+    return [
+        f"note: {MARK} {datasets[0] if len(datasets) == 1 else f'{len(datasets)} datasets'}, {system}: {stage}: {mark}"
+        for (system, stage, mark), datasets in where.items()
+    ]
 
 
 def _singles(found: Sequence[Efficiency]) -> str:
