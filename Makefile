@@ -32,7 +32,7 @@ golden: .venv/dev $(PEERS)     ## recompute the reference numbers of tests/golde
 	$(BIN)/python scripts/make_golden_diversity.py $(PEERS)
 	$(BIN)/python scripts/certify.py $(PEERS)
 
-docs: .venv/dev                ## regenerate the pages and the picture made from the code
+docs: .venv/dev .venv/neural   ## regenerate the pages and the picture made from the code
 	$(PIP) -e '.[docs]'
 	$(BIN)/python scripts/make_docs.py
 

@@ -13,7 +13,14 @@ from weir.measures import MEASURES
 from weir.systems import PRESETS, RERANKERS, SYSTEMS, usage
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-SYSTEMS_SHOWN = ("bm25", 'bm25("lucene-multifield")', "rm3")
+MINILM = 'dense("minilm", dtype="bf16")'
+SHOWN = {
+    "bm25": "#1f6f8b",
+    MINILM: "#d9822b",
+    f"rrf(bm25, {MINILM})": "#6b4c9a",
+    f"bm25 >> score({MINILM}, depth=20)": "#5b8c3a",
+}
+"""What `make demo` runs, and the colours."""
 
 
 def measures_page() -> str:
@@ -86,16 +93,14 @@ def picture(path: Path) -> None:
     from weir.experiment import Experiment, read_results
 
     with tempfile.TemporaryDirectory() as folder:
-        Experiment(("brook",), SYSTEMS_SHOWN, ("nDCG@10",)).execute(folder)
+        Experiment(("brook",), tuple(SHOWN), ("nDCG@10",)).execute(folder)
         rows = read_results(Path(folder))
     names = sorted({r.dataset for r in rows}, reverse=True)
     mpl.rcParams.update({"svg.hashsalt": "weir", "font.size": 9, "svg.fonttype": "none"})
-    figure, axes = plt.subplots(figsize=(7.2, 4.2))
-    for number, (system, colour) in enumerate(
-        zip(SYSTEMS_SHOWN, ("#1f6f8b", "#d9822b", "#6b4c9a"), strict=True)
-    ):
+    figure, axes = plt.subplots(figsize=(7.2, 5.0))
+    for number, (system, colour) in enumerate(SHOWN.items()):
         chosen = {r.dataset: r for r in rows if r.system == system}
-        y = [names.index(n) + 0.22 * (1 - number) for n in names]
+        y = [names.index(n) + 0.2 * (1.5 - number) for n in names]
         means = [chosen[n].mean for n in names]
         spread = [
             [chosen[n].mean - chosen[n].low for n in names],
@@ -108,7 +113,7 @@ def picture(path: Path) -> None:
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="upper left", frameon=False)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None, "Creator": "weir"})
 
