@@ -21,7 +21,8 @@ class Settings:
     mirror: address tried before the published ones, same layout (WEIR_MIRROR, else none).
     api_budget, api_price, api_rate: what embedding APIs may cost in one run, the price in dollars for a million
     tokens, and how much a minute they are asked (WEIR_API_BUDGET, WEIR_API_PRICE, WEIR_API_RATE).
-    device: where neural models run, auto, cpu, cuda or cuda:1 (WEIR_DEVICE, else auto: a GPU where there is one).
+    device: where neural models run, auto, cpu, cuda, cuda:1 or several with commas, on which documents are encoded
+    side by side (WEIR_DEVICE, else auto: a GPU where there is one).
     """
 
     home: Path

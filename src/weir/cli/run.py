@@ -25,7 +25,9 @@ __all__ = ["command"]
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
               help="The results folder; what is finished there is not repeated.")  # fmt: skip
 @click.option(
-    "--device", help="Where neural models run: cpu, cuda or cuda:1.  [default: a GPU where there is one]"
+    "--device",
+    help="Where neural models run: cpu, cuda, cuda:1, or several such as cuda:0,cuda:1, on which documents are "
+    "encoded side by side.  [default: a GPU where there is one]",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")

@@ -62,12 +62,12 @@ class Place:
 
 
 def best_device(device: str) -> str:
-    """The device that "auto" stands for: the first GPU torch can use, else the processor.
+    """The device that "auto" stands for: the first GPU torch can use, else the processor; of several the first.
 
     Raises BadValue for a device that torch does not have.
     """
     torch = require("torch", extra="neural")
-    there = torch.cuda.is_available()
+    there, device = torch.cuda.is_available(), device.partition(",")[0].strip()
     if device == "auto":
         return "cuda" if there else "cpu"
     kind, _, number = device.partition(":")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from weir.core.strings import Float64, Int64
 from weir.encode.api import Hosted, LoadedHosted, is_hosted
 from weir.encode.cards import known
 from weir.encode.encoder import Encoder, Kind, Loaded
+from weir.encode.several import devices, on_several
 from weir.errors import BadValue, StoreError, UnknownName
 from weir.io.atomic import atomic_dir
 from weir.settings import settings
@@ -28,7 +30,7 @@ from weir.vectors.exact import Found, pair_scores, search
 from weir.vectors.gpu import search_on
 from weir.vectors.rows import Rows, Told
 from weir.vectors.store import Store
-from weir.vectors.stored import Gathered, Texts, stored
+from weir.vectors.stored import Encode, Gathered, Texts, stored
 
 __all__ = ["Dense", "DenseSearcher"]
 
@@ -148,9 +150,9 @@ class Dense:
         texts = Texts(
             len(corpus), partial(corpus.view, self.view, separator=self.between), corpus.ids.__getitem__
         )
-        encode = partial(_encode, loaded, "document")
         before = store.snapshot()
-        vectors = stored(store, texts, encode, progress, _batch(loaded))
+        with _encoding(loaded) as (encode, batch):
+            vectors = stored(store, texts, encode, progress, batch)
         near = build(self.ann, self.effort, vectors) if self.ann is not None else None
         if at is not None:
             facts = {"format": FORMAT, "system": str(self), "store": store.folder.name}
@@ -278,8 +280,18 @@ def _about(loaded: Loaded | LoadedHosted, kind: Kind) -> dict[str, object]:
     return {"kind": kind} | {name: value for name, value in found.items() if name not in left_out}
 
 
-def _batch(loaded: Loaded | LoadedHosted) -> int:
-    return ASKED if isinstance(loaded, LoadedHosted) else BATCH[loaded.place.device.partition(":")[0]]
+@contextmanager
+def _encoding(loaded: Loaded | LoadedHosted) -> Iterator[tuple[Encode, int]]:
+    """(what encodes documents, how many of them at once): on one device, on several, or by an API."""
+    if isinstance(loaded, LoadedHosted):
+        yield partial(_encode, loaded, "document"), ASKED
+        return
+    names, batch = devices(settings().device), BATCH[loaded.place.device.partition(":")[0]]
+    if len(names) == 1:
+        yield partial(_encode, loaded, "document"), batch
+        return
+    with on_several(loaded, names) as encode:
+        yield encode, batch * len(names)
 
 
 def _encode(

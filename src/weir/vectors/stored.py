@@ -18,7 +18,7 @@ from weir.vectors.codec import codec
 from weir.vectors.journal import Hashes, hash_texts
 from weir.vectors.store import Snapshot, Store
 
-__all__ = ["Gathered", "Texts", "completed", "in_pieces", "stored"]
+__all__ = ["Encode", "Gathered", "Texts", "completed", "in_pieces", "stored"]
 
 Float32: TypeAlias = NDArray[np.float32]
 Encode: TypeAlias = Callable[[list[str]], Float32 | Iterator[Float32]]
