@@ -93,8 +93,8 @@ def choose(checkpoint: Checkpoint, place: Place, revision: str) -> tuple[str, st
             return known["engine"], known["dtype"]
     first = build(checkpoint, Place(place.device, able[0][1]), able[0][0])
     seconds = {able[0]: _measured(checkpoint, first)}
-    # Weir's own kernels are only built where their products keep up with torch's. OpenVINO's int8 was sometimes as
-    # fast, and further from the vectors of fp32.
+    # Weir's own kernels are only built where their products keep up with torch's; nothing else has outrun them then
+    # (benchmarks/encode_bench.py).
     for name, exactness in () if first.name == "packed (tiles)" else able[1:]:
         with suppress(Exception):  # what cannot serve this checkpoint is not taken; the first one must
             ready = build(checkpoint, Place(place.device, exactness), name)
