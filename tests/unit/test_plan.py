@@ -11,7 +11,7 @@ from tests.unit.brooklet import write_collection
 from weir.cli import main
 from weir.errors import BadValue
 from weir.experiment.experiment import Experiment
-from weir.experiment.plan import Planned, _asks_an_api, _extended, planned
+from weir.experiment.plan import Planned, _asks_an_api, _extended, _Probe, planned
 from weir.report.format import duration, size
 from weir.report.plan import plan_json, plan_notes, plan_text
 from weir.systems.system import parse_system
@@ -26,6 +26,22 @@ def test_a_line_through_two_probes_is_extended():
     assert _extended(1000, (10, 5.0), (20, 5.0)) == 5.0
     assert _extended(20, (20, 3.0), (20, 3.0)) == 3.0
     assert _extended(1000, (10, 5.0), (20, 2.0)) == 100.0  # the first was disturbed: the second in proportion
+
+
+def test_noise_is_not_extended_to_millions(monkeypatch, small):
+    """Two probes whose memory and query times differ a little, as any two runs do."""
+    probes = [_Probe(16, 5.0, 1e4, 0.010, 700.0), _Probe(50, 8.0, 3e4, 0.012, 712.0)]
+    monkeypatch.setattr("weir.experiment.plan._probes", lambda *_: probes)
+    (one,) = planned(Experiment(("nq",), ("bm25",)), silent)
+    assert one.peak_mb == 712.0
+    assert one.search_seconds == pytest.approx(0.012 * one.queries)
+    assert one.index_seconds == pytest.approx(8.0 + 3.0 / 34 * (one.documents - 50))
+    assert sum("at least" in note for note in one.notes) == 2
+    probes[1] = _Probe(50_000, 8.0, 3e4, 0.040, 1700.0)
+    (one,) = planned(Experiment(("nq",), ("bm25",)), silent)
+    assert one.peak_mb > 10_000
+    assert one.search_seconds > 0.040 * one.queries
+    assert not any("at least" in note for note in one.notes)
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,8 @@ ASKED = 16
 """Queries of a probe."""
 ENOUGH = 2.0
 """Seconds between the first probe and the last after which the difference tells what a document takes."""
+SLOWER, MORE_MB = 0.5, 100.0
+"""Growth between probes, as a share of a query's time and in megabytes, below which it is taken for noise."""
 PATIENCE = 20.0
 """Seconds that a probe may take, judged by the one before."""
 LINE = 48
@@ -155,11 +157,17 @@ def _planned(subject: _Subject, system: Retriever, k: int) -> Planned:
         return _paid(subject, system, notes)
     probes = _probes(subject, system, k)
     first, last = probes[0], probes[-1]
-    index = _extended(subject.documents, *((p.documents, p.index) for p in (first, last)))
-    search = _extended(subject.documents, *((p.documents, p.search) for p in (first, last)))
-    peak = _extended(
-        subject.documents, (first.documents, min(first.peak_mb, last.peak_mb)), (last.documents, last.peak_mb)
-    )
+    index = _extended(subject.documents, (first.documents, first.index), (last.documents, last.index))
+    search, peak = last.search, last.peak_mb
+    if _seen(first.search, last.search, SLOWER * first.search):
+        search = _extended(subject.documents, (first.documents, first.search), (last.documents, last.search))
+    if _seen(first.peak_mb, last.peak_mb, MORE_MB):
+        peak = _extended(subject.documents, (first.documents, first.peak_mb), (last.documents, last.peak_mb))
+    for what, value, measured in (("search", search, last.search), ("memory", peak, last.peak_mb)):
+        if value == measured and last.documents < subject.documents:
+            notes.append(
+                f"{what} is that of {last.documents} documents, in which no growth could be seen: at least"
+            )
     size = last.bytes / last.documents * subject.documents + LINE * subject.queries * min(
         k, subject.documents
     )
@@ -250,6 +258,11 @@ def _extended(documents: int, small: tuple[int, float], large: tuple[int, float]
     if n2 == n1:
         return v2
     return v2 + (v2 - v1) / (n2 - n1) * (documents - n2) if v2 >= v1 else v2 / n2 * documents
+
+
+def _seen(first: float, last: float, least: float) -> bool:
+    """Whether a value grew by more than runs of one size differ; noise, extended to millions, would be nonsense."""
+    return last - first > least
 
 
 def _short_of(size: float, peak: float) -> Iterator[str]:
