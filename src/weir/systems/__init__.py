@@ -2,13 +2,12 @@
 
 from weir.systems.bm25 import BM25
 from weir.systems.chunked import Chunked
-from weir.systems.cross import Cross
+from weir.systems.cross import PairReranker
 from weir.systems.deepct import DeepCT
 from weir.systems.dense import Dense
 from weir.systems.doc2query import Doc2Query
 from weir.systems.fused import Fused
 from weir.systems.late import ColBERT
-from weir.systems.monot5 import RankedByT5
 from weir.systems.pipeline import Pipeline
 from weir.systems.recipe import PRESETS, Recipe
 from weir.systems.rescore import Score
@@ -33,13 +32,12 @@ __all__ = [
     "SYSTEMS",
     "Chunked",
     "ColBERT",
-    "Cross",
     "DeepCT",
     "Dense",
     "Doc2Query",
     "Fused",
+    "PairReranker",
     "Pipeline",
-    "RankedByT5",
     "Recipe",
     "Reranker",
     "Retriever",

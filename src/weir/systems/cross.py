@@ -1,36 +1,56 @@
-"""Re-ranking by a cross-encoder, which reads a query and a document together."""
+"""Re-ranking by models that read a query and a document together: cross-encoders and T5."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from weir.core.corpus import Corpus
 from weir.encode.cross import CrossEncoder
+from weir.encode.t5_rank import LIMIT, MonoT5
 from weir.errors import BadValue
 from weir.settings import settings
-from weir.systems.kept import VIEW, PairScorer
+from weir.systems.kept import VIEW, PairModel, PairScorer
 from weir.systems.pipeline import check_depth
 from weir.systems.system import RERANKERS, Progress, called
 
-__all__ = ["Cross", "cross"]
+__all__ = ["PairEncoder", "PairReranker", "cross", "monot5"]
 
 DEPTH = 100
 
 
-@dataclass(frozen=True)
-class Cross:
-    """A cross-encoder that scores the first `depth` documents of each ranking; see `cross`."""
+class PairEncoder(Protocol):
+    """A configuration of a model of pairs."""
 
-    encoder: CrossEncoder
+    @property
+    def arguments(self) -> tuple[list[object], dict[str, object]]:
+        """How it prints: the model, and what is not by default."""
+        ...
+
+    def describe(self, device: str = "auto") -> dict[str, object]:
+        """Everything that can move a number."""
+        ...
+
+    def load(self, device: str = "auto") -> PairModel:
+        """The model in memory."""
+        ...
+
+
+@dataclass(frozen=True)
+class PairReranker:
+    """A model of pairs that scores the first `depth` documents of each ranking; name: as it is registered."""
+
+    name: str
+    encoder: PairEncoder
     depth: int = DEPTH
 
     def __post_init__(self) -> None:
-        check_depth("cross", self.depth)
+        check_depth(self.name, self.depth)
 
     def __str__(self) -> str:
         first, given = self.encoder.arguments
-        return called("cross", first, ({} if self.depth == DEPTH else {"depth": self.depth}) | given)
+        return called(self.name, first, ({} if self.depth == DEPTH else {"depth": self.depth}) | given)
 
     def describe(self) -> dict[str, object]:
         """Everything that can move a number; fetches the checkpoint where it is not here."""
@@ -51,7 +71,7 @@ def cross(
     dtype: str = "fp32",
     engine: str = "auto",
     batch_tokens: int = 0,
-) -> Cross:
+) -> PairReranker:
     """Order the first documents by a cross-encoder, which reads query and document together.
 
     model: a name of `weir models`, a name on the Hugging Face hub, or a folder; depth: how many documents;
@@ -62,4 +82,29 @@ def cross(
     """
     if not isinstance(model, str):
         raise BadValue(f"cross: model is {model!r}; expected a hub name or a folder")
-    return Cross(CrossEncoder(model, max_length, dtype, engine, batch_tokens), depth)
+    return PairReranker("cross", CrossEncoder(model, max_length, dtype, engine, batch_tokens), depth)
+
+
+@RERANKERS.register("monot5")
+def monot5(  # noqa: PLR0913, PLR0917 - the settings of a re-ranker, as they are written
+    model: str = "monot5",
+    depth: int = DEPTH,
+    max_length: int = LIMIT,
+    dtype: str = "fp32",
+    token_false: str | None = None,
+    token_true: str | None = None,
+    batch_tokens: int = 0,
+) -> PairReranker:
+    """Order the first documents by a T5 that answers whether a document is relevant.
+
+    model: a name of `weir models`, a name on the Hugging Face hub, or a folder; depth: how many documents;
+    max_length: tokens of a pair at most, of which the document loses first; dtype: fp32 or bf16; token_false,
+    token_true: the words the checkpoint was taught, None takes what its makers say; batch_tokens: 0 takes what suits
+    the device. A score is the logarithm of the share that "true" has of both words; it is kept: no pair is scored
+    twice. Source: Nogueira et al. 2020; castorini/pygaggle. Raises BadValue for settings out of range.
+    """
+    if not isinstance(model, str):
+        raise BadValue(f"monot5: model is {model!r}; expected a hub name or a folder")
+    return PairReranker(
+        "monot5", MonoT5(model, max_length, dtype, token_false, token_true, batch_tokens), depth
+    )
