@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weir.errors import require
+from weir.kernels import vector
 
 __all__ = [
     "F32",
@@ -30,7 +31,6 @@ __all__ = [
 ]
 
 ir = require("llvmlite.ir", extra="run")
-binding = require("llvmlite.binding", extra="run")
 numba = require("numba", extra="run")
 
 Value = Any
@@ -56,18 +56,11 @@ V16H, V32H = (ir.VectorType(_BFloat(), size) for size in (16, 32))
 INT, FLOAT = numba.types.int64, numba.types.float32
 
 
-def _features() -> set[str]:
-    """What kernels may use of this processor: nothing special where numba is told to compile for another."""
-    if numba.config.CPU_NAME not in (None, "host") or numba.config.CPU_FEATURES:
-        return set()
-    return {name for name, there in binding.get_host_cpu_features().items() if there}
-
-
-WIDE = {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= _features()
-FAST = bool({"fma", "neon", "asimd"} & _features())
+WIDE = {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= vector._features()
+FAST = bool({"fma", "neon", "asimd"} & vector._features())
 """Whether the processor multiplies and adds in one step; elsewhere that is a call into a library."""
-HAS_BF16 = WIDE and "avx512bf16" in _features()
-HAS_INT8 = WIDE and "avx512vnni" in _features()
+HAS_BF16 = WIDE and "avx512bf16" in vector._features()
+HAS_INT8 = WIDE and "avx512vnni" in vector._features()
 
 # erf(x) = x * P(x * x) / Q(x * x) for magnitudes up to END; fitted by least squares, error below 4e-7.
 END = 3.9
@@ -113,32 +106,11 @@ class Lanes:
 
     def loop(self, count: Value, state: list[Value], body: Body) -> list[Value]:
         """Emit `for i in range(count): state = body(i, state)`, the state in registers."""
-        b = self.b
-        before = b.block
-        head, inside, after = (b.append_basic_block(name) for name in ("head", "inside", "after"))
-        b.branch(head)
-        b.position_at_end(head)
-        i = b.phi(I64)
-        i.add_incoming(I64(0), before)
-        held = []
-        for value in state:
-            held.append(b.phi(value.type))
-            held[-1].add_incoming(value, before)
-        b.cbranch(b.icmp_signed("<", i, count), inside, after)
-        b.position_at_end(inside)
-        following = body(i, held)
-        i.add_incoming(b.add(i, I64(1)), b.block)
-        for value, new in zip(held, following, strict=True):
-            value.add_incoming(new, b.block)
-        b.branch(head)
-        b.position_at_end(after)
-        return held
+        return vector._loop(self.b, count, state, lambda _, i, held: body(i, held))
 
     def splat(self, value: Value) -> Value:
         """One number in all lanes."""
-        kind = ir.VectorType(value.type, 16)
-        one = self.b.insert_element(ir.Constant(kind, ir.Undefined), value, I32(0))
-        return self.b.shuffle_vector(one, one, ir.Constant(ir.VectorType(I32, 16), [0] * 16))
+        return vector._splat(self.b, value)
 
     def constant(self, number: float) -> Value:
         """A number, rounded to float32, in all lanes."""
@@ -231,10 +203,7 @@ class Lanes:
         return self.b.fsub(self.most(x, self.constant(0.0)), self.polynomial(t, SHORT))
 
     def _at(self, address: Value, offset: int, kind: Value) -> Value:
-        return self.b.inttoptr(self.b.add(address, I64(offset)), kind.as_pointer())
+        return vector._at(self.b, address, offset, kind)
 
     def _call(self, name: str, kind: Value, arguments: list[Value]) -> Value:
-        function = self.b.module.globals.get(name)
-        if function is None:
-            function = ir.Function(self.b.module, ir.FunctionType(kind, [a.type for a in arguments]), name)
-        return self.b.call(function, arguments)
+        return vector._call(self.b, name, kind, arguments)
