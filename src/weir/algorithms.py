@@ -1,0 +1,21 @@
+"""The number of each algorithm whose output a result depends on.
+
+A number is part of the key of what the algorithm makes: raising it is how Weir says that the same settings now give
+other numbers, so that nothing made before is taken for what would be made today. `tests/golden/test_algorithms.py`
+keeps a digest of each algorithm's output on fixed input and fails when the output moves and the number does not.
+"""
+
+from __future__ import annotations
+
+__all__ = ["ALGORITHMS", "algorithm"]
+
+ALGORITHMS = {
+    "analysis": 1,
+    "sparse index": 1,
+    "sparse search": 1,
+}
+
+
+def algorithm(name: str) -> int:
+    """The number of an algorithm of ALGORITHMS."""
+    return ALGORITHMS[name]
