@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
-import json
 from pathlib import Path
 
 from weir.core.qrels import Qrels
 from weir.core.run import Run
+from weir.experiment.stage import Record, write_record
+from weir.io.checksums import Checksum
 from weir.io.scores import write_scores
 from weir.io.trec import write_run
 from weir.measures import evaluate
@@ -27,7 +28,6 @@ RUN = {
     "q4": {"q4": 9.0, "d1": 8.0},
 }
 MANIFEST: dict[str, object] = {
-    "format": 1,
     "dataset": "mine",
     "split": "test",
     "fingerprint": "aa",
@@ -76,21 +76,44 @@ def write_cell(
     measures: tuple[str, ...] = ("nDCG@10", "AP"),
     qrels: dict[str, dict[str, int]] = QRELS,
 ) -> Path:
-    """A finished cell of this run, with the scores that Weir gives it."""
+    """A finished cell of this run, with the scores that Weir gives it.
+
+    manifest: settings as `weir why` shows them, and a cost of "search" and, if there is one, of "index".
+    """
     folder.mkdir(parents=True)
     ranked, judged = Run.of(run), Qrels.of(qrels)
     write_run(ranked, folder / "run.trec")
     scores = evaluate(ranked, judged, measures)
-    write_scores(scores, folder / "scores.jsonl")
-    system = manifest["system"]["system"]
-    outcome = {
+    system, made = str(manifest["system"]["system"]), dict(manifest["environment"])
+    interval, cost = made.pop("interval"), manifest.get("cost") or {}
+    declared = {"corpus": manifest["fingerprint"], "queries": "bb"}
+    inputs = ()
+    if cost.get("index"):
+        index = folder.parent / "indexes" / folder.name
+        facts = {"bytes": cost["index"].get("bytes"), **cost["index"]}
+        write_record(
+            index / "stage.json", Record("index", system, declared, {}, (), made, cost["index"], facts)
+        )
+        inputs = (("index", f"indexes/{folder.name}"),)
+    search = {"seconds": 1.0, "peak_mb": 1.0, "queries": 4} | (cost.get("search") or {})
+    declared |= {"k": manifest["k"], "system": manifest["system"]}
+    files = {"run.trec": Checksum.of(folder / "run.trec")}
+    ran = Record("run", system, declared, files, inputs, made, search, search)
+    write_record(folder / "stage.json", ran)
+    write_scores(scores, folder / "scores-1.jsonl")
+    outcome = {name: manifest[name] for name in ("dataset", "split", "fingerprint", "self_match", "k")}
+    outcome |= {
         "queries": len(judged),
         "answered": int(scores.answered.sum()),
         "rows": [r.to_dict() for r in rows(scores, str(manifest["dataset"]), system)],
-        "cost": {"index": None, "search": {"run": "run.trec", "seconds": 1.0}},
     }
-    (folder / "search.json").write_text('{"run": "run.trec"}', encoding="utf-8")
-    (folder / "manifest.json").write_text(json.dumps(manifest | outcome), encoding="utf-8")
+    declared = {"run": ran.stage.key, "qrels": "cc", "interval": interval}
+    declared |= {"measures": dict.fromkeys(scores.measures, 1)}
+    files = {"scores-1.jsonl": Checksum.of(folder / "scores-1.jsonl")}
+    write_record(
+        folder / "scores-1.json",
+        Record("scores", system, declared, files, (("run", folder.name),), made, {}, outcome),
+    )
     return folder
 
 

@@ -85,19 +85,28 @@ class Dataset:
         return read_judgments(self.layout.need_qrels(self.split))
 
     @cached_property
-    def fingerprint(self) -> str:
-        """A hash of all that is measured here: documents, judged queries and judgments."""
-        whole = hashlib.sha256(self.corpus.fingerprint.encode())
-        for column in (
-            self.queries.ids.strings,
-            self.queries.text,
-            self.qrels.queries.strings,
-            self.qrels.docs.strings,
-        ):
+    def queries_fingerprint(self) -> str:
+        """A hash of the judged queries, identifiers and texts."""
+        whole = hashlib.sha256()
+        for column in (self.queries.ids.strings, self.queries.text):
+            _feed(whole.update, column)
+        return whole.hexdigest()[:32]
+
+    @cached_property
+    def qrels_fingerprint(self) -> str:
+        """A hash of the judgments."""
+        whole = hashlib.sha256()
+        for column in (self.qrels.queries.strings, self.qrels.docs.strings):
             _feed(whole.update, column)
         for values in (self.qrels.ptr, self.qrels.doc, self.qrels.grade):
             whole.update(values.tobytes())
         return whole.hexdigest()[:32]
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all that is measured here: documents, judged queries and judgments."""
+        parts = (self.corpus.fingerprint, self.queries_fingerprint, self.qrels_fingerprint)
+        return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:32]
 
     @cached_property
     def card(self) -> Card:
