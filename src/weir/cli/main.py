@@ -35,6 +35,7 @@ COMMANDS = {
     "run": "Run systems on collections and score them, resumably.",
     "stats": "Describe a collection: sizes, judgments, duplicates, damage.",
     "systems": "List the systems and their presets with every setting.",
+    "verify": "Check that a results folder is what its records say.",
     "why": "Explain why two numbers differ.",
 }
 MODULES = {"eval": "evaluate"}

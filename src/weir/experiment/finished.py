@@ -19,7 +19,7 @@ from weir.experiment.shelf import run_file
 from weir.experiment.stage import RECORD, Record, read_record, records_in
 from weir.io.scores import read_scores
 
-__all__ = ["Finished", "cell_of", "dataset_of", "finished_cells", "flattened", "open_cell"]
+__all__ = ["Finished", "cell_of", "damaged_records", "dataset_of", "finished_cells", "flattened", "open_cell"]
 
 EXPECTED = "the folder of a finished cell, such as results/scifact/bm25-0123456789"
 OLD = "manifest.json"
@@ -98,6 +98,18 @@ def finished_cells(root: Path | str) -> list[Finished]:
             raise FormatError(root, f"results {AGAIN}", "a folder of this version")
         raise FormatError(root, "no finished cell", "a folder written by weir run")
     return _labelled(found)
+
+
+def damaged_records(root: Path) -> list[str]:
+    """What is wrong with the records of a results folder that cannot be read, in sentences."""
+    found = []
+    for pattern in (f"*/*/{RECORD}", f"*/*/{SCORES}"):
+        for path in sorted(root.glob(pattern)):
+            try:
+                read_record(path)
+            except StoreError as error:
+                found.append(f"left out: {error}")
+    return found
 
 
 def dataset_of(cell: Finished, given: str | Path | None = None) -> Dataset | None:

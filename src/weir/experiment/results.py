@@ -12,7 +12,7 @@ from weir.datasets import catalogue
 from weir.experiment.finished import Finished, finished_cells
 from weir.stats.summary import group_row
 
-__all__ = ["group_rows", "mixed_numbers", "read_results", "read_scores_of"]
+__all__ = ["group_rows", "mixed_numbers", "read_results", "read_scores_of", "rows_with_groups"]
 
 
 def read_results(root: Path | str) -> list[Row]:
@@ -20,7 +20,11 @@ def read_results(root: Path | str) -> list[Row]:
 
     Raises FormatError where the folder holds no finished cell.
     """
-    cells = finished_cells(root)
+    return rows_with_groups(finished_cells(root))
+
+
+def rows_with_groups(cells: Sequence[Finished]) -> list[Row]:
+    """The rows of cells under their labels, then those of whole groups of datasets."""
     return [*(row for cell in cells for row in cell.named_rows()), *group_rows(cells)]
 
 
