@@ -28,7 +28,7 @@ COMMANDS = {
     "gate": "Fail when a candidate may have become worse than allowed.",
     "measures": "List the measures, their settings and where they come from.",
     "models": "List the encoders that Weir knows, or say what one comes to.",
-    "plan": "Say what weir run would take: time, disk and memory.",
+    "plan": "Say what weir run would make and take: stages, time, disk and memory.",
     "power": "Say how small a difference the queries can show, and how many would show a smaller one.",
     "reproduce": "Check results against published scores.",
     "results": "Show the results in a folder written by weir run.",

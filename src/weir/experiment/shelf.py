@@ -6,10 +6,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -36,6 +37,8 @@ T = TypeVar("T")
 Watch = Callable[[str, int, int], None]
 """Told (what is being done, how much is done, how much there is)."""
 INDEXES = "indexes"
+Search: TypeAlias = "Callable[[], tuple[Run, dict[str, Any], Making]]"
+"""Makes rankings: the run, the facts of its record, what it took."""
 OPENED, RUNS = 3, 4
 """Indexes and rankings that stay in memory: models and long rankings are large."""
 
@@ -44,11 +47,13 @@ OPENED, RUNS = 3, 4
 class StageShelf:
     """The stages of one collection, below a folder of its own.
 
-    root: <results>/<collection>; watch: told what is done. What is opened or searched stays in memory while the shelf
-    is in use, so that a grid reads an index once.
+    root: <results>/<collection>; store: where indexes and rankings that others use are kept, the same folder unless
+    the user names another; watch: told what is done. What is opened or searched last stays in memory, so that systems
+    that share it read it once.
     """
 
     root: Path
+    store: Path
     dataset: Dataset
     watch: Watch
     bench: Bench = field(default_factory=Bench)
@@ -71,7 +76,7 @@ class StageShelf:
         name = f"{stage.key} {part}"
         if name not in self.opened:
             _keep(self.opened, name, self._index(part, corpus, stage), OPENED)
-        found = stage.found(self.root / INDEXES)
+        found = stage.found(self.store / INDEXES)
         if found is not None:
             self._used("index", found[0])
         return self.opened[name]
@@ -92,22 +97,25 @@ class StageShelf:
     def run(self, part: Retriever, k: int) -> tuple[Path, Run]:
         """The rankings of a system, read where their stage is sound, else searched now: (folder, run)."""
         stage = self.run_stage(part, k)
-        return self.kept_run(stage, lambda: self.searched(part, k))
+        return self.kept_run(stage, lambda: self.searched(part, k), self.store)
 
-    def kept_run(
-        self, stage: Stage, search: Callable[[], tuple[Run, dict[str, Any], Making]]
-    ) -> tuple[Path, Run]:
-        """The run of a stage, read where it is sound, else made by `search`, which also gives facts and costs."""
-        found = self.sound(stage, self.root)
+    def kept_run(self, stage: Stage, search: Search, root: Path) -> tuple[Path, Run]:
+        """The run of a stage, read where it is sound, else made by `search` and kept below `root`."""
+        found = self.sound_run(stage)
         if found is None:
-            with locked(self.root / f".{stage.folder_name}.lock"):
-                found = self.sound(stage, self.root)  # another process may have made it meanwhile
+            with locked(root / f".{stage.folder_name}.lock"):
+                found = self.sound_run(stage)  # another process may have made it meanwhile
                 if found is None:
-                    found = self._kept(stage, search)
+                    found = self._kept(stage, search, root)
         self._used("run", found)
         if stage.key not in self.runs:
             _keep(self.runs, stage.key, self.read(found), RUNS)
         return found, self.runs[stage.key]
+
+    def sound_run(self, stage: Stage) -> Path | None:
+        """The folder of rankings that are as they were written, with the results or among what is shared."""
+        places = (self.sound(stage, root) for root in dict.fromkeys((self.root, self.store)))
+        return next((place for place in places if place is not None), None)
 
     def sound(self, stage: Stage, root: Path) -> Path | None:
         """The folder of a stage whose files are as they were written; None, with a word, where they are not."""
@@ -138,20 +146,20 @@ class StageShelf:
         return read_run_against(path, dataset.queries.ids, dataset.corpus.ids)[0]
 
     def _used(self, kind: str, folder: Path) -> None:
-        self.bench.used(kind, folder.relative_to(self.root).as_posix())
+        self.bench.used(kind, Path(os.path.relpath(folder, self.root)).as_posix())
 
     def _index(self, part: Retriever, corpus: Corpus, stage: Stage) -> Searcher:
         """Open an index or build it."""
         opened = self._opened(part, corpus, stage)
         if opened is None:
-            with locked(self.root / INDEXES / f".{stage.folder_name}.lock"):
+            with locked(self.store / INDEXES / f".{stage.folder_name}.lock"):
                 opened = self._opened(part, corpus, stage)  # another process may have built it meanwhile
                 if opened is None:
                     opened = self._built(part, corpus, stage)
         return opened
 
     def _opened(self, part: Retriever, corpus: Corpus, stage: Stage) -> Searcher | None:
-        folder = self.sound(stage, self.root / INDEXES)
+        folder = self.sound(stage, self.store / INDEXES)
         if folder is None:
             return None
         try:
@@ -162,7 +170,7 @@ class StageShelf:
             return None
 
     def _built(self, part: Retriever, corpus: Corpus, stage: Stage) -> Searcher:
-        folder = self.root / INDEXES / stage.folder_name
+        folder = self.store / INDEXES / stage.folder_name
         sweep(folder)
         label = "index" if corpus is self.dataset.corpus else "index of parts"
         with self.bench.making() as made, self.bench.timed():
@@ -204,9 +212,9 @@ class StageShelf:
         facts = {"queries": len(queries), "notes": notes, "single_query_ms": single}
         return run, facts | lost(searcher, queries, k) | outside_facts(searcher, None), made
 
-    def _kept(self, stage: Stage, search: Callable[[], tuple[Run, dict[str, Any], Making]]) -> Path:
+    def _kept(self, stage: Stage, search: Search, root: Path) -> Path:
         """Make the run of a stage, write it and its record."""
-        folder = self.root / stage.folder_name
+        folder = root / stage.folder_name
         for name in ("run.trec", "run.json", RECORD):
             sweep(folder / name)
         run, facts, made = search()
