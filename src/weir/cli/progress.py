@@ -12,7 +12,7 @@ class Progress:
     """Shows what is being done; call it with (what, done, total).
 
     In a terminal one line is redrawn at most ten times a second; elsewhere a line is printed when a stage
-    begins and every thirty seconds after.
+    begins and every thirty seconds after. What has a total of 0 is a note: it stands on a line of its own, always.
     """
 
     def __init__(self, quiet: bool = False) -> None:
@@ -23,7 +23,11 @@ class Progress:
         self._begun = (0.0, 0)
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Say that `done` of `total` of a stage is done."""
+        """Say that `done` of `total` of a stage is done; of 0 in all, a note."""
+        if total == 0:
+            self.close()
+            print(stage, file=sys.stderr, flush=True)
+            return
         now = time.monotonic()
         fresh = stage != self._stage
         if self._quiet or not (fresh or now >= self._next or (self._live and done == total)):

@@ -22,7 +22,7 @@ def command(folder: Path, form: str | None, provenance: bool) -> None:
     mean of its members.
     """
     from weir.experiment.finished import damaged_records, finished_cells
-    from weir.experiment.results import mixed_numbers, rows_with_groups
+    from weir.experiment.results import mixed_worlds, rows_with_groups
     from weir.report.provenance import provenance_json, provenance_text
     from weir.report.table import csv_table, json_lines, latex_table, text_table
 
@@ -32,5 +32,5 @@ def command(folder: Path, form: str | None, provenance: bool) -> None:
     else:
         shown = {"json": json_lines, "csv": csv_table, "latex": latex_table}.get(form or "", text_table)
         click.echo(shown(rows_with_groups(cells)))
-    for note in [*damaged_records(folder), *mixed_numbers(cells)]:
+    for note in [*damaged_records(folder), *mixed_worlds(cells)]:
         click.echo(f"note: {note}", err=True)

@@ -126,7 +126,7 @@ class Cell:
                 try:
                     record.verify(folder)
                 except WeirError as error:
-                    self.shelf.watch(f"scores are damaged, scoring again ({error})", 0, 1)
+                    self.shelf.note(f"scores are damaged, scoring again ({error})")
                     path.unlink(missing_ok=True)
                     continue
                 yield path, record

@@ -21,7 +21,7 @@ from weir.errors import BadValue, WeirError
 from weir.experiment.clock import Bench, Making
 from weir.experiment.maker import made_now
 from weir.experiment.measured import latencies, lost, noted, outside_facts, silent
-from weir.experiment.stage import RECORD, Record, Stage, write_record
+from weir.experiment.stage import RECORD, Record, Stage, changes, record_of, slug, write_record
 from weir.io.atomic import locked, sweep
 from weir.io.checksums import Checksum, checksums_of
 from weir.io.trec import read_run, read_run_against, write_run
@@ -35,7 +35,7 @@ __all__ = ["INDEXES", "StageShelf", "Watch", "index_stage", "run_file"]
 T = TypeVar("T")
 
 Watch = Callable[[str, int, int], None]
-"""Told (what is being done, how much is done, how much there is)."""
+"""Told (what is being done, how much is done, how much there is); of nothing in all, it is a note to be read."""
 INDEXES = "indexes"
 Search: TypeAlias = "Callable[[], tuple[Run, dict[str, Any], Making]]"
 """Makes rankings: the run, the facts of its record, what it took."""
@@ -81,6 +81,10 @@ class StageShelf:
             self._used("index", found[0])
         return self.opened[name]
 
+    def note(self, text: str) -> None:
+        """Say something that is to be read."""
+        self.watch(text, 0, 0)
+
     def answers(self, part: Retriever, corpus: Corpus, progress: Progress | None = None) -> Searcher:
         """A searcher whose rankings for all queries of the collection are stages too."""
         return KeptAnswers(self, part, corpus)
@@ -117,18 +121,36 @@ class StageShelf:
         places = (self.sound(stage, root) for root in dict.fromkeys((self.root, self.store)))
         return next((place for place in places if place is not None), None)
 
+    def _say_why_again(self, stage: Stage, root: Path) -> None:
+        """Where a stage of this name was made in another world, such as under another version: what differs."""
+        for folder in root.glob(f"{slug(stage.name)}-*"):
+            record = record_of(folder)
+            if record is None or (record.kind, record.name) != (stage.kind, stage.name):
+                continue
+            changed = changes(record.stage, stage)
+            if changed and not {name.partition(".")[0] for name, *_ in changed} & {
+                *self.asked,
+                "k",
+                "self_match",
+            }:
+                name, before, now = changed[0]
+                self.note(
+                    f"{stage.kind} made again: {name} was {before or 'not there'}, is {now or 'not there'}"
+                )
+                return
+
     def sound(self, stage: Stage, root: Path) -> Path | None:
         """The folder of a stage whose files are as they were written; None, with a word, where they are not."""
         found = stage.found(root)
         if found is None:
             if (root / stage.folder_name / RECORD).exists():
-                self.watch(f"{stage.kind} of {stage.name} is damaged, making it again", 0, 1)
+                self.note(f"{stage.kind} of {stage.name} is damaged, making it again")
             return None
         folder, record = found
         try:
             record.verify(folder)
         except WeirError as error:
-            self.watch(f"{stage.kind} of {stage.name} is damaged, making it again ({error})", 0, 1)
+            self.note(f"{stage.kind} of {stage.name} is damaged, making it again ({error})")
             (folder / RECORD).unlink(missing_ok=True)
             return None
         return folder
@@ -165,13 +187,14 @@ class StageShelf:
         try:
             return part.open(folder, corpus)
         except WeirError as error:
-            self.watch(f"index of {stage.name} is damaged, building it again ({error})", 0, 1)
+            self.note(f"index of {stage.name} is damaged, building it again ({error})")
             (folder / RECORD).unlink(missing_ok=True)
             return None
 
     def _built(self, part: Retriever, corpus: Corpus, stage: Stage) -> Searcher:
         folder = self.store / INDEXES / stage.folder_name
         sweep(folder)
+        self._say_why_again(stage, folder.parent)
         label = "index" if corpus is self.dataset.corpus else "index of parts"
         with self.bench.making() as made, self.bench.timed():
             searcher = part.index(corpus, folder, lambda done, total: self.watch(label, done, total))
@@ -215,6 +238,7 @@ class StageShelf:
     def _kept(self, stage: Stage, search: Search, root: Path) -> Path:
         """Make the run of a stage, write it and its record."""
         folder = root / stage.folder_name
+        self._say_why_again(stage, root)
         for name in ("run.trec", "run.json", RECORD):
             sweep(folder / name)
         run, facts, made = search()

@@ -9,8 +9,8 @@ from textwrap import wrap
 from typing import Any
 
 from weir.experiment.costs import stages_of
-from weir.experiment.finished import Finished, flattened
-from weir.experiment.stage import Record
+from weir.experiment.finished import Finished
+from weir.experiment.stage import Record, flattened
 
 __all__ = ["provenance_json", "provenance_text"]
 
