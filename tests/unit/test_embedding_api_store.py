@@ -21,7 +21,7 @@ from weir.encode.api import Clock, Hosted, Limits
 from weir.encode.api.hosted import PROBE, purse
 from weir.errors import BadValue, ServiceError, UnknownName
 from weir.settings import settings
-from weir.systems.system import parse_system
+from weir.systems.expression import parse_system
 from weir.vectors.store import Store
 from weir.vectors.stored import Gathered, Texts, stored
 
