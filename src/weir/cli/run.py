@@ -49,7 +49,6 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     """
     from weir.cli.progress import Progress
     from weir.experiment import Experiment
-    from weir.kernels.jit import compiled_before
     from weir.report.table import json_lines, text_table
     from weir.settings import use_device
 
@@ -64,8 +63,6 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
         k=plan.k if depth is None else depth,
     )
     progress = Progress(quiet)
-    if not (quiet or compiled_before()):
-        click.echo("compiling kernels: only this once, half a minute or so", err=True)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _shown
