@@ -58,7 +58,6 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     """
     from weir.cli.progress import Progress
     from weir.experiment import Experiment
-    from weir.kernels.jit import compiled_before
     from weir.report.table import json_lines, text_table
     from weir.settings import use_device
 
@@ -74,8 +73,6 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
         stages=stages,
     )
     progress = Progress(quiet)
-    if not (quiet or compiled_before()):
-        click.echo("compiling kernels: only this once, half a minute or so", err=True)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _shown

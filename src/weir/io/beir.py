@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import Any, BinaryIO
 
 from weir.core.corpus import Queries
@@ -20,10 +19,13 @@ from weir.errors import FormatError
 from weir.io.jsonl import Records, parse_block, read_blocks, read_records
 from weir.io.layout import Part
 from weir.io.plain import PlainReader
+from weir.kernels.code_cache import kept
+from weir.kernels.jit import available
 
 __all__ = ["Batch", "duplicate", "read_documents", "read_queries", "reading"]
 
-_WORTH_COMPILING = 48 << 20  # bytes after which the compiled reader has made up for being loaded
+_WORTH_LOADING, _WORTH_COMPILING = 16 << 20, 1 << 30
+"""Bytes of a file after which the compiled reader makes up for being loaded, or compiled."""
 _ID_HEADERS = {"_id", "id", "docid", "doc_id", "doc-id", "qid", "query_id", "query-id", "queryid"}
 
 
@@ -56,9 +58,10 @@ def read_documents(part: Part) -> Iterator[Batch]:
             yield from _from_tsv(source, part)
             return
         first, done = 1, 0
+        worth = _WORTH_LOADING if kept("jsonl") else _WORTH_COMPILING
         plain: PlainReader | None = None
         for block in read_blocks(source):
-            if plain is None and done >= _WORTH_COMPILING and find_spec("numba"):
+            if plain is None and done >= worth and available():
                 plain = PlainReader()
             columns = plain.read(block) if plain else None
             if columns is not None:
