@@ -11,7 +11,7 @@ from pathlib import Path
 
 from weir.core.corpus import Corpus, Queries, joined
 from weir.core.run import Run
-from weir.core.strings import Float64, Strings
+from weir.core.strings import Float64, StringColumn, Strings
 from weir.encode.t5_write import QuestionWriter
 from weir.errors import BadValue, RankingWarning
 from weir.settings import settings
@@ -135,7 +135,7 @@ class Doc2Query:
         # The index of words needs no texts any more: neither the questions nor the model.
         return Doc2QuerySearcher(self, self.system.open(at / PART, self._named(corpus, corpus.text)))
 
-    def _named(self, corpus: Corpus, text: Strings) -> Corpus:
+    def _named(self, corpus: Corpus, text: StringColumn) -> Corpus:
         """The corpus with another text, named by what made it."""
         if not corpus.fingerprint:
             return replace(corpus, text=text)
