@@ -12,6 +12,7 @@ WeirError                   the command line prints it in one line and exits wit
 └── MissingExtra            an optional part is not installed; names the extra
 
 RankingWarning              a warning: a ranking looks as if something had gone wrong in making it
+StoreWarning                a warning: something on disk was damaged and is made again
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ __all__ = [
     "RankingWarning",
     "ServiceError",
     "StoreError",
+    "StoreWarning",
     "UnknownName",
     "WeirError",
     "printable",
@@ -96,6 +98,10 @@ class BadRanking(WeirError):
 
 class RankingWarning(UserWarning):
     """A ranking can be scored, but looks as if something had gone wrong in making it."""
+
+
+class StoreWarning(UserWarning):
+    """Something on disk was damaged, was noticed before it decided anything, and is made again."""
 
 
 class DownloadError(WeirError):
