@@ -80,7 +80,7 @@ def write_cell(
     folder.mkdir(parents=True)
     ranked, judged = Run.of(run), Qrels.of(qrels)
     write_run(ranked, folder / "run.trec")
-    scores = evaluate(ranked, judged, measures)
+    scores = evaluate(judged, ranked, measures)
     write_scores(scores, folder / "scores.jsonl")
     system = manifest["system"]["system"]
     outcome = {
