@@ -37,7 +37,7 @@ def files(tmp_path):
 
 def moves(top=10, measure="RR"):
     qrels = Qrels.of(QRELS)
-    a, b = evaluate(Run.of(RUN), qrels, [measure]), evaluate(Run.of(OTHER), qrels, [measure])
+    a, b = evaluate(qrels, Run.of(RUN), [measure]), evaluate(qrels, Run.of(OTHER), [measure])
     return moved(measure, ("a", "b"), a, b, top)
 
 

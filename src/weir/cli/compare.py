@@ -59,7 +59,8 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     from weir.measures.files import scores_of_files
     from weir.report import compare as report
     from weir.stats.bootstrap import SEED
-    from weir.stats.compare import Method, compare_scores
+    from weir.stats.compare import compare_scores
+    from weir.stats.comparison import Method
     from weir.stats.significance import DRAWS
 
     method = Method(test, correct, interval, level, margin=margin,

@@ -124,10 +124,10 @@ def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -
     runs = dict(zip(paths, pool.runs, strict=True))
     names = distinct_names([run_name(path) for path in runs], [str(path) for path in runs])
     single = {
-        name: evaluate(run, qrels, [made.measure]) for name, run in zip(names, runs.values(), strict=True)
+        name: evaluate(qrels, run, [made.measure]) for name, run in zip(names, runs.values(), strict=True)
     }
     click.echo(fit_text(found))
-    click.echo("\n" + standing_text(evaluate(honest, qrels, [made.measure]), single, judged.name))
+    click.echo("\n" + standing_text(evaluate(qrels, honest, [made.measure]), single, judged.name))
     if search.on_all:
         warning = f"every query is fused with {found.chosen}, chosen on these very judgments: do not score the result"
         _note(f"{warning} against {judged}; the held-out score above is what it is worth", "WARNING")

@@ -36,8 +36,8 @@ class Judged:
     documents whose score is another's too; query: int32[n], rank: int32[n] from 1, grade: int16[n]: the
     judged documents returned, by query then rank; first, last: int32[n] the places of all documents of
     that score, so those that another order of ties could give it; ideal_ptr: int64[Q + 1], ideal:
-    int16[m]: all grades of each query, descending; ignored: queries of the run without judgments;
-    intents: the same for each intent of a query, where judgments are of intents.
+    int16[m]: all grades of each query, descending; ignored: queries of the run without judgments; stranger: one
+    of them, "" where there is none; intents: the same for each intent of a query, where judgments are of intents.
     """
 
     queries: Ids
@@ -51,6 +51,7 @@ class Judged:
     ideal_ptr: Int64
     ideal: Int16
     ignored: int = 0
+    stranger: str = ""
     intents: JudgedIntents | None = None
 
     @staticmethod
@@ -65,8 +66,11 @@ class Judged:
         retrieved[to_query[known]] = np.diff(run.ptr)[known]
         shared[to_query[known]] = tied(run.ptr, groups)[known]
         columns = _judged_rows(run, qrels, to_query, groups)
-        ignored = int(np.count_nonzero(~known))
-        return Judged(qrels.queries, retrieved, shared, *columns, qrels.ptr, _ideal(qrels), ignored)
+        others = np.flatnonzero(~known)
+        stranger = run.queries[int(others[0])] if len(others) else ""
+        return Judged(
+            qrels.queries, retrieved, shared, *columns, qrels.ptr, _ideal(qrels), len(others), stranger
+        )
 
     def __len__(self) -> int:
         return len(self.queries)
