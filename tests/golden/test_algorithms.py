@@ -69,7 +69,7 @@ def _scored() -> tuple[Qrels, Scores]:
         qrels[f"q{q}"] = {f"d{i}": int(g) for i, g in enumerate(generator.integers(-1, 4, 40))}
     known = [MEASURES.get(name) for name in MEASURES.names()]
     asked = [d.name if d.cutoff == "forbidden" else f"{d.name}@10" for d in known if d.of == "documents"]
-    return Qrels.of(qrels), evaluate(Run.of(run), Qrels.of(qrels), asked)
+    return Qrels.of(qrels), evaluate(Qrels.of(qrels), Run.of(run), asked)
 
 
 def _measure(name: str) -> str:
