@@ -97,6 +97,9 @@ class BadRanking(WeirError):
 class RankingWarning(UserWarning):
     """A ranking can be scored, but looks as if something had gone wrong in making it."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
+
 
 class DownloadError(WeirError):
     """A file could not be fetched, or is not the published one."""
