@@ -99,6 +99,9 @@ class BadRanking(WeirError):
 class RankingWarning(UserWarning):
     """A ranking can be scored, but looks as if something had gone wrong in making it."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
+
 
 class StoreWarning(UserWarning):
     """Something on disk was damaged, was noticed before it decided anything, and is made again."""

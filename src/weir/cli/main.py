@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import importlib
-import io
 import os
 import signal
 import sys
@@ -15,6 +14,7 @@ from contextlib import contextmanager
 
 import click
 
+from weir.cli.terminal import protect_terminal
 from weir.errors import WeirError, printable
 
 __all__ = ["COMMANDS", "main", "weir"]
@@ -85,8 +85,7 @@ def main(arguments: list[str] | None = None) -> int:
     0; 1 where a command says so, as weir gate does; 2 for a mistake or bad input; 130 when interrupted, 143 when
     terminated. What nobody expected is one line too; WEIR_DEBUG=1 shows where it happened.
     """
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that is no text, or that the terminal cannot show
-        sys.stdout.reconfigure(errors="backslashreplace")
+    protect_terminal()
     try:
         with _ended_by_sigterm():
             # Click returns the code of ctx.exit(); a command itself returns None.

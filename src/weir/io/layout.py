@@ -9,7 +9,6 @@ embedding models that follow instructions are told to look for.
 from __future__ import annotations
 
 import gzip
-import tomllib
 import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
 from weir.errors import FormatError
+from weir.io.tomlfile import read_toml
 
 __all__ = ["DOCUMENTS", "QUERIES", "Layout", "Part", "find_layout"]
 
@@ -180,11 +180,7 @@ def _first(files: dict[str, Part], names: Iterable[str]) -> Part | None:
 
 
 def _from_toml(path: Path) -> Layout:
-    try:
-        with path.open("rb") as file:
-            given: dict[str, Any] = tomllib.load(file)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FormatError(path, f"not TOML ({error})", "keys documents, queries, qrels") from None
+    given = read_toml(path, "keys documents, queries, qrels")
     known = {"name", "split", "instruction", "documents", "queries", "qrels"}
     if unknown := sorted(set(given) - known):
         raise FormatError(path, f"the key '{unknown[0]}'", f"keys among {', '.join(sorted(known))}")
