@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from weir.experiment.results import group_rows
 from weir.experiment.shelf import StageShelf, Watch
 from weir.experiment.stage import slug
 from weir.io.atomic import storing, writable
+from weir.io.tomlfile import read_toml
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 
 if TYPE_CHECKING:  # running needs the `run` extra, reading an experiment does not
@@ -54,12 +54,7 @@ class Experiment:
         Raises FormatError for a file that is not such TOML, UnknownName for another key.
         """
         path = Path(path)
-        try:
-            given = tomllib.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise FormatError(path, "no such file", "an experiment file") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise FormatError(path, str(error), "TOML") from None
+        given = read_toml(path, "an experiment file")
         known = ("datasets", "systems", "measures", "k")
         for key in given:
             if key not in known:

@@ -216,6 +216,7 @@ class StageShelf:
 
     def searched(self, part: Retriever, k: int) -> tuple[Run, dict[str, Any], Making]:
         """Ask a system all queries, and note what that took."""
+        from weir.systems.asking import rankings
         from weir.systems.system import fresh, watched
 
         queries, corpus = self.dataset.queries, self.dataset.corpus
@@ -228,7 +229,7 @@ class StageShelf:
                 with silent():  # what is loaded once is loaded now
                     timed.search(queries.take(np.arange(min(1, len(queries)))), k)
             with noted() as notes, self.bench.timed():
-                run = told.search(queries, k)
+                run = rankings(told, queries, k, part, self.dataset.name)
         self.watch("search", len(queries), len(queries))
         with silent():
             single = {} if timed is None else latencies(timed, queries, k)
