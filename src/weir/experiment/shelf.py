@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -164,6 +165,7 @@ class StageShelf:
     def _built(self, part: Retriever, corpus: Corpus, stage: Stage) -> Searcher:
         folder = self.root / INDEXES / stage.folder_name
         sweep(folder)
+        rmtree(folder, ignore_errors=True)  # damaged, or never finished: no system has to expect it
         label = "index" if corpus is self.dataset.corpus else "index of parts"
         with self.bench.making() as made, self.bench.timed():
             searcher = part.index(corpus, folder, lambda done, total: self.watch(label, done, total))
