@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.experiment.stage import Record, write_record
+from weir.experiment.stage import Record, records_in, write_record
 from weir.io.checksums import Checksum
 from weir.io.scores import write_scores
 from weir.io.trec import write_run
 from weir.measures import evaluate
 from weir.stats.summary import rows
 
-__all__ = ["MANIFEST", "QRELS", "RUN", "changed", "write_cell", "write_qrels_file"]
+__all__ = ["MANIFEST", "QRELS", "RUN", "changed", "noted", "write_cell", "write_qrels_file"]
 
 QRELS = {
     "q1": {"d1": 1, "d2": 0, "d3": 2},
@@ -42,7 +43,7 @@ MANIFEST: dict[str, object] = {
         "lengths": "byte",
         "fields": ["title text"],
         "tie_breaker": None,
-        "analysis": "words and stems",
+        "analysis": {"tokenizer": "uax29", "stemmer": "lucene-porter"},
     },
     "k": 1000,
     "environment": {
@@ -114,6 +115,13 @@ def write_cell(
         folder / "scores-1.json",
         Record("scores", system, declared, files, (("run", folder.name),), made, {}, outcome),
     )
+    return folder
+
+
+def noted(folder: Path, **facts: object) -> Path:
+    """A finished cell whose scores came with other facts: rows, numbers of queries, data."""
+    [(path, record)] = records_in(folder, "scores-*.json")
+    write_record(path, replace(record, facts={**record.facts, **facts}))
     return folder
 
 

@@ -74,7 +74,7 @@ class Answers:
     def describe(self):
         return {}
 
-    def ready(self, corpus, at=None, progress=None):
+    def ready(self, corpus, shelf, progress=None):
         return self
 
     def scores(self, queries, candidates):

@@ -43,10 +43,9 @@ def index_cost(cell: Finished) -> dict[str, Any]:
 def search_cost(cell: Finished) -> dict[str, Any]:
     """Seconds of all rankings behind a cell, and what its own rankings note."""
     records = [record for _, record in stages_of(cell) if record.kind == "run"]
-    own = dict(
-        next((r.facts for r in reversed(records) if r.facts.get("single_query_ms")), cell.ranked.facts)
-    )
-    return {**own, **cell.ranked.facts, "single_query_ms": own.get("single_query_ms"), **_summed(records)}
+    # Rankings without self-matches are those of the stage before them, which was searched.
+    searched = next((r for r in reversed(records) if "single_query_ms" in r.facts), cell.ranked)
+    return {**searched.facts, **cell.ranked.facts, **_summed(records)}
 
 
 def _summed(records: list[Record]) -> dict[str, Any]:

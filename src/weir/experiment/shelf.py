@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -195,6 +196,7 @@ class StageShelf:
         folder = self.store / INDEXES / stage.folder_name
         sweep(folder)
         self._say_why_again(stage, folder.parent)
+        rmtree(folder, ignore_errors=True)  # damaged, or never finished: no system has to expect it
         label = "index" if corpus is self.dataset.corpus else "index of parts"
         with self.bench.making() as made, self.bench.timed():
             searcher = part.index(corpus, folder, lambda done, total: self.watch(label, done, total))
