@@ -123,7 +123,9 @@ def _arrays(index: ImpactIndex) -> dict[str, NDArray[np.generic]]:
         "impact": index.impacts.impact,
         "order": index.order,
     }
-    arrays |= {f"bounds-{f.name}": np.asarray(getattr(index.impacts.bounds, f.name)) for f in fields(Bounds)}
+    bounds = index.impacts.bounds
+    if bounds is not None:
+        arrays |= {f"bounds-{f.name}": np.asarray(getattr(bounds, f.name)) for f in fields(Bounds)}
     if index.impacts.columns is not None:
         arrays |= {f"columns-{f.name}": getattr(index.impacts.columns, f.name) for f in fields(Columns)}
     for number, terms in enumerate(index.vocabularies):
@@ -139,8 +141,9 @@ def _opened(at: Path, number: int, vocabularies: int) -> ImpactIndex:
         return np.asarray(np.load(at / f"{number}-{name}.npy", mmap_mode="r", allow_pickle=False))
 
     order = mapped("order")
-    bounds = Bounds(**{f.name: mapped(f"bounds-{f.name}") for f in fields(Bounds)})
-    columns = None
+    bounds, columns = None, None
+    if (at / f"{number}-bounds-listed.npy").exists():
+        bounds = Bounds(**{f.name: mapped(f"bounds-{f.name}") for f in fields(Bounds)})
     if (at / f"{number}-columns-number.npy").exists():
         columns = Columns(**{f.name: mapped(f"columns-{f.name}") for f in fields(Columns)})
     impacts = Impacts(len(order), mapped("ptr"), mapped("doc"), mapped("impact"), bounds, columns)
