@@ -217,7 +217,9 @@ def _from_tsv(stream: BinaryIO, part: Part) -> Iterator[Batch]:
             columns = _Columns.of(cells, part, number)
         if len(cells) != columns.width or not cells[0]:
             found = f"{len(cells)} cells" if cells[0] else "an empty id"
-            expected = f"{columns.width} with an id, as in line {columns.line}; texts with tabs in them belong in a .jsonl"
+            expected = (
+                f"{columns.width} with an id, as in line {columns.line}; texts with tabs belong in a .jsonl"
+            )
             raise FormatError(part, found, expected, number)
         if number == 1 and _is_header(cells):
             continue
@@ -237,7 +239,7 @@ def _from_tsv(stream: BinaryIO, part: Part) -> Iterator[Batch]:
         yield _short_names(batch, part, number - len(ids) + 1)
 
 
-def _tsv_rows(stream: BinaryIO) -> Iterator[tuple[int, list[bytes]]]:
+def _tsv_rows(stream: BinaryIO, part: Part) -> Iterator[tuple[int, list[bytes]]]:
     """Number and cells of each line that holds something, a header too."""
     number = 0
     for block in read_blocks(stream, name=part):
