@@ -195,7 +195,9 @@ def _from_tsv(stream: BinaryIO, part: Part) -> Iterator[Batch]:
             columns = _Columns.of(cells, part, number)
         if len(cells) != columns.width or not cells[0]:
             found = f"{len(cells)} cells" if cells[0] else "an empty id"
-            expected = f"{columns.width} with an id, as in line {columns.line}; texts with tabs in them belong in a .jsonl"
+            expected = (
+                f"{columns.width} with an id, as in line {columns.line}; texts with tabs belong in a .jsonl"
+            )
             raise FormatError(part, found, expected, number)
         if number == 1 and _is_header(cells):
             continue
