@@ -12,6 +12,7 @@ WeirError                   the command line prints it in one line and exits wit
 └── MissingExtra            an optional part is not installed; names the extra
 
 RankingWarning              a warning: a ranking looks as if something had gone wrong in making it
+StoreWarning                a warning: something on disk was damaged and is made again
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ __all__ = [
     "RankingWarning",
     "ServiceError",
     "StoreError",
+    "StoreWarning",
     "UnknownName",
     "WeirError",
     "is_shortage",
@@ -101,6 +103,10 @@ class RankingWarning(UserWarning):
 
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))
+
+
+class StoreWarning(UserWarning):
+    """Something on disk was damaged, was noticed before it decided anything, and is made again."""
 
 
 class DownloadError(WeirError):

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.unit.cells import MANIFEST, write_cell
+from tests.unit.cells import MANIFEST, noted, write_cell
 from tests.unit.test_cli import refused
 from weir.cli import main
+from weir.experiment.finished import open_cell
 from weir.experiment.published import published
 from weir.experiment.reproduce import reproduce
 
@@ -18,12 +20,9 @@ def cell(root: Path, name: str, means: dict[str, float], queries: int = 300, sys
     """A finished cell on SciFact whose means are set."""
     manifest = MANIFEST | {"dataset": "scifact", "system": SYSTEM | {"system": system}}
     folder = write_cell(root / "scifact" / name, manifest=manifest)
-    found = json.loads((folder / "manifest.json").read_text())
-    one = found["rows"][0]
-    found["queries"] = queries
-    found["rows"] = [one | {"measure": m, "mean": v, "queries": queries} for m, v in means.items()]
-    (folder / "manifest.json").write_text(json.dumps(found))
-    return folder
+    one = open_cell(folder).rows[0]
+    rows = [replace(one, measure=m, mean=v, queries=queries).to_dict() for m, v in means.items()]
+    return noted(folder, queries=queries, rows=rows)
 
 
 def test_what_agrees_to_the_printed_digits_is_reproduced(tmp_path):

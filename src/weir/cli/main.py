@@ -34,13 +34,14 @@ COMMANDS = {
     "gate": "Fail when a candidate may have become worse than allowed.",
     "measures": "List the measures, their settings and where they come from.",
     "models": "List the encoders that Weir knows, or say what one comes to.",
-    "plan": "Say what weir run would take: time, disk and memory.",
+    "plan": "Say what weir run would make and take: stages, time, disk and memory.",
     "power": "Say how small a difference the queries can show, and how many would show a smaller one.",
     "reproduce": "Check results against published scores.",
     "results": "Show the results in a folder written by weir run.",
     "run": "Run systems on collections and score them, resumably.",
     "stats": "Describe a collection: sizes, judgments, duplicates, damage.",
     "systems": "List the systems and their presets with every setting.",
+    "verify": "Check that a results folder is what its records say.",
     "why": "Explain why two numbers differ.",
 }
 MODULES = {"eval": "evaluate"}

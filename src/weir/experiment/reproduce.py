@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -72,7 +72,7 @@ def reproduce(
             found += _checks(
                 row, cell.split, _models(row, name), same_data, decimals, nearest, str(cell.folder)
             )
-    for row in group_rows([(cell.folder, list(cell.rows)) for cell in cells]):
+    for row in group_rows([replace(cell, label="") for cell in cells]):
         found += _checks(row, _split(cells, row), _models(row, name), True, decimals, nearest, str(root))
     return found
 

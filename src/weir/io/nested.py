@@ -10,7 +10,6 @@ import codecs
 import io
 import re
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 
@@ -25,6 +24,8 @@ from weir.io.lines import open_bytes, read_bytes
 from weir.io.packed import PACKED
 from weir.io.rows import Rows, take_strings
 from weir.io.sources import How, Source
+from weir.kernels.code_cache import kept
+from weir.kernels.jit import available
 
 __all__ = ["OddJsonError", "nested_source"]
 
@@ -48,17 +49,11 @@ def nested_source(path: Path, worth: int | None = None) -> Source | None:
         size = path.stat().st_size
     except OSError:
         return None
-    if find_spec("numba") is None or size < (_WORTH[0] if worth is None else worth):
+    if not available() or size < (_WORTH[0] if worth is None else worth):
         return None
-    if worth is None and size < _WORTH[1] and not _compiled():
+    if worth is None and size < _WORTH[1] and not kept("nested"):
         return None
     return Source(path, 1 << 40, lambda how: _blocks(path, how))  # always worth the compiled engine
-
-
-def _compiled() -> bool:
-    from weir.kernels.jit import compiled_before
-
-    return compiled_before()
 
 
 def _blocks(path: Path, how: How) -> Iterator[Block]:

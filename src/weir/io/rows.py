@@ -6,10 +6,8 @@ descending, then document identifier descending), looks documents up and finds d
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -23,6 +21,8 @@ from weir.errors import BadValue
 from weir.io.columns import Layout, Table, differs_from_previous, split_columns, split_named
 from weir.io.decimals import parse_decimals, parse_slowly
 from weir.io.lines import LineBuffer
+from weir.kernels.code_cache import kept
+from weir.kernels.jit import available, check_available
 
 __all__ = [
     "ENGINES",
@@ -40,10 +40,11 @@ __all__ = [
 EngineName: TypeAlias = Literal["auto", "numpy", "numba"]
 ENGINES: tuple[EngineName, ...] = ("auto", "numpy", "numba")
 
-# Importing numba and its stored kernels takes about half a second; below these sizes numpy is done by then.
-_WORTH_IMPORTING = 64 << 20
+# Compiling the kernels takes some seconds, loading what was compiled a tenth of one; below these sizes of a file,
+# in bytes, numpy is done by then.
+_WORTH_COMPILING = 128 << 20
+_WORTH_LOADING = 4 << 20
 _DIGITS = (48, 57)
-_WORTH_CALLING = 4 << 20
 _SPARSE = 1 << 16  # identifiers: a table of fewer stays in the cache even when it is mostly empty
 
 
@@ -159,9 +160,10 @@ def choose_engine(name: EngineName, size: int) -> Engine:
     if name not in ENGINES:
         raise BadValue(f"engine is '{name}'; expected one of {', '.join(ENGINES)}")
     if name == "auto":
-        worth = _WORTH_CALLING if "numba" in sys.modules else _WORTH_IMPORTING
-        name = "numba" if size >= worth and find_spec("numba") is not None else "numpy"
+        worth = _WORTH_LOADING if kept("trec_order") else _WORTH_COMPILING
+        name = "numba" if size >= worth and available() else "numpy"
     if name == "numba":
+        check_available()
         from weir.io.rows_compiled import cells_compiled, hashes_compiled, rank_compiled, scan_compiled
 
         return Engine(name, 2 << 20, scan_compiled, cells_compiled, rank_compiled, hashes_compiled)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64
@@ -67,14 +68,14 @@ class BM25:
         return called("bm25", first, {n: v for n, v in given.items() if v is not None})
 
     def describe(self) -> dict[str, object]:
-        """Everything that can move a number."""
+        """Everything that decides its rankings."""
         recipe = self.recipe
-        words = analyzers.get(recipe.analyzer)
         return {
             "system": str(self),
             "idf": "ln(1 + (N - df + 0.5) / (df + 0.5))",
             **asdict(recipe),
-            "analysis": str(words),
+            "analysis": analyzers.get(recipe.analyzer).describe(),
+            "algorithms": {name: algorithm(name) for name in ("sparse index", "sparse search")},
         }
 
     def index(self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None) -> BM25Searcher:
@@ -144,6 +145,10 @@ class BM25Searcher:
     def forward(self) -> Forward | None:
         """Each document's terms, where the index keeps them."""
         return self.parts[0].forward
+
+    def fresh(self) -> BM25Searcher:
+        """The same: nothing is kept."""
+        return self
 
     def _hits(self, queries: Queries, k: int) -> Hits:
         asked = [query_terms(tables, queries.text) for tables in self.tables]

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries
 from weir.core.order import ranked
 from weir.core.run import Run
@@ -77,11 +78,16 @@ class RM3:
         return called("rm3", first, given)
 
     def describe(self) -> dict[str, object]:
-        """Everything that can move a number."""
+        """Everything that decides its rankings."""
         own: dict[str, object] = {"docs": self.docs, "terms": self.terms, "weight": self.weight}
         words = f"{SHORTEST} to {LONGEST} of a-z, 0-9, in at most {COMMON} of the documents"
         own |= {"words": words, "ties": "words alphabetical, answers by ascending id"}
+        own |= {"algorithm": algorithm("rm3")}
         return {"system": str(self), "expansion": own, "first": self.first.describe()}
+
+    def indexed_as(self) -> RM3:
+        """Expansions by any settings search one index."""
+        return RM3(self.first)
 
     def index(self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None) -> RM3Searcher:
         """Index a corpus, in memory or into the folder `at`."""
@@ -111,6 +117,10 @@ class RM3Searcher:
             raise BadValue(f"k is {k}; expected a whole number from 1")
         hits = self.first.weighted(*self.enlarged(queries), min(k, max(len(self.first.corpus), 1)))
         return Run(queries.ids, self.first.corpus.ids, hits.ptr, hits.doc, hits.score, str(self.system))
+
+    def fresh(self) -> RM3Searcher:
+        """The same: nothing is kept."""
+        return self
 
     def scores(self, queries: Queries, candidates: Run) -> Float64:
         """The scores of given documents, as `search` scores them; 0 for one without a term of the query."""

@@ -21,12 +21,15 @@ from weir.registry import Registry
 __all__ = [
     "RERANKERS",
     "SYSTEMS",
+    "Composite",
+    "Indexed",
     "Outside",
     "Progress",
     "Reranker",
     "Retriever",
     "Scorer",
     "Searcher",
+    "Shelf",
     "called",
     "fresh",
     "usage",
@@ -51,7 +54,12 @@ class Retriever(Protocol):
     """A configuration that turns a corpus into a searcher; a frozen dataclass that prints as its name."""
 
     def describe(self) -> dict[str, object]:
-        """Everything that can move a number, for the manifest."""
+        """Everything that decides its rankings, as JSON: what the keys of its stages are made of.
+
+        Settings in full, digests of the contents that decide, versions of packages that decide, numbers of algorithms;
+        no threads, paths or times. Pure and cheap: nothing is fetched, loaded or measured. An entry "engine", at any
+        depth, says what computes, None where nothing here could. Raises DownloadError where a checkpoint is not here.
+        """
         ...
 
     def index(self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None) -> Searcher:
@@ -60,6 +68,36 @@ class Retriever(Protocol):
 
     def open(self, at: Path, corpus: Corpus) -> Searcher:
         """Open an index made before from the same corpus; raises StoreError where it is damaged."""
+        ...
+
+
+class Shelf(Protocol):
+    """Where a system made of systems finds what its parts have made: each thing once, whoever asks for it."""
+
+    def index(self, part: Retriever, corpus: Corpus, progress: Progress | None = None) -> Searcher:
+        """The part's index of a corpus, opened where it is whole, else built."""
+        ...
+
+    def answers(self, part: Retriever, corpus: Corpus, progress: Progress | None = None) -> Searcher:
+        """As `index`, for a part whose rankings are wanted: those it gave before may be read instead of searched."""
+        ...
+
+
+@runtime_checkable
+class Composite(Protocol):
+    """A system made of systems, which has no index of its own."""
+
+    def over(self, corpus: Corpus, shelf: Shelf, progress: Progress | None = None) -> Searcher:
+        """The system over what its parts have made of a corpus."""
+        ...
+
+
+@runtime_checkable
+class Indexed(Protocol):
+    """A system whose index serves other settings too."""
+
+    def indexed_as(self) -> Retriever:
+        """The system that stands for all those that search the same index: its description is the index's key."""
         ...
 
 
@@ -100,13 +138,14 @@ def watched(part: T, progress: Progress) -> T:
     return part if how is None else how(progress)
 
 
-def fresh(part: T) -> T:
-    """A searcher or scorer that computes anew what it keeps, where it has a method `fresh`; else the same.
+def fresh(part: T) -> T | None:
+    """A searcher or scorer that computes anew what it keeps; None where it has no method `fresh`.
 
-    For taking times: nothing it does is kept. What is paid for, as an API's answers, is not asked for again.
+    For taking times: nothing it does is kept. A part without the method is not asked again, since each answer may
+    cost whoever made it; what is paid for, as an API's answers, is read from where it is kept.
     """
-    how: Callable[[], T] | None = getattr(part, "fresh", None)
-    return part if how is None else how()
+    how: Callable[[], T | None] | None = getattr(part, "fresh", None)
+    return None if how is None else how()
 
 
 @runtime_checkable
@@ -128,11 +167,11 @@ class Reranker(Protocol):
         ...
 
     def describe(self) -> dict[str, object]:
-        """Everything that can move a number, for the manifest."""
+        """Everything that decides its scores, as a Retriever describes itself."""
         ...
 
-    def ready(self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None) -> Scorer:
-        """What scores documents of a corpus; what it needs on disk lies in the folder `at`, opened or made."""
+    def ready(self, corpus: Corpus, shelf: Shelf, progress: Progress | None = None) -> Scorer:
+        """What scores documents of a corpus; indexes of systems that it scores by come from the shelf."""
         ...
 
 
