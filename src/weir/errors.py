@@ -18,6 +18,7 @@ StoreWarning                a warning: something on disk was damaged and is made
 from __future__ import annotations
 
 import difflib
+import errno
 import importlib
 from collections.abc import Iterable
 from types import ModuleType
@@ -35,6 +36,7 @@ __all__ = [
     "StoreWarning",
     "UnknownName",
     "WeirError",
+    "is_shortage",
     "printable",
     "require",
 ]
@@ -130,6 +132,12 @@ class MissingExtra(WeirError):
 
     def __init__(self, module: str, extra: str) -> None:
         super().__init__(f"this needs '{module}', which is not installed; pip install 'weir-ir[{extra}]'")
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether a system ran out of something (open files, memory, permission), which says nothing about a file."""
+    scarce = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM, errno.EINTR}
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in scarce)
 
 
 def require(module: str, extra: str) -> ModuleType:
