@@ -35,6 +35,7 @@ COMMANDS = {
     "run": "Run systems on collections and score them, resumably.",
     "stats": "Describe a collection: sizes, judgments, duplicates, damage.",
     "systems": "List the systems and their presets with every setting.",
+    "warm": "Compile the kernels once, so that no first run waits for them.",
     "why": "Explain why two numbers differ.",
 }
 MODULES = {"eval": "evaluate"}

@@ -44,6 +44,12 @@ class Columns:
         frequent = np.flatnonzero(sizes * _FREQUENT >= n_docs)
         if n_docs < _LEAST or len(frequent) == 0:
             return None
+        return Columns.of_terms(frequent, ptr, doc, impact, n_docs)
+
+    @staticmethod
+    def of_terms(frequent: Int64, ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> Columns:
+        """As `of`, for these terms whether it helps or not."""
+        sizes = np.diff(ptr)
         number = np.full(len(sizes), -1, np.int32)
         number[frequent] = np.arange(len(frequent), dtype=np.int32)
         windows = ((n_docs - 1) >> WINDOW) + 1
