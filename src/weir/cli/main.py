@@ -43,6 +43,7 @@ COMMANDS = {
     "stats": "Describe a collection: sizes, judgments, duplicates, damage.",
     "systems": "List the systems and their presets with every setting.",
     "verify": "Check that a results folder is what its records say.",
+    "warm": "Compile the kernels once, so that no first run waits for them.",
     "why": "Explain why two numbers differ.",
 }
 MODULES = {"eval": "evaluate"}
