@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.brooklet import QRELS as JUDGED
 from tests.unit.brooklet import write_collection
-from tests.unit.cells import QRELS, RUN, changed, write_cell, write_qrels_file
+from tests.unit.cells import QRELS, RUN, changed, noted, write_cell, write_qrels_file
 from tests.unit.test_cli import refused
 from weir.cli import main
 from weir.core.corpus import Corpus, Queries
@@ -148,12 +148,10 @@ def test_two_cells_with_their_collection_have_documents_and_texts(tmp_path, caps
 
 def test_the_collection_of_the_catalogue_is_taken_if_it_is_the_one_that_was_measured(tmp_path):
     Experiment(("brook-news",), ("bm25",), ("nDCG@10",), k=3).execute(tmp_path)
-    folder = next((tmp_path / "brook-news").iterdir())
+    folder = next((tmp_path / "brook-news").glob("bm25-*"))
     cell = open_cell(folder)
     assert dataset_of(cell).name == "brook-news"
-    manifest = json.loads((folder / "manifest.json").read_text()) | {"fingerprint": "another"}
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    assert dataset_of(open_cell(folder)) is None
+    assert dataset_of(open_cell(noted(folder, fingerprint="another"))) is None
 
 
 def test_mistakes_are_refused_in_one_line(files, tmp_path, capsys):

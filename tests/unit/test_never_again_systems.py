@@ -13,8 +13,8 @@ from weir.core.qrels import Qrels
 from weir.errors import BadRanking, RankingWarning
 from weir.measures import evaluate
 from weir.systems.bm25 import BM25
+from weir.systems.expression import parse_system
 from weir.systems.pipeline import Pipeline
-from weir.systems.system import parse_system
 
 TEXTS = {f"d{i}": f"river {'weir ' * (i % 3)}number{i}" for i in range(7)}
 LONG = {f"d{i}": " ".join(f"river w{i}x{j}" for j in range(100)) for i in range(8)}
@@ -74,7 +74,7 @@ class Answers:
     def describe(self):
         return {}
 
-    def ready(self, corpus, at=None, progress=None):
+    def ready(self, corpus, shelf, progress=None):
         return self
 
     def scores(self, queries, candidates):

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.unit.cells import MANIFEST, write_cell, write_qrels_file
+from tests.unit.cells import MANIFEST, noted, write_cell, write_qrels_file
 from tests.unit.test_cli import refused
 from weir.cli import main
 from weir.datasets.load import load
+from weir.experiment.finished import open_cell
 from weir.experiment.published import published
 from weir.experiment.reproduce import reproduce
 from weir.settings import settings
@@ -20,12 +22,9 @@ def cell(root: Path, name: str, means: dict[str, float], queries: int = 300, sys
     """A finished cell on SciFact whose means are set."""
     manifest = MANIFEST | {"dataset": "scifact", "system": SYSTEM | {"system": system}}
     folder = write_cell(root / "scifact" / name, manifest=manifest)
-    found = json.loads((folder / "manifest.json").read_text())
-    one = found["rows"][0]
-    found["queries"] = queries
-    found["rows"] = [one | {"measure": m, "mean": v, "queries": queries} for m, v in means.items()]
-    (folder / "manifest.json").write_text(json.dumps(found))
-    return folder
+    one = open_cell(folder).rows[0]
+    rows = [replace(one, measure=m, mean=v, queries=queries).to_dict() for m, v in means.items()]
+    return noted(folder, queries=queries, rows=rows)
 
 
 def test_what_agrees_to_the_printed_digits_is_reproduced(tmp_path):
@@ -153,10 +152,8 @@ def test_the_multifield_figures_of_arguana_are_there(tmp_path, capsys):
     """One paper's number is another index's; Anserini's and Pyserini's are not."""
     manifest = MANIFEST | {"dataset": "arguana", "system": SYSTEM | {"system": 'bm25("lucene-multifield")'}}
     folder = write_cell(tmp_path / "arguana" / "a", manifest=manifest)
-    found = json.loads((folder / "manifest.json").read_text())
-    found["queries"] = 1406
-    found["rows"] = [found["rows"][0] | {"measure": "nDCG@10", "mean": 0.41418, "queries": 1406}]
-    (folder / "manifest.json").write_text(json.dumps(found))
+    row = open_cell(folder).rows[0].to_dict() | {"measure": "nDCG@10", "mean": 0.41418, "queries": 1406}
+    noted(folder, queries=1406, rows=[row])
     checks = reproduce(tmp_path)
     assert {c.published.model: c.outcome for c in checks} == {
         "BM25 multifield [Anserini]": "reproduced",

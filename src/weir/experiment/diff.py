@@ -14,7 +14,6 @@ from weir.core.run import Run
 from weir.core.scores import Scores
 from weir.datasets.load import Dataset, load
 from weir.errors import BadValue
-from weir.experiment.cell import member_values
 from weir.experiment.finished import Finished, dataset_of, open_cell
 from weir.io.jsonfile import is_json
 from weir.io.trec import read_qrels, read_run, read_run_against, run_name
@@ -96,7 +95,7 @@ def _stored(first: Finished, second: Finished, measure: str | None) -> Measure:
 
 def _scores(cell: Finished) -> Scores:
     """The stored values of a cell; who was answered is in its rankings."""
-    stored = member_values(cell.folder)
+    stored = cell.values()
     run = _run(cell.run, None, stored.queries)
     return replace(stored, answered=np.diff(run.ptr)[run.queries.codes(stored.queries.strings)] > 0)
 

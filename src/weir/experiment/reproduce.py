@@ -79,7 +79,7 @@ def reproduce(
                 row, cell.split, _models(row, name), same_data, decimals, nearest, str(cell.folder)
             )
             found += [_explained(check, again, decimals) for check in checks]
-    for row in group_rows([(cell.folder, list(cell.rows)) for cell in cells]):
+    for row in group_rows([replace(cell, label="") for cell in cells]):
         found += _checks(row, _split(cells, row), _models(row, name), True, decimals, nearest, str(root))
     return found
 

@@ -10,14 +10,14 @@ a document with the query's own identifier is no answer.
 from __future__ import annotations
 
 import gzip
-import tomllib
 import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
-from weir.errors import FormatError
+from weir.errors import FormatError, is_shortage
+from weir.io.tomlfile import read_toml
 
 __all__ = ["DOCUMENTS", "QUERIES", "Layout", "Part", "find_layout"]
 
@@ -141,6 +141,8 @@ def _in_zip(path: Path, inside: str) -> Layout:
         with zipfile.ZipFile(path) as archive:
             members = [name for name in archive.namelist() if not name.endswith("/")]
     except (zipfile.BadZipFile, OSError) as error:
+        if is_shortage(error):
+            raise
         raise FormatError(
             path, f"not a readable zip ({error})", "a folder, zip or TOML file of a collection"
         ) from None
@@ -185,11 +187,7 @@ def _first(files: dict[str, Part], names: Iterable[str]) -> Part | None:
 
 
 def _from_toml(path: Path) -> Layout:
-    try:
-        with path.open("rb") as file:
-            given: dict[str, Any] = tomllib.load(file)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FormatError(path, f"not TOML ({error})", "keys documents, queries, qrels") from None
+    given = read_toml(path, "keys documents, queries, qrels")
     known = {"name", "split", "instruction", "self_match", "documents", "queries", "qrels"}
     if unknown := sorted(set(given) - known):
         raise FormatError(path, f"the key '{unknown[0]}'", f"keys among {', '.join(sorted(known))}")

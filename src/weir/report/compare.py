@@ -13,7 +13,7 @@ from typing import Any
 from weir.core.scores import Scores
 from weir.report.format import change, count, effect, probability, score, share
 from weir.report.notes import convention_notes, unanswered
-from weir.report.table import columns, escaped
+from weir.report.table import columns, csv_cell, escaped
 from weir.stats.comparison import Comparison, Pair, Standing, Tally
 from weir.stats.intervals import fewest
 from weir.stats.significance import TESTS
@@ -124,10 +124,8 @@ def compare_csv(comparisons: Sequence[Comparison]) -> str:
     writer.writeheader()
     for c in comparisons:
         for pair in c.pairs:
-            fields = {k: "" if v is None else v for k, v in _plain(asdict(pair)).items()}
-            writer.writerow(
-                {"dataset": c.dataset, "measure": c.measure, "count": c.count, "unit": c.unit} | fields
-            )
+            facts = {"dataset": c.dataset, "measure": c.measure, "count": c.count, "unit": c.unit}
+            writer.writerow({k: csv_cell(v) for k, v in (facts | _plain(asdict(pair))).items()})
     return out.getvalue().rstrip("\n")
 
 
