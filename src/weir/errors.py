@@ -7,10 +7,12 @@ WeirError                   the command line prints it in one line and exits wit
 ├── BadRanking              a ranking that cannot be scored: duplicate documents, scores that are not numbers
 ├── DownloadError           a collection could not be fetched or did not have the published hash
 ├── ServiceError            a service asked over the network refused, failed, or would cost more than allowed
+├── PluginError             a system, re-ranker or plug-in failed, or answered with something that is no ranking
 ├── StoreError              something on disk is damaged, unwritable, or made by another version
 └── MissingExtra            an optional part is not installed; names the extra
 
 RankingWarning              a warning: a ranking looks as if something had gone wrong in making it
+StoreWarning                a warning: something on disk was damaged and is made again
 """
 
 from __future__ import annotations
@@ -26,17 +28,42 @@ __all__ = [
     "DownloadError",
     "FormatError",
     "MissingExtra",
+    "PluginError",
     "RankingWarning",
     "ServiceError",
     "StoreError",
+    "StoreWarning",
     "UnknownName",
     "WeirError",
+    "printable",
     "require",
 ]
 
+_SHOWN = 80  # characters of a name in a message
+
+
+def printable(text: str) -> str:
+    """Text that a terminal shows as it is: what would move its cursor, colour it or turn it around is escaped.
+
+    A control character becomes such as \\x1b, half a surrogate \\udc80, a line or direction mark \\u202e.
+    """
+    if text.isprintable():
+        return text
+    from unicodedata import category  # blanks of every width stay as they are
+
+    shown = (c if c.isprintable() or category(c) == "Zs" else _code(c) for c in text)
+    return "".join(shown)
+
+
+def _code(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
 
 class WeirError(Exception):
-    """Anything that went wrong for a reason the user can act on."""
+    """Anything that went wrong for a reason the user can act on; its message is one printable line."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
 
 
 class FormatError(WeirError):
@@ -51,7 +78,7 @@ class UnknownName(WeirError):
     """No thing of that kind has that name."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        names = sorted(known)
+        names, name = sorted(known), name if len(name) <= _SHOWN else name[: _SHOWN - 3] + "..."
         folded = {n.lower(): n for n in names}
         near = [folded[n] for n in difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.5)]
         if near:
@@ -72,6 +99,13 @@ class BadRanking(WeirError):
 class RankingWarning(UserWarning):
     """A ranking can be scored, but looks as if something had gone wrong in making it."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
+
+
+class StoreWarning(UserWarning):
+    """Something on disk was damaged, was noticed before it decided anything, and is made again."""
+
 
 class DownloadError(WeirError):
     """A file could not be fetched, or is not the published one."""
@@ -79,6 +113,10 @@ class DownloadError(WeirError):
 
 class ServiceError(WeirError):
     """A service asked over the network refused, failed, or would cost more than allowed."""
+
+
+class PluginError(WeirError):
+    """A system, re-ranker or plug-in failed, or answered with something that is no ranking."""
 
 
 class StoreError(WeirError):

@@ -44,7 +44,7 @@ def scored(vector):
     )
     run = {q: dict(row) for q, row in vector.case.run.items()}
     qrels = {q: dict(row) for q, row in vector.case.qrels.items()}
-    scores = weir.evaluate(run, qrels, vector.measures, conventions)
+    scores = weir.evaluate(qrels, run, vector.measures, conventions)
     if not end:
         return scores, scores.values, scores.means()
     worst = asked.ties == "worst"

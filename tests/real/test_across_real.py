@@ -7,7 +7,8 @@ import csv
 import numpy as np
 import pytest
 
-from weir.stats.compare import Method, Table, compared
+from weir.stats.compare import compared
+from weir.stats.comparison import Method, Table
 
 pytestmark = pytest.mark.real
 

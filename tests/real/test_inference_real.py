@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from weir.stats.compare import Method, Table, compared
+from weir.stats.compare import compared
+from weir.stats.comparison import Method, Table
 from weir.stats.intervals import INTERVALS, bounds
 from weir.stats.paired import sign_p, t_statistic, wilcoxon_p
 from weir.stats.power import detectable

@@ -84,7 +84,7 @@ def write_cell(
     folder.mkdir(parents=True)
     ranked, judged = Run.of(run), Qrels.of(qrels)
     write_run(ranked, folder / "run.trec")
-    scores = evaluate(ranked, judged, measures)
+    scores = evaluate(judged, ranked, measures)
     system, made = str(manifest["system"]["system"]), dict(manifest["environment"])
     interval, cost = made.pop("interval"), manifest.get("cost") or {}
     declared = {"corpus": manifest["fingerprint"], "queries": "bb"}

@@ -21,8 +21,8 @@ from weir.experiment.efficiency import efficiency
 from weir.experiment.finished import finished_cells
 from weir.settings import settings
 from weir.systems.dense import Dense
+from weir.systems.expression import parse_system
 from weir.systems.parts import suited
-from weir.systems.system import parse_system
 
 ASKING = r'dense("openai:m", query_prompt="Instruct: {task}\nQuery: ")'
 TASK = "Find what the river did"

@@ -23,8 +23,9 @@ from weir.io.checksums import Checksum
 from weir.io.scores import read_scores, write_scores
 from weir.report import table as report
 from weir.report.compare import compare_csv, compare_json, compare_latex, compare_markdown, compare_text
-from weir.stats.compare import Comparison, Method, Table, compare_scores, compared
-from weir.stats.intervals import INTERVALS
+from weir.stats.compare import compare_scores, compared
+from weir.stats.comparison import Comparison, Method, Table
+from weir.stats.intervals import INTERVALS, fewest
 from weir.stats.significance import TESTS
 
 NAMES = [f"q{n}" for n in range(6)]
@@ -96,9 +97,13 @@ def edges() -> list[Comparison]:
 def test_no_number_of_a_comparison_is_none_in_silence():
     for c in edges():
         for s in c.standings:
-            assert np.isfinite([s.mean, s.low, s.high]).all(), c
+            assert math.isfinite(s.mean)
+            assert [s.low is None, s.high is None] == [c.count < fewest()] * 2
+            assert s.low is None or np.isfinite([s.low, s.high]).all(), c
         for p in c.pairs:
-            assert np.isfinite([p.difference, p.low, p.high, p.p, p.adjusted, p.detectable]).all(), c
+            assert [p.low is None, p.high is None] == [c.count < fewest()] * 2
+            assert p.low is None or np.isfinite([p.low, p.high]).all(), c
+            assert np.isfinite([p.difference, p.p, p.adjusted, p.detectable]).all(), c
             assert 0 <= p.p <= 1
             assert p.effect is None or math.isfinite(p.effect)
             assert p.equivalence is None or 0 <= p.equivalence <= 1
@@ -145,7 +150,7 @@ def test_all_scores_equal_on_the_command_line(tmp_path, capsys):
     files = write(tmp_path, NAMES, {"a": run, "b": run})
     assert main(["compare", *files, "-m", "RR"]) == 0
     out = capsys.readouterr().out
-    assert re.search(r"a - b .* 0/0/6 .* not separable \(equal throughout\)", out)
+    assert re.search(r"b - a .* 0/0/6 .* not separable \(equal throughout\)", out)
     assert main(["gate", *files, "-m", "RR"]) == 0
     assert main(["power", *files, "-m", "RR"]) == 0
     assert not NUMBER.search(out + capsys.readouterr().out)
@@ -153,10 +158,10 @@ def test_all_scores_equal_on_the_command_line(tmp_path, capsys):
 
 def test_runs_that_answer_no_judged_query_on_the_command_line(tmp_path, capsys):
     files = write(tmp_path, NAMES, {"a": {"other": ["r"]}, "b": {"another": ["r"]}})
-    assert main(["compare", *files, "-m", "RR"]) == 0
+    assert main(["compare", *files, "-m", "RR"]) == 2
     out, err = capsys.readouterr()
-    assert "a: 6 of 6 judged queries are not answered and score 0" in err
-    assert "not separable (equal throughout)" in out
+    assert out == ""
+    assert "no query in common: of 1 in the run one is 'other', of 6 judged ones 'q0'" in err
 
 
 @pytest.mark.parametrize("command", ["compare", "power", "gate"])

@@ -37,7 +37,7 @@ def files(tmp_path):
 
 def moves(top=10, measure="RR"):
     qrels = Qrels.of(QRELS)
-    a, b = evaluate(Run.of(RUN), qrels, [measure]), evaluate(Run.of(OTHER), qrels, [measure])
+    a, b = evaluate(qrels, Run.of(RUN), [measure]), evaluate(qrels, Run.of(OTHER), [measure])
     return moved(measure, ("a", "b"), a, b, top)
 
 
@@ -93,14 +93,14 @@ def test_a_tab_or_a_newline_in_a_text_stays_on_its_line():
 
 
 def test_files_give_what_values_give(files):
-    found = diff_files(*files, "RR")
+    found = diff_files(files[0], files[1:], "RR")
     expected = with_documents(moves(), Qrels.of(QRELS), Run.of(RUN), Run.of(OTHER))
     assert found == expected
 
 
 def test_json_runs_work_too(files, tmp_path):
     (tmp_path / "c.json").write_text(json.dumps(OTHER))
-    found = diff_files(files[0], files[1], tmp_path / "c.json", "RR")
+    found = diff_files(files[0], (files[1], tmp_path / "c.json"), "RR")
     assert (found.won, found.lost, found.tied) == (("q3",), ("q2", "q4"), ("q1",))
 
 

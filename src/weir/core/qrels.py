@@ -87,7 +87,7 @@ class Qrels:
 
     def to_dict(self) -> dict[str, dict[str, int]]:
         """{query: {document: grade}}."""
-        docs, grades, cuts = self.docs.strings.take(self.doc).tolist(), self.grade.tolist(), self.ptr.tolist()
+        docs, grades, cuts = self.docs.take(self.doc).tolist(), self.grade.tolist(), self.ptr.tolist()
         return {
             name: dict(zip(docs[a:b], grades[a:b], strict=True))
             for name, a, b in zip(self.queries.tolist(), cuts[:-1], cuts[1:], strict=True)

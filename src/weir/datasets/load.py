@@ -33,8 +33,9 @@ class Dataset:
     """A test collection: documents, the judged queries of one split, and their judgments.
 
     name: the catalogue's, or that of the folder; split: whose judgments these are; self_match: "drop" where a
-    document with the query's own id is no answer (ArguAna, Quora), else "keep"; entry: the catalogue's facts,
-    None for a collection of one's own. Everything else is read on first use and may raise FormatError.
+    document with the query's own id is no answer (ArguAna, Quora), else "keep", as the catalogue or the TOML file says;
+    entry: the catalogue's facts, None for a collection of one's own. Everything else is read on first use and may
+    raise FormatError.
     """
 
     name: str
@@ -45,7 +46,7 @@ class Dataset:
     @property
     def self_match(self) -> str:
         """What to do with a document that has the query's own id: "drop" or "keep"."""
-        return self.entry.self_match if self.entry else "keep"
+        return self.entry.self_match if self.entry else self.layout.self_match or "keep"
 
     @property
     def instruction(self) -> str:

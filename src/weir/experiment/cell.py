@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,18 +27,18 @@ from weir.errors import WeirError
 from weir.experiment.clock import Making
 from weir.experiment.maker import made_now
 from weir.experiment.shelf import StageShelf, run_file
-from weir.experiment.stage import Record, Stage, records_in, write_record
-from weir.io.atomic import locked, sweep
+from weir.experiment.stage import RECORD, Record, Stage, records_in, write_record
+from weir.io.atomic import atomic_dir, locked, sweep
 from weir.io.checksums import Checksum
 from weir.io.scores import write_scores
 from weir.io.trec import judge_file
-from weir.measures import Measure, scores_of
+from weir.measures import Measure, parse_measure, scores_of
 from weir.stats.summary import rows
 
 if TYPE_CHECKING:  # indexing needs the `run` extra, finding what is finished does not
     from weir.systems import Retriever
 
-__all__ = ["SCORES", "Cell", "rows_of"]
+__all__ = ["SCORES", "Cell", "measure_number", "rows_of"]
 
 SCORES = "scores-*.json"
 
@@ -112,7 +113,7 @@ class Cell:
         for _, record in self._sound(folder):
             numbers = record.declared["measures"]
             for row in rows_of(record):
-                if numbers.get(row.measure) == _number(row.measure):
+                if numbers.get(row.measure) == measure_number(parse_measure(row.measure)):
                     found[row.measure] = row
         return found
 
@@ -125,7 +126,7 @@ class Cell:
                 try:
                     record.verify(folder)
                 except WeirError as error:
-                    self.shelf.watch(f"scores are damaged, scoring again ({error})", 0, 1)
+                    self.shelf.note(f"scores are damaged, scoring again ({error})")
                     path.unlink(missing_ok=True)
                     continue
                 yield path, record
@@ -145,9 +146,16 @@ class Cell:
         if stored is not None and stage.key not in shelf.runs:
             return stored, judge_file(run_file(stored), shelf.dataset.qrels)
         if shelf.dataset.self_match == "drop":
-            folder, run = shelf.kept_run(stage, self._without_self)
+            folder, run = shelf.kept_run(stage, self._without_self, shelf.root)
         else:
-            folder, run = shelf.kept_run(stage, lambda: shelf.searched(self.suited, self.k))
+            folder, run = shelf.kept_run(stage, lambda: shelf.searched(self.suited, self.k), shelf.root)
+        if (
+            folder.parent != shelf.root
+        ):  # among what is shared: scores stand beside rankings of their own folder
+            with atomic_dir(shelf.root / folder.name) as copy:
+                for name in (run_file(folder).name, RECORD):
+                    shutil.copyfile(folder / name, copy / name)
+            folder = shelf.root / folder.name
         return folder, Judged.of(run, shelf.dataset.qrels)
 
     def _without_self(self) -> tuple[Run, dict[str, Any], Making]:
@@ -187,12 +195,7 @@ def rows_of(record: Record) -> list[Row]:
 
 def measure_number(measure: Measure) -> int:
     """The number of a measure's algorithm: its own where it has one, else that of all measures."""
-    return _number(str(measure))
-
-
-def _number(name: str) -> int:
-    kind = name.partition("(")[0].partition("@")[0]
-    return ALGORITHMS.get(f"measure {kind}", ALGORITHMS["measures"])
+    return ALGORITHMS.get(f"measure {measure.name}", ALGORITHMS["measures"])
 
 
 def _interval() -> dict[str, object]:

@@ -100,8 +100,9 @@ def _add(total: dict[str, float], begun: dict[str, float]) -> None:
 
 
 def _compile_seconds() -> float:
-    """Seconds spent compiling kernels, or reading them from the cache."""
-    return 0.0
+    """Seconds spent compiling kernels, or loading them; nothing where no kernel was imported."""
+    jit = sys.modules.get("weir.kernels.jit")
+    return 0.0 if jit is None else float(jit.spent())
 
 
 def _asked() -> dict[str, float]:

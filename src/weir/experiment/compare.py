@@ -12,7 +12,8 @@ from weir.errors import BadValue
 from weir.experiment.results import read_scores_of
 from weir.measures import Measure, measures_of
 from weir.stats.across import compared_across
-from weir.stats.compare import Comparison, Method, Table, compared, shared_measures, table
+from weir.stats.compare import compared, shared_measures, table
+from weir.stats.comparison import Comparison, Method, Table
 
 __all__ = ["compare_results"]
 

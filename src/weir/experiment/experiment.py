@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,13 +15,15 @@ from weir.experiment.cell import Cell
 from weir.experiment.finished import Finished, cell_of
 from weir.experiment.results import group_rows
 from weir.experiment.shelf import StageShelf, Watch
+from weir.experiment.stage import slug
 from weir.io.atomic import storing, writable
+from weir.io.tomlfile import read_toml
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 
 if TYPE_CHECKING:  # running needs the `run` extra, reading an experiment does not
     from weir.systems import Retriever
 
-__all__ = ["Experiment", "Watch", "dataset_folder"]
+__all__ = ["Experiment", "Watch"]
 
 DEPTH = 1000
 
@@ -36,13 +37,15 @@ class Experiment:
     """A grid: every system answers every dataset and every measure scores the answers.
 
     datasets: catalogue names, groups, folders, or datasets; systems and measures: themselves, or their names; k: how
-    many documents each query is answered with at most.
+    many documents each query is answered with at most; stages: a folder in which indexes and rankings that others use
+    are kept for other results folders too, None keeps them with the results.
     """
 
     datasets: tuple[str | Path | Dataset, ...]
     systems: tuple[str | Retriever, ...]
     measures: tuple[str | Measure, ...] = DEFAULT_MEASURES
     k: int = DEPTH
+    stages: str | Path | None = None
 
     @staticmethod
     def read(path: Path | str) -> Experiment:
@@ -51,12 +54,7 @@ class Experiment:
         Raises FormatError for a file that is not such TOML, UnknownName for another key.
         """
         path = Path(path)
-        try:
-            given = tomllib.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise FormatError(path, "no such file", "an experiment file") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise FormatError(path, str(error), "TOML") from None
+        given = read_toml(path, "an experiment file")
         known = ("datasets", "systems", "measures", "k")
         for key in given:
             if key not in known:
@@ -90,26 +88,24 @@ class Experiment:
         found = [cell.finished(measures) for cell in self.cells(Path(at), _silent)]
         return _rows([one for one in found if one is not None])
 
+    def parsed_systems(self) -> list[Retriever]:
+        """The systems; raises UnknownName or BadValue for one that is none."""
+        return [_system(s) for s in self.systems]
+
     def cells(self, at: Path, watch: Watch = _silent) -> list[Cell]:
         """The cells of the grid, in its order: their keys need nothing but what is declared.
 
         Raises UnknownName, BadValue, FormatError or DownloadError for what is not there or not as it should be.
         """
-        systems = [_system(s) for s in self.systems]
+        systems = self.parsed_systems()
         if not self.datasets or not systems:
             raise BadValue("an experiment needs at least one dataset and one system")
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
             raise BadValue(f"k is {self.k!r}; expected a whole number from 1")
         datasets = _distinct([d for given in self.datasets for d in _datasets(given)])
-        shelves = [StageShelf(dataset_folder(at, dataset), dataset, watch) for dataset in datasets]
+        kept = at if self.stages is None else Path(self.stages)
+        shelves = [StageShelf(at / slug(d.name), kept / slug(d.name), d, watch) for d in datasets]
         return [Cell(shelf.named(str(system)), system, self.k) for shelf in shelves for system in systems]
-
-
-def dataset_folder(at: Path, dataset: Dataset) -> Path:
-    """Where the stages of a dataset lie in a results folder."""
-    from weir.experiment.stage import slug
-
-    return at / slug(dataset.name)
 
 
 def _rows(found: list[tuple[Path, list[Row]]]) -> list[Row]:

@@ -16,10 +16,10 @@ from weir.datasets.load import Dataset, load
 from weir.errors import FormatError, StoreError
 from weir.experiment.cell import SCORES, rows_of
 from weir.experiment.shelf import run_file
-from weir.experiment.stage import RECORD, Record, read_record, records_in
+from weir.experiment.stage import RECORD, Record, flattened, read_record, records_in
 from weir.io.scores import read_scores
 
-__all__ = ["Finished", "cell_of", "dataset_of", "finished_cells", "flattened", "open_cell"]
+__all__ = ["Finished", "cell_of", "damaged_records", "dataset_of", "finished_cells", "flattened", "open_cell"]
 
 EXPECTED = "the folder of a finished cell, such as results/scifact/bm25-0123456789"
 OLD = "manifest.json"
@@ -100,6 +100,18 @@ def finished_cells(root: Path | str) -> list[Finished]:
     return _labelled(found)
 
 
+def damaged_records(root: Path) -> list[str]:
+    """What is wrong with the records of a results folder that cannot be read, in sentences."""
+    found = []
+    for pattern in (f"*/*/{RECORD}", f"*/*/{SCORES}"):
+        for path in sorted(root.glob(pattern)):
+            try:
+                read_record(path)
+            except StoreError as error:
+                found.append(f"left out: {error}")
+    return found
+
+
 def dataset_of(cell: Finished, given: str | Path | None = None) -> Dataset | None:
     """The collection of a cell: the given one, or the catalogue's of that name if it is on this machine.
 
@@ -112,21 +124,6 @@ def dataset_of(cell: Finished, given: str | Path | None = None) -> Dataset | Non
         found = load(cell.dataset, cell.split)
         return found if found.fingerprint == dict(cell.settings).get("fingerprint") else None
     return None
-
-
-def flattened(name: str, value: Any) -> list[tuple[str, str]]:  # noqa: ANN401 - whatever JSON holds
-    """The settings within a value as (dotted name, text)."""
-    if isinstance(value, dict):
-        return [
-            pair
-            for key, inner in value.items()
-            for pair in flattened(f"{name}.{key}" if name else key, inner)
-        ]
-    if isinstance(value, (list, tuple)) and any(isinstance(v, dict) for v in value):
-        return [pair for n, inner in enumerate(value, 1) for pair in flattened(f"{name}.{n}", inner)]
-    if isinstance(value, (list, tuple)):
-        return [(name, ", ".join(map(str, value)))]
-    return [(name, "none" if value is None else str(value))]
 
 
 def _cells_in(folder: Path) -> Iterator[Finished]:

@@ -292,7 +292,7 @@ def _asks_an_api(system: object) -> bool:
 
 def _bytes(corpus: Corpus) -> float:
     columns = [corpus.text, *([] if corpus.title is None else [corpus.title])]
-    return float(sum(int(c.ptr[-1] - c.ptr[0]) for c in columns))
+    return float(sum(int(column.lengths().sum()) for column in columns))
 
 
 def _some_words() -> list[str]:

@@ -157,8 +157,8 @@ def without_copies(run: Run, corpus: Corpus) -> Run:
     keys[:, 0] = np.where(at < 0, np.arange(1, len(run.docs) + 1), 0)
     for column, strings in enumerate((corpus.text, corpus.title), 1):
         if strings is not None:
-            starts, lengths = strings.ptr[:-1][at[known]], strings.lengths()[at[known]]
-            keys[known, column] = hash_strings(strings.data, starts, lengths)
+            texts = strings.take(at[known])
+            keys[known, column] = hash_strings(texts.data, texts.ptr[:-1], texts.lengths())
     _, same = np.unique(keys, axis=0, return_inverse=True)
     query = run.query_of_row()
     _, first = np.unique(query * np.int64(len(run.docs)) + same.reshape(-1)[run.doc], return_index=True)

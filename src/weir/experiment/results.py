@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 from weir.core.row import Row
 from weir.core.scores import Scores
 from weir.datasets import catalogue
 from weir.experiment.finished import Finished, finished_cells
+from weir.experiment.stage import changes
 from weir.stats.summary import group_row
 
-__all__ = ["group_rows", "mixed_numbers", "read_results", "read_scores_of"]
+__all__ = ["group_rows", "mixed_worlds", "read_results", "read_scores_of", "rows_with_groups"]
 
 
 def read_results(root: Path | str) -> list[Row]:
@@ -20,7 +22,11 @@ def read_results(root: Path | str) -> list[Row]:
 
     Raises FormatError where the folder holds no finished cell.
     """
-    cells = finished_cells(root)
+    return rows_with_groups(finished_cells(root))
+
+
+def rows_with_groups(cells: Sequence[Finished]) -> list[Row]:
+    """The rows of cells under their labels, then those of whole groups of datasets."""
     return [*(row for cell in cells for row in cell.named_rows()), *group_rows(cells)]
 
 
@@ -60,8 +66,8 @@ def group_rows(cells: Sequence[Finished]) -> list[Row]:
     return found
 
 
-def mixed_numbers(cells: Sequence[Finished]) -> list[str]:
-    """What in a table was made by different algorithms under one name, in sentences; nothing where all agree."""
+def mixed_worlds(cells: Sequence[Finished]) -> list[str]:
+    """What in a table bears one name and was made otherwise, in sentences: by other algorithms, versions or data."""
     seen: dict[str, dict[str, list[str]]] = {}
     for cell in cells:
         said = {"bootstrap interval": cell.scored[-1][1].declared["interval"].get("algorithm")}
@@ -69,9 +75,14 @@ def mixed_numbers(cells: Sequence[Finished]) -> list[str]:
             said |= {f"measure {m}": number for m, number in record.declared["measures"].items()}
         for what, number in said.items():
             seen.setdefault(what, {}).setdefault(str(number), []).append(f"{cell.dataset} {cell.label}")
-    return [
+    found = [
         f"{what} was made by different algorithms and does not compare: "
         + "; ".join(f"number {number} in {', '.join(names)}" for number, names in sorted(numbers.items()))
         for what, numbers in seen.items()
         if len(numbers) > 1
     ]
+    for one, other in pairwise(sorted(cells, key=lambda cell: (cell.dataset, cell.system))):
+        if (one.dataset, one.system) == (other.dataset, other.system):
+            names = [name for name, *_ in changes(one.ranked.stage, other.ranked.stage)] or ["judgments"]
+            found.append(f"{one.dataset}: {one.label} and {other.label} differ in {', '.join(names[:4])}")
+    return found

@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from weir.errors import BadValue, WeirError
 from weir.experiment.clock import Bench, Making
 from weir.experiment.maker import made_now
 from weir.experiment.measured import latencies, lost, noted, outside_facts, silent
-from weir.experiment.stage import RECORD, Record, Stage, write_record
+from weir.experiment.stage import RECORD, Record, Stage, changes, record_of, slug, write_record
 from weir.io.atomic import locked, sweep
 from weir.io.checksums import Checksum, checksums_of
 from weir.io.trec import read_run, read_run_against, write_run
@@ -35,8 +36,10 @@ __all__ = ["INDEXES", "StageShelf", "Watch", "index_stage", "run_file"]
 T = TypeVar("T")
 
 Watch = Callable[[str, int, int], None]
-"""Told (what is being done, how much is done, how much there is)."""
+"""Told (what is being done, how much is done, how much there is); of nothing in all, it is a note to be read."""
 INDEXES = "indexes"
+Search: TypeAlias = "Callable[[], tuple[Run, dict[str, Any], Making]]"
+"""Makes rankings: the run, the facts of its record, what it took."""
 OPENED, RUNS = 3, 4
 """Indexes and rankings that stay in memory: models and long rankings are large."""
 
@@ -45,11 +48,13 @@ OPENED, RUNS = 3, 4
 class StageShelf:
     """The stages of one collection, below a folder of its own.
 
-    root: <results>/<collection>; watch: told what is done. What is opened or searched stays in memory while the shelf
-    is in use, so that a grid reads an index once.
+    root: <results>/<collection>; store: where indexes and rankings that others use are kept, the same folder unless
+    the user names another; watch: told what is done. What is opened or searched last stays in memory, so that systems
+    that share it read it once.
     """
 
     root: Path
+    store: Path
     dataset: Dataset
     watch: Watch
     bench: Bench = field(default_factory=Bench)
@@ -72,10 +77,14 @@ class StageShelf:
         name = f"{stage.key} {part}"
         if name not in self.opened:
             _keep(self.opened, name, self._index(part, corpus, stage), OPENED)
-        found = stage.found(self.root / INDEXES)
+        found = stage.found(self.store / INDEXES)
         if found is not None:
             self._used("index", found[0])
         return self.opened[name]
+
+    def note(self, text: str) -> None:
+        """Say something that is to be read."""
+        self.watch(text, 0, 0)
 
     def answers(self, part: Retriever, corpus: Corpus, progress: Progress | None = None) -> Searcher:
         """A searcher whose rankings for all queries of the collection are stages too."""
@@ -93,35 +102,56 @@ class StageShelf:
     def run(self, part: Retriever, k: int) -> tuple[Path, Run]:
         """The rankings of a system, read where their stage is sound, else searched now: (folder, run)."""
         stage = self.run_stage(part, k)
-        return self.kept_run(stage, lambda: self.searched(part, k))
+        return self.kept_run(stage, lambda: self.searched(part, k), self.store)
 
-    def kept_run(
-        self, stage: Stage, search: Callable[[], tuple[Run, dict[str, Any], Making]]
-    ) -> tuple[Path, Run]:
-        """The run of a stage, read where it is sound, else made by `search`, which also gives facts and costs."""
-        found = self.sound(stage, self.root)
+    def kept_run(self, stage: Stage, search: Search, root: Path) -> tuple[Path, Run]:
+        """The run of a stage, read where it is sound, else made by `search` and kept below `root`."""
+        found = self.sound_run(stage)
         if found is None:
-            with locked(self.root / f".{stage.folder_name}.lock"):
-                found = self.sound(stage, self.root)  # another process may have made it meanwhile
+            with locked(root / f".{stage.folder_name}.lock"):
+                found = self.sound_run(stage)  # another process may have made it meanwhile
                 if found is None:
-                    found = self._kept(stage, search)
+                    found = self._kept(stage, search, root)
         self._used("run", found)
         if stage.key not in self.runs:
             _keep(self.runs, stage.key, self.read(found), RUNS)
         return found, self.runs[stage.key]
+
+    def sound_run(self, stage: Stage) -> Path | None:
+        """The folder of rankings that are as they were written, with the results or among what is shared."""
+        places = (self.sound(stage, root) for root in dict.fromkeys((self.root, self.store)))
+        return next((place for place in places if place is not None), None)
+
+    def _say_why_again(self, stage: Stage, root: Path) -> None:
+        """Where a stage of this name was made in another world, such as under another version: what differs."""
+        for folder in root.glob(f"{slug(stage.name)}-*"):
+            record = record_of(folder)
+            if record is None or (record.kind, record.name) != (stage.kind, stage.name):
+                continue
+            changed = changes(record.stage, stage)
+            if changed and not {name.partition(".")[0] for name, *_ in changed} & {
+                *self.asked,
+                "k",
+                "self_match",
+            }:
+                name, before, now = changed[0]
+                self.note(
+                    f"{stage.kind} made again: {name} was {before or 'not there'}, is {now or 'not there'}"
+                )
+                return
 
     def sound(self, stage: Stage, root: Path) -> Path | None:
         """The folder of a stage whose files are as they were written; None, with a word, where they are not."""
         found = stage.found(root)
         if found is None:
             if (root / stage.folder_name / RECORD).exists():
-                self.watch(f"{stage.kind} of {stage.name} is damaged, making it again", 0, 1)
+                self.note(f"{stage.kind} of {stage.name} is damaged, making it again")
             return None
         folder, record = found
         try:
             record.verify(folder)
         except WeirError as error:
-            self.watch(f"{stage.kind} of {stage.name} is damaged, making it again ({error})", 0, 1)
+            self.note(f"{stage.kind} of {stage.name} is damaged, making it again ({error})")
             (folder / RECORD).unlink(missing_ok=True)
             return None
         return folder
@@ -139,32 +169,33 @@ class StageShelf:
         return read_run_against(path, dataset.queries.ids, dataset.corpus.ids)[0]
 
     def _used(self, kind: str, folder: Path) -> None:
-        self.bench.used(kind, folder.relative_to(self.root).as_posix())
+        self.bench.used(kind, Path(os.path.relpath(folder, self.root)).as_posix())
 
     def _index(self, part: Retriever, corpus: Corpus, stage: Stage) -> Searcher:
         """Open an index or build it."""
         opened = self._opened(part, corpus, stage)
         if opened is None:
-            with locked(self.root / INDEXES / f".{stage.folder_name}.lock"):
+            with locked(self.store / INDEXES / f".{stage.folder_name}.lock"):
                 opened = self._opened(part, corpus, stage)  # another process may have built it meanwhile
                 if opened is None:
                     opened = self._built(part, corpus, stage)
         return opened
 
     def _opened(self, part: Retriever, corpus: Corpus, stage: Stage) -> Searcher | None:
-        folder = self.sound(stage, self.root / INDEXES)
+        folder = self.sound(stage, self.store / INDEXES)
         if folder is None:
             return None
         try:
             return part.open(folder, corpus)
         except WeirError as error:
-            self.watch(f"index of {stage.name} is damaged, building it again ({error})", 0, 1)
+            self.note(f"index of {stage.name} is damaged, building it again ({error})")
             (folder / RECORD).unlink(missing_ok=True)
             return None
 
     def _built(self, part: Retriever, corpus: Corpus, stage: Stage) -> Searcher:
-        folder = self.root / INDEXES / stage.folder_name
+        folder = self.store / INDEXES / stage.folder_name
         sweep(folder)
+        self._say_why_again(stage, folder.parent)
         rmtree(folder, ignore_errors=True)  # damaged, or never finished: no system has to expect it
         label = "index" if corpus is self.dataset.corpus else "index of parts"
         with self.bench.making() as made, self.bench.timed():
@@ -187,6 +218,7 @@ class StageShelf:
 
     def searched(self, part: Retriever, k: int) -> tuple[Run, dict[str, Any], Making]:
         """Ask a system all queries, and note what that took."""
+        from weir.systems.asking import rankings
         from weir.systems.system import fresh, watched
 
         queries, corpus = self.dataset.queries, self.dataset.corpus
@@ -199,16 +231,17 @@ class StageShelf:
                 with silent():  # what is loaded once is loaded now
                     timed.search(queries.take(np.arange(min(1, len(queries)))), k)
             with noted() as notes, self.bench.timed():
-                run = told.search(queries, k)
+                run = rankings(told, queries, k, part, self.dataset.name)
         self.watch("search", len(queries), len(queries))
         with silent():
             single = {} if timed is None else latencies(timed, queries, k)
         facts = {"queries": len(queries), "notes": notes, "single_query_ms": single}
         return run, facts | lost(searcher, queries, k) | outside_facts(searcher, None), made
 
-    def _kept(self, stage: Stage, search: Callable[[], tuple[Run, dict[str, Any], Making]]) -> Path:
+    def _kept(self, stage: Stage, search: Search, root: Path) -> Path:
         """Make the run of a stage, write it and its record."""
-        folder = self.root / stage.folder_name
+        folder = root / stage.folder_name
+        self._say_why_again(stage, root)
         for name in ("run.trec", "run.json", RECORD):
             sweep(folder / name)
         run, facts, made = search()

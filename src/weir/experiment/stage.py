@@ -19,7 +19,18 @@ from weir.errors import StoreError
 from weir.io.atomic import write_json
 from weir.io.checksums import Checksum, checksums_read, verify_files
 
-__all__ = ["RECORD", "Record", "Stage", "read_record", "record_of", "records_in", "slug", "write_record"]
+__all__ = [
+    "RECORD",
+    "Record",
+    "Stage",
+    "changes",
+    "flattened",
+    "read_record",
+    "record_of",
+    "records_in",
+    "slug",
+    "write_record",
+]
 
 FORMAT = 2
 RECORD = "stage.json"
@@ -129,6 +140,28 @@ class Record:
             "facts": self.facts,
         }
         return {**said, "check": _digest(said)}
+
+
+def changes(before: Stage, now: Stage) -> list[tuple[str, str, str]]:
+    """(dotted name, text before, text now) of what decides a stage and differs, "" for what is not there."""
+    one, other = (dict(flattened("", stage.decisive)) for stage in (before, now))
+    names = [name for name in dict.fromkeys([*one, *other]) if one.get(name) != other.get(name)]
+    return [(name, one.get(name, ""), other.get(name, "")) for name in names]
+
+
+def flattened(name: str, value: Any) -> list[tuple[str, str]]:  # noqa: ANN401 - whatever JSON holds
+    """The settings within a value as (dotted name, text)."""
+    if isinstance(value, dict):
+        return [
+            pair
+            for key, inner in value.items()
+            for pair in flattened(f"{name}.{key}" if name else key, inner)
+        ]
+    if isinstance(value, (list, tuple)) and any(isinstance(v, dict) for v in value):
+        return [pair for n, inner in enumerate(value, 1) for pair in flattened(f"{name}.{n}", inner)]
+    if isinstance(value, (list, tuple)):
+        return [(name, ", ".join(map(str, value)))]
+    return [(name, "none" if value is None else str(value))]
 
 
 def write_record(path: Path, record: Record) -> None:

@@ -10,20 +10,22 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import Any, BinaryIO
 
 from weir.core.corpus import Queries
-from weir.core.ids import Ids
+from weir.core.ids import IDENTIFIER_BYTES, Ids
 from weir.core.strings import Strings, first_repeated
 from weir.errors import FormatError
 from weir.io.jsonl import Records, parse_block, read_blocks, read_records
 from weir.io.layout import Part
 from weir.io.plain import PlainReader
+from weir.kernels.code_cache import kept
+from weir.kernels.jit import available
 
 __all__ = ["Batch", "duplicate", "read_documents", "read_queries", "reading"]
 
-_WORTH_COMPILING = 48 << 20  # bytes after which the compiled reader has made up for being loaded
+_WORTH_LOADING, _WORTH_COMPILING = 16 << 20, 1 << 30
+"""Bytes of a file after which the compiled reader makes up for being loaded, or compiled."""
 _ID_HEADERS = {"_id", "id", "docid", "doc_id", "doc-id", "qid", "query_id", "query-id", "queryid"}
 
 
@@ -55,20 +57,31 @@ def read_documents(part: Part) -> Iterator[Batch]:
         if part.name.endswith(".tsv"):
             yield from _from_tsv(source, part)
             return
-        first, done = 1, 0
+        first, done = 1, 0  # the number of the next line, bytes read
+        worth = _WORTH_LOADING if kept("jsonl") else _WORTH_COMPILING
         plain: PlainReader | None = None
-        for block in read_blocks(source):
-            if plain is None and done >= _WORTH_COMPILING and find_spec("numba"):
+        for block in read_blocks(source, name=part):
+            if plain is None and done >= worth and available():
                 plain = PlainReader()
             columns = plain.read(block) if plain else None
             if columns is not None:
-                yield Batch(*columns)
+                yield _short_names(Batch(*columns), part, first)
                 first += len(columns[0])
             else:
                 records = parse_block(block, first, part)
-                yield _batch(records, part)
+                yield _short_names(_batch(records, part), part, first)
                 first += len(records.rows) if records.lines is None else block.count(b"\n")
             done += len(block)
+
+
+def _short_names(batch: Batch, part: Part, first: int) -> Batch:
+    """The batch, whose first line is `first`; raises FormatError for an identifier that is too long."""
+    length = batch.ids.lengths()
+    row = int(length.argmax()) if len(length) else -1
+    if row >= 0 and length[row] > IDENTIFIER_BYTES:
+        found = f"an identifier of {length[row]:,} bytes"
+        raise FormatError(part, found, f"at most {IDENTIFIER_BYTES:,}", first + row)
+    return batch
 
 
 def read_queries(part: Part) -> Queries:
@@ -92,7 +105,7 @@ def _lines_of_id(part: Part, name: str) -> tuple[int, int]:
     found: list[int] = []
     with reading(part) as stream:
         if part.name.endswith(".tsv"):
-            for number, cells in _tsv_rows(stream):
+            for number, cells in _tsv_rows(stream, part):
                 if cells[0] == name.encode():
                     found.append(number)
         else:
@@ -129,7 +142,7 @@ def _batch(records: Records, part: Part) -> Batch:
         mended = [_text(value, records, i, (part, "text")) for i, value in enumerate(texts)]
         nulls = mended.count(None)
         texts = [text or "" for text in mended]
-    packed = [json.dumps(m, ensure_ascii=False) if m else "" for m in metadata] if any(metadata) else None
+    packed = [_metadata(m, records, i, part) for i, m in enumerate(metadata)] if any(metadata) else None
     batch = Batch(_encoded(ids), _encoded(titles), _encoded(texts), null_texts=nulls)
     return batch if packed is None else replace(batch, metadata=_encoded(packed))
 
@@ -164,11 +177,20 @@ def _encoded(texts: list[str]) -> Strings:
         return Strings.packed([text.encode() for text in whole])
 
 
+def _metadata(value: object, records: Records, i: int, part: Part) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False) if value else ""
+    except RecursionError:
+        raise FormatError(
+            part, "metadata nested too deeply", "at most some hundred levels", records.line(i)
+        ) from None
+
+
 def _from_tsv(stream: BinaryIO, part: Part) -> Iterator[Batch]:
     ids: list[bytes] = []
     titles: list[bytes] = []
     texts: list[bytes] = []
-    for number, cells in _tsv_rows(stream):
+    for number, cells in _tsv_rows(stream, part):
         if len(cells) < 2 or not cells[0]:
             raise FormatError(part, f"{len(cells)} cells", "id, text or id, title, text between tabs", number)
         ids.append(cells[0])
@@ -179,15 +201,17 @@ def _from_tsv(stream: BinaryIO, part: Part) -> Iterator[Batch]:
         except UnicodeDecodeError as error:
             raise FormatError(part, f"bytes that are not UTF-8 ({error.reason})", "UTF-8", number) from None
         if len(ids) == 256:
-            yield Batch(Strings.packed(ids), Strings.packed(titles), Strings.packed(texts))
+            batch = Batch(Strings.packed(ids), Strings.packed(titles), Strings.packed(texts))
+            yield _short_names(batch, part, number - 255)
             ids, titles, texts = [], [], []
     if ids:
-        yield Batch(Strings.packed(ids), Strings.packed(titles), Strings.packed(texts))
+        batch = Batch(Strings.packed(ids), Strings.packed(titles), Strings.packed(texts))
+        yield _short_names(batch, part, number - len(ids) + 1)
 
 
-def _tsv_rows(stream: BinaryIO) -> Iterator[tuple[int, list[bytes]]]:
+def _tsv_rows(stream: BinaryIO, part: Part) -> Iterator[tuple[int, list[bytes]]]:
     number = 0
-    for block in read_blocks(stream):
+    for block in read_blocks(stream, name=part):
         lines = block.split(b"\n")
         for line in lines[:-1] if not lines[-1] else lines:
             number += 1

@@ -11,12 +11,12 @@ from weir.core.ids import Ids
 from weir.core.qrels import LARGEST, Qrels
 from weir.core.strings import Float64, Int64
 from weir.errors import FormatError
-from weir.io.blocks import Block
+from weir.io.blocks import Block, long_identifier
 from weir.io.columns import QuotedCellError, Table, split_cells, split_columns
 from weir.io.decimals import parse_decimals
 from weir.io.intern import distinct, distinct_strings
 from weir.io.lines import LineBuffer
-from weir.io.rows import Rows, choose_engine, take_strings
+from weir.io.rows import LongIdentifierError, Rows, choose_engine, refuse_long, take_strings
 from weir.io.sources import How, Source
 
 __all__ = ["judgments_of", "read_trec_qrels"]
@@ -78,6 +78,11 @@ def read_trec_qrels(path: Path) -> tuple[Qrels, int]:
         column = [np.ascontiguousarray(table.start[:, c]) for c in (0, -2, -1)]
         length = [np.ascontiguousarray(table.end[:, c]) - s for c, s in zip((0, -2, -1), column, strict=True)]
         _refuse_empty(buffer, column, length)
+        try:
+            refuse_long(column[0], length[0])
+            refuse_long(column[1], length[1])
+        except LongIdentifierError as error:
+            raise long_identifier(buffer, error) from None
         grade = _grades(buffer, column[2], length[2])
         each = np.arange(len(grade))
         hashes = hash_strings(buffer.buf, column[1], length[1])
@@ -98,7 +103,8 @@ def _table(buffer: LineBuffer, stop: int) -> Table:
     table = split_cells(buffer.buf, stop, len(cells)) if tabbed else split_columns(buffer.buf, stop, 4, 4)
     if table.bad >= 0:
         line = buffer.line_text(table.bad)
-        raise FormatError(buffer.path, f"'{line[:80]}'", _COLUMNS, buffer.line_of(table.bad))
+        a_run = "; 6 are a run, which stands behind the judgments" if len(line.split()) in (5, 6) else ""
+        raise FormatError(buffer.path, f"'{line[:80]}'", _COLUMNS + a_run, buffer.line_of(table.bad))
     return table
 
 

@@ -132,6 +132,8 @@ def judge_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: Engi
         first=np.concatenate([judged.first, *(p.first for _, p in parts)])[order],
         last=np.concatenate([judged.last, *(p.last for _, p in parts)])[order],
         ignored=len(names.ignored),
+        close=sum(p.close for _, p in parts),
+        stranger=min(names.ignored, default=b"").decode("utf-8", "replace"),
     )
 
 

@@ -37,15 +37,16 @@ def measures_of(wanted: Measure | str | Iterable[Measure | str]) -> tuple[Measur
 
 
 def evaluate(
-    run: Run,
     qrels: Qrels | IntentQrels,
+    run: Run,
     measures: Measure | str | Iterable[Measure | str] = DEFAULT_MEASURES,
     conventions: Conventions = DEFAULT,
 ) -> Scores:
     """Score a run against judgments: one value for each measure and judged query.
 
     conventions: what ties, missing and empty queries and self-matches do; a run that was read with ties="trec9"
-    stays in that order. Raises BadValue where the judgments are empty, UnknownName for an unknown measure.
+    stays in that order. Raises BadValue where the judgments are empty or the run answers none of their queries,
+    UnknownName for an unknown measure.
     """
     if run.ties == "trec9" and conventions.ties == "trec":
         conventions = replace(conventions, ties="trec9")
@@ -70,10 +71,10 @@ def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conven
     """Apply measures to a join, whose order and self-matches are settled already.
 
     Which queries could score otherwise by the order of tied documents is always found out. Raises BadValue where
-    no query counts, and where a measure's mean or extremes over orders of ties are asked for and not known.
+    no query counts, where the run answers other queries only, and where a measure's mean or extremes over orders of
+    ties are asked for and not known.
     """
-    if len(judged) == 0:
-        raise BadValue("the judgments hold no query, so there is nothing to score")
+    _refuse_strangers(judged)
     tied = Tied.of(judged)
     values, low, high = (np.empty((len(measures), len(judged))) for _ in range(3))
     for row, one in enumerate(measures):
@@ -97,6 +98,17 @@ def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conven
         low=low,
         high=high,
     )
+
+
+def _refuse_strangers(judged: Judged) -> None:
+    """Raise BadValue for judgments of nothing, and for a run all of whose queries are others than the judged ones."""
+    if len(judged) == 0:
+        raise BadValue("the judgments hold no query, so there is nothing to score")
+    if judged.ignored and not judged.answered.any():
+        raise BadValue(
+            f"the run and the judgments have no query in common: of {judged.ignored} in the run one is "
+            f"'{judged.stranger}', of {len(judged)} judged ones '{judged.queries[0]}'"
+        )
 
 
 def _counts(judged: Judged, conventions: Conventions) -> NDArray[np.bool_]:

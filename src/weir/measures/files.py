@@ -9,7 +9,7 @@ from weir.core.intents import IntentQrels, joined, with_intents
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.scores import Scores
-from weir.errors import BadValue
+from weir.errors import BadValue, FormatError
 from weir.io.intents import read_intents
 from weir.io.trec import judge_file, read_qrels, read_run, run_name
 from weir.measures.conventions import DEFAULT, Conventions
@@ -49,8 +49,15 @@ def judgments_for(qrels: Path, measures: Iterable[Measure]) -> Qrels | IntentQre
 def judge(run: Path, qrels: Qrels | IntentQrels, conventions: Conventions = DEFAULT) -> Judged:
     """Join a run file with judgments of either kind; a file is held whole only where self-matches are dropped.
 
-    Raises FormatError and BadRanking as `judge_file`.
+    Raises FormatError and BadRanking as `judge_file`, and FormatError for a file without any ranking.
     """
+    found = _joined(run, qrels, conventions)
+    if not (found.ignored or found.answered.any()):
+        raise FormatError(run, "no ranking", "at least one document for one query")
+    return found
+
+
+def _joined(run: Path, qrels: Qrels | IntentQrels, conventions: Conventions) -> Judged:
     if conventions.self_matches == "drop":
         return joined(ranked_by(read_run(run, conventions.order), conventions), qrels)
     if isinstance(qrels, IntentQrels):

@@ -28,6 +28,7 @@ __all__ = [
     "condensed_join",
     "measure",
     "parse_measure",
+    "within_unit",
 ]
 
 Setting: TypeAlias = int | float | str
@@ -194,6 +195,14 @@ def parse_measure(text: str) -> Measure:
     elif definition.cutoff == "required":
         raise BadValue(f"{name} needs a cut-off, such as {name}@10")
     return found
+
+
+def within_unit(name: str) -> bool:
+    """Whether a name is that of a measure whose values lie within 0..1."""
+    try:
+        return MEASURES.get(parse_measure(name).name).bounded
+    except WeirError:
+        return False
 
 
 def _parts(text: str) -> tuple[str, dict[str, Setting], int | None]:

@@ -10,7 +10,7 @@ from weir.core.scores import Scores
 from weir.measures.conventions import parse_conventions
 from weir.report.format import score, share
 
-__all__ = ["convention_notes", "score_notes", "unanswered"]
+__all__ = ["convention_notes", "float_tie_notes", "score_notes", "unanswered"]
 
 
 def score_notes(scores: Scores) -> list[str]:
@@ -26,6 +26,18 @@ def score_notes(scores: Scores) -> list[str]:
     if scores.tied:
         found.append(f"note: {share(scores.tied)} of the documents returned share their score with another")
     return found + _tie_notes(scores) + convention_notes(scores)
+
+
+def float_tie_notes(usual: Scores, as_floats: Scores) -> list[str]:
+    """A sentence on each measure whose mean, as printed, is another where scores compare as floats."""
+    found = []
+    for measure, here, there in zip(usual.measures, usual.means(), as_floats.means(), strict=True):
+        if score(float(here)) != score(float(there)):
+            found.append(
+                f"note: {measure} is {score(float(there))} under trec_eval 9, which compares scores as floats "
+                "(--ties trec9)"
+            )
+    return found
 
 
 def unanswered(scores: Scores) -> str:

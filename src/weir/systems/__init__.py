@@ -6,6 +6,7 @@ from weir.systems.cross import PairReranker
 from weir.systems.deepct import DeepCT
 from weir.systems.dense import Dense
 from weir.systems.doc2query import Doc2Query
+from weir.systems.expression import parse_system
 from weir.systems.fused import Fused
 from weir.systems.late import ColBERT
 from weir.systems.pipeline import Pipeline
@@ -20,7 +21,6 @@ from weir.systems.system import (
     Retriever,
     Scorer,
     Searcher,
-    parse_system,
     usage,
 )
 

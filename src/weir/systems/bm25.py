@@ -24,6 +24,9 @@ from weir.text.terms import TermTable
 
 __all__ = ["BM25", "BM25Searcher"]
 
+LARGEST_K1 = 1e6
+"""Scores are computed in single precision, where larger ones leave nothing of a frequency."""
+
 
 @SYSTEMS.register("bm25")
 @dataclass(frozen=True)
@@ -42,12 +45,12 @@ class BM25:
     lengths: Lengths | None = None
 
     def __post_init__(self) -> None:
-        if self.preset not in PRESETS:
+        if not isinstance(self.preset, str) or self.preset not in PRESETS:
             raise UnknownName("BM25 preset", str(self.preset), PRESETS)
         preset = PRESETS[self.preset]
         for name in ("k1", "b", "analyzer", "lengths"):
             given = getattr(self, name)
-            if isinstance(given, int) and not isinstance(given, bool):
+            if type(given) is int and abs(given) <= LARGEST_K1:
                 object.__setattr__(self, name, float(given))
             if given == getattr(preset, name):
                 object.__setattr__(self, name, None)  # equal systems compare and print equal
@@ -157,8 +160,8 @@ class BM25Searcher:
 
 def _check(recipe: Recipe) -> None:
     analyzers.get(recipe.analyzer)
-    if not (isinstance(recipe.k1, float) and recipe.k1 >= 0):
-        raise BadValue(f"bm25: k1 is {recipe.k1!r}; expected a number from 0")
+    if not (isinstance(recipe.k1, float) and 0 <= recipe.k1 <= LARGEST_K1):
+        raise BadValue(f"bm25: k1 is {recipe.k1!r}; expected a number from 0 to {LARGEST_K1:g}")
     if not (isinstance(recipe.b, float) and 0 <= recipe.b <= 1):
         raise BadValue(f"bm25: b is {recipe.b!r}; expected a number from 0 to 1")
     if recipe.lengths not in ("byte", "exact"):

@@ -32,6 +32,8 @@ from weir.systems.system import (
 __all__ = ["Chunked", "ChunkedSearcher"]
 
 COLLAPSES = ("max", "first", "sum")
+MOST_WORDS = 1_000_000
+"""Words of a passage at most."""
 AHEAD = 3
 """Passages asked for at first, for each document wanted."""
 
@@ -56,8 +58,10 @@ class Chunked:
     def __post_init__(self) -> None:
         if not isinstance(self.system, Retriever):
             raise BadValue(f"chunked takes a system, such as chunked(bm25); {self.system!r} is none")
-        if type(self.words) is not int or self.words < 1:
-            raise BadValue(f"chunked: words is {self.words!r}; expected a whole number from 1")
+        if type(self.words) is not int or not 1 <= self.words <= MOST_WORDS:
+            raise BadValue(
+                f"chunked: words is {self.words!r}; expected a whole number from 1 to {MOST_WORDS:,}"
+            )
         if type(self.overlap) is not int or not 0 <= self.overlap < self.words:
             raise BadValue(f"chunked: overlap is {self.overlap!r}; expected 0 to words - 1, {self.words - 1}")
         if self.collapse not in COLLAPSES:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from weir.core.corpus import Corpus, Queries, joined
 from weir.core.run import Run
-from weir.core.strings import Float64, Strings
+from weir.core.strings import Float64, StringColumn, Strings
 from weir.encode.t5_write import QuestionWriter
 from weir.errors import BadValue, RankingWarning
 from weir.settings import settings
@@ -133,7 +133,7 @@ class Doc2Query:
         assert isinstance(inner, (BM25Searcher, RM3Searcher))
         return Doc2QuerySearcher(self, inner)
 
-    def _named(self, corpus: Corpus, text: Strings) -> Corpus:
+    def _named(self, corpus: Corpus, text: StringColumn) -> Corpus:
         """The corpus with another text, named by what made it."""
         if not corpus.fingerprint:
             return replace(corpus, text=text)

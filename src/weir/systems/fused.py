@@ -15,7 +15,9 @@ from weir.errors import BadValue
 from weir.fusion.fuse import fused
 from weir.fusion.method import METHODS, Fusion
 from weir.fusion.pool import Pool
+from weir.systems.asking import rankings
 from weir.systems.parts import Folder, folder_name, shifted
+from weir.systems.pipeline import check_depth
 from weir.systems.system import (
     SYSTEMS,
     Outside,
@@ -57,8 +59,8 @@ class Fused:
                 f"{name} fuses two or more systems, such as {name}(bm25, rm3); found {len(self.parts)}"
             )
         self.fusion.refuse_other_than(len(self.parts))
-        if self.depth is not None and (type(self.depth) is not int or self.depth < 1):
-            raise BadValue(f"{name}: depth is {self.depth!r}; expected a whole number from 1")
+        if self.depth is not None:
+            check_depth(name, self.depth)
 
     def __str__(self) -> str:
         depth = {} if self.depth is None else {"depth": self.depth}
@@ -109,7 +111,8 @@ class FusedSearcher:
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
         depth = max(DEPTH, k) if self.system.depth is None else self.system.depth
-        runs = {searcher: searcher.search(queries, depth) for searcher in dict.fromkeys(self.searchers)}
+        named = dict(zip(self.searchers, self.system.parts, strict=True))
+        runs = {searcher: rankings(searcher, queries, depth, part) for searcher, part in named.items()}
         pool = Pool.of([runs[searcher] for searcher in self.searchers])
         return fused(pool, self.system.fusion, k, str(self.system))
 

@@ -12,7 +12,8 @@ from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Named, Run
 from weir.core.strings import Float64, Int32, Int64
-from weir.errors import BadRanking, BadValue, RankingWarning
+from weir.errors import BadValue, RankingWarning
+from weir.systems.asking import rankings, scores
 from weir.systems.parts import Folder, numbered, shifted
 from weir.systems.system import (
     Outside,
@@ -28,6 +29,8 @@ from weir.systems.system import (
 
 __all__ = ["Pipeline", "PipelineSearcher", "check_depth"]
 
+DEEPEST = 10_000_000
+"""Documents of a ranking that may be scored anew."""
 ENOUGH = 10
 """Queries below which an unchanged order says nothing."""
 STEP = 2.0**-20
@@ -103,10 +106,10 @@ class PipelineSearcher:
             raise BadValue(f"k is {k}; expected a whole number from 1")
         own = self.corpus.ids.codes(queries.ids.strings)
         room = max(k, self.system.reranker.depth + int((own >= 0).any()))
-        found = numbered(self.first.search(queries, room), self.corpus)
+        found = numbered(rankings(self.first, queries, room, self.system.first), self.corpus)
         chosen = _first(found, own, self.system.reranker.depth)
         candidates = _rows(found, chosen)
-        new = self._scored(queries, candidates)
+        new = scores(self.scorer, queries, candidates, self.system.reranker)
         score = _behind(found, chosen, new)
         named = Named(str(self.system))
         run = Run.from_columns(found.queries, found.docs, found.query_of_row(), found.doc, score, named)
@@ -127,27 +130,11 @@ class PipelineSearcher:
         first, scorer = fresh(self.first), fresh(self.scorer)
         return None if first is None or scorer is None else replace(self, first=first, scorer=scorer)
 
-    def _scored(self, queries: Queries, candidates: Run) -> Float64:
-        """The re-ranker's scores, checked."""
-        who, wanted = self.system.reranker, len(candidates.doc)
-        new = np.asarray(self.scorer.scores(queries, candidates), np.float64)
-        if new.shape != (wanted,):
-            raise BadRanking(f"{who}: {new.size} scores for {wanted} candidates; expected one for each")
-        bad = np.flatnonzero(~np.isfinite(new))
-        if len(bad):
-            query = candidates.queries[int(candidates.query_of_row()[bad[0]])]
-            document = candidates.docs[int(candidates.doc[bad[0]])]
-            raise BadRanking(
-                f"{who}: {len(bad)} of {wanted} scores are not finite, the first that of query '{query}', "
-                f"document '{document}': {new[bad[0]]}"
-            )
-        return new
-
 
 def check_depth(name: str, depth: object) -> None:
-    """Raise BadValue for a depth that is not a whole number from 1."""
-    if type(depth) is not int or depth < 1:
-        raise BadValue(f"{name}: depth is {depth!r}; expected a whole number from 1")
+    """Raise BadValue for a depth that is not a whole number from 1 to DEEPEST."""
+    if type(depth) is not int or not 1 <= depth <= DEEPEST:
+        raise BadValue(f"{name}: depth is {depth!r}; expected a whole number from 1 to {DEEPEST:,}")
 
 
 def _first(run: Run, own: Int32, depth: int) -> Int64:

@@ -27,6 +27,9 @@ COMMON = 0.1
 SHORTEST, LONGEST = 2, 20
 """Characters of a word that may be added."""
 
+MOST = 10_000
+"""Answers looked at, and words added, at most."""
+
 BLOCK = 1 << 14
 """First answers looked at together."""
 
@@ -59,8 +62,10 @@ class RM3:
     def __post_init__(self) -> None:
         if not isinstance(self.first, BM25) or len(self.first.recipe.fields) != 1:
             raise BadValue(f"rm3 expands a bm25 over one field, not {self.first}")
-        if not all(type(n) is int and n >= 1 for n in (self.docs, self.terms)):
-            raise BadValue(f"rm3: docs={self.docs!r}, terms={self.terms!r}; expected whole numbers from 1")
+        if not all(type(n) is int and 1 <= n <= MOST for n in (self.docs, self.terms)):
+            raise BadValue(
+                f"rm3: docs={self.docs!r}, terms={self.terms!r}; expected whole numbers from 1 to {MOST:,}"
+            )
         if type(self.weight) not in (int, float) or not 0 <= self.weight <= 1:
             raise BadValue(f"rm3: weight is {self.weight!r}; expected a number from 0 to 1")
         object.__setattr__(self, "weight", float(self.weight))  # equal systems print equal

@@ -1,12 +1,11 @@
-"""What a retrieval system is, and how its name is read.
+"""What a retrieval system is, and how it prints.
 
-A system's name is a value: `bm25(k1=1.2, b=0.75)` prints, parses back and compares, and so does
-`bm25 >> score(rm3, depth=50)`. Names are read as syntax trees, never evaluated.
+A system's name is a value: `bm25(k1=1.2, b=0.75)` prints, parses back (expression.py) and compares, and so does
+`bm25 >> score(rm3, depth=50)`.
 """
 
 from __future__ import annotations
 
-import ast
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from typing import Protocol, TypeVar, runtime_checkable
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.core.strings import Float64
-from weir.errors import BadValue, UnknownName
 from weir.fusion.method import printed
 from weir.registry import Registry
 
@@ -34,7 +32,6 @@ __all__ = [
     "Shelf",
     "called",
     "fresh",
-    "parse_system",
     "usage",
     "watched",
 ]
@@ -182,18 +179,6 @@ SYSTEMS: Registry[Callable[..., Retriever]] = Registry("system")
 RERANKERS: Registry[Callable[..., Reranker]] = Registry("reranker")
 
 
-def parse_system(text: str) -> Retriever:
-    """The system that a text such as `bm25(k1=1.2, b=0.75)` or `bm25 >> score(rm3)` names.
-
-    Raises UnknownName for a system or setting that does not exist, BadValue for a malformed text.
-    """
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except SyntaxError:
-        raise _malformed(text) from None
-    return _system(tree, text)
-
-
 def called(name: str, positional: list[object], settings: dict[str, object]) -> str:
     """How a system with these settings prints: name("first", key=value), or the bare name."""
     inside = [printed(v) for v in positional] + [f"{k}={printed(v)}" for k, v in settings.items()]
@@ -213,56 +198,3 @@ def usage(name: str) -> str:
         for p in inspect.signature(builder).parameters.values()
     ]
     return f"{name}({', '.join(shown)})"
-
-
-def _system(node: ast.expr, text: str) -> Retriever:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.RShift):
-        from weir.systems.pipeline import Pipeline  # it is made of what this module defines
-
-        return Pipeline(_system(node.left, text), _built(RERANKERS, node.right, text))
-    return _built(SYSTEMS, node, text)
-
-
-def _argument(node: ast.expr, text: str) -> object:
-    """A literal, or a system inside a system."""
-    if isinstance(node, (ast.Name, ast.Call, ast.BinOp)):
-        return _system(node, text)
-    try:
-        return ast.literal_eval(node)
-    except ValueError:
-        raise _malformed(text) from None
-
-
-def _built(registry: Registry[Callable[..., T]], node: ast.expr, text: str) -> T:
-    """What a name, or a name with settings, stands for in a registry."""
-    call = ast.Call(node, [], []) if isinstance(node, ast.Name) else node
-    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
-        raise _malformed(text)
-    if any(k.arg is None for k in call.keywords):
-        raise _malformed(text)
-    positional = [_argument(a, text) for a in call.args]
-    named = {str(k.arg): _argument(k.value, text) for k in call.keywords}
-    name = call.func.id
-    _refuse_misplaced(registry.kind, name)
-    builder = registry.get(name)
-    signature = inspect.signature(builder)
-    for key in named:
-        if key not in signature.parameters:
-            raise UnknownName(f"setting of {name}", key, signature.parameters)
-    try:
-        signature.bind(*positional, **named)
-    except TypeError as error:
-        raise BadValue(f"{text}: {error}") from None
-    return builder(*positional, **named)
-
-
-def _refuse_misplaced(kind: str, name: str) -> None:
-    """Raise BadValue for a re-ranker in the place of a system, and for a system in the place of a re-ranker."""
-    if kind == SYSTEMS.kind and name not in SYSTEMS and name in RERANKERS:
-        raise BadValue(f"{name} re-ranks what a system finds: write such as bm25 >> {name}(...)")
-    if kind == RERANKERS.kind and name not in RERANKERS and name in SYSTEMS:
-        raise BadValue(f"{name} is a system; to re-rank by its scores write >> score({name})")
-
-
-def _malformed(text: str) -> BadValue:
-    return BadValue(f"'{text}' is not a system; expected such as bm25 or bm25(k1=1.2, b=0.75)")
