@@ -206,7 +206,7 @@ from weir.errors import MissingExtra
 import numpy as np
 from weir.kernels.tokenize import regrow
 try:
-    regrow(np.zeros(2, int), np.zeros(2, int), 0)
+    regrow(np.zeros(2, int), np.zeros(2, int), np.zeros(0, int))
 except MissingExtra as error:
     print(error)
 """

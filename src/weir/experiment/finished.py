@@ -166,18 +166,24 @@ def _finished(folder: Path, ranked: Record, scored: tuple[tuple[Path, Record], .
 
 
 def _labelled(cells: list[Finished]) -> list[Finished]:
-    """The cells with names that are their own: another depth, or other data, is told by what differs."""
-    names: dict[tuple[str, str], int] = {}
+    """The cells with names that are their own: key, engine and judgments are told where they differ under one name."""
+    groups: dict[tuple[str, str], list[Finished]] = {}
     for cell in cells:
-        names[cell.dataset, cell.system] = names.get((cell.dataset, cell.system), 0) + 1
+        groups.setdefault((cell.dataset, cell.system), []).append(cell)
     found = []
     for cell in cells:
-        key = f"{cell.ranked.stage.key} {cell.scored[0][1].declared['qrels'][:6]}".split()
-        several = sum(other.folder == cell.folder for other in cells) > 1
-        once = names[cell.dataset, cell.system] == 1
-        label = cell.system if once else f"{cell.system} #{'.'.join(key if several else key[:1])}"
-        found.append(replace(cell, label=label))
+        group = groups[cell.dataset, cell.system]
+        marks = [_marks(one) for one in group]
+        varies = [len(set(column)) > 1 for column in zip(*marks, strict=True)]
+        told = [mark for mark, differs in zip(_marks(cell), varies, strict=True) if differs]
+        found.append(replace(cell, label=f"{cell.system} #{' '.join(told)}" if told else cell.system))
     return found
+
+
+def _marks(cell: Finished) -> tuple[str, str, str]:
+    """What tells cells of one system and collection apart: key, engines, judgments."""
+    engines = "+".join(str(engine) for engine in cell.ranked.engines)
+    return cell.ranked.stage.key, engines, f"judgments {cell.scored[0][1].declared['qrels'][:6]}"
 
 
 def _side_by_side(parts: Sequence[Scores], wanted: Sequence[str]) -> Scores:

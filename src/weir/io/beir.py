@@ -106,7 +106,7 @@ def _lines_of_id(part: Part, name: str) -> tuple[int, int]:
     with reading(part) as stream:
         if part.name.endswith(".tsv"):
             for number, cells in _tsv_rows(stream, part):
-                if cells[0] == name.encode():
+                if cells[0] == name.encode() and not (number == 1 and _is_header(cells)):
                     found.append(number)
         else:
             for records in read_records(stream, part):
@@ -186,16 +186,46 @@ def _metadata(value: object, records: Records, i: int, part: Part) -> str:
         ) from None
 
 
+@dataclass(frozen=True)
+class _Columns:
+    """Where a table has what, by the header or else by the first line: width cells, counted from 0."""
+
+    line: int
+    width: int
+    text: int
+    title: int | None = None
+
+    @staticmethod
+    def of(cells: list[bytes], part: Part, line: int) -> _Columns:
+        """Raises FormatError for cells that are neither id and text nor id, title and text, nor say what they are."""
+        names = [cell.lower().strip() for cell in cells]
+        if _is_header(cells) and b"text" in names:
+            title = names.index(b"title") if b"title" in names else None
+            return _Columns(line, len(cells), names.index(b"text"), title)
+        if len(cells) not in (2, 3):
+            raise FormatError(part, f"{len(cells)} cells", "id, text or id, title, text between tabs", line)
+        return _Columns(line, len(cells), len(cells) - 1, 1 if len(cells) == 3 else None)
+
+
 def _from_tsv(stream: BinaryIO, part: Part) -> Iterator[Batch]:
     ids: list[bytes] = []
     titles: list[bytes] = []
     texts: list[bytes] = []
+    columns: _Columns | None = None
     for number, cells in _tsv_rows(stream, part):
-        if len(cells) < 2 or not cells[0]:
-            raise FormatError(part, f"{len(cells)} cells", "id, text or id, title, text between tabs", number)
+        if columns is None:
+            columns = _Columns.of(cells, part, number)
+        if len(cells) != columns.width or not cells[0]:
+            found = f"{len(cells)} cells" if cells[0] else "an empty id"
+            expected = (
+                f"{columns.width} with an id, as in line {columns.line}; texts with tabs belong in a .jsonl"
+            )
+            raise FormatError(part, found, expected, number)
+        if number == 1 and _is_header(cells):
+            continue
         ids.append(cells[0])
-        titles.append(b"" if len(cells) == 2 else cells[1])
-        texts.append(b"\t".join(cells[2:]) if len(cells) > 2 else cells[1])
+        titles.append(b"" if columns.title is None else cells[columns.title])
+        texts.append(cells[columns.text])
         try:
             b"\t".join(cells).decode()
         except UnicodeDecodeError as error:
@@ -210,12 +240,16 @@ def _from_tsv(stream: BinaryIO, part: Part) -> Iterator[Batch]:
 
 
 def _tsv_rows(stream: BinaryIO, part: Part) -> Iterator[tuple[int, list[bytes]]]:
+    """Number and cells of each line that holds something, a header too."""
     number = 0
     for block in read_blocks(stream, name=part):
         lines = block.split(b"\n")
         for line in lines[:-1] if not lines[-1] else lines:
             number += 1
             cells = line.removesuffix(b"\r").split(b"\t")
-            header = number == 1 and cells[0].lower().decode("utf-8", "replace") in _ID_HEADERS
-            if not header and cells != [b""]:
+            if cells != [b""]:
                 yield number, cells
+
+
+def _is_header(cells: list[bytes]) -> bool:
+    return cells[0].lower().decode("utf-8", "replace") in _ID_HEADERS

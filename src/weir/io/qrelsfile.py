@@ -8,7 +8,7 @@ import numpy as np
 
 from weir.core.hashing import hash_strings
 from weir.core.ids import Ids
-from weir.core.qrels import LARGEST, Qrels
+from weir.core.qrels import LARGEST, Qrels, shown_number
 from weir.core.strings import Float64, Int64
 from weir.errors import FormatError
 from weir.io.blocks import Block, long_identifier
@@ -58,8 +58,7 @@ def _whole(name: object, block: Block) -> Int64:
     odd = np.flatnonzero((value != np.rint(value)) | (np.abs(value) > LARGEST))
     if len(odd):
         row = int(odd[0])
-        shown = f"{value[row]:.17g}"
-        raise _bad_grade(f"{name}{block.place(row)}", shown)
+        raise _bad_grade(f"{name}{block.place(row)}", shown_number(value[row]))
     return value.astype(np.int64)
 
 

@@ -23,7 +23,8 @@ _SHORTEST = 10  # bytes of a row: five columns, four separators and the end of t
 def scan_compiled(buffer: LineBuffer, stop: int) -> Rows:
     """Split the lines of the first `stop` bytes into rows."""
     space = _Space(stop // _SHORTEST + 1)
-    *counts, bad = scan_rows(buffer.buf, buffer.words, stop, *space.arrays())
+    arrays = (*space.arrays(), np.zeros(15, np.int64))
+    *counts, bad = scan_rows(buffer.buf, buffer.words, stop, *arrays)
     return space.rows(buffer, counts, int(bad))
 
 
@@ -32,7 +33,9 @@ def cells_compiled(buffer: LineBuffer, stop: int, layout: Layout) -> Rows:
     cells = len(layout.names)
     shape = np.array([ord(layout.separator), cells, layout.query, layout.doc, layout.number], np.int64)
     space = _Space(stop // cells + 1)
-    *counts, bad, quoted = scan_cells(buffer.buf, buffer.words, stop, shape, *space.arrays())
+    *counts, bad, quoted = scan_cells(
+        buffer.buf, buffer.words, stop, shape, *space.arrays(), *np.zeros((2, cells), np.int64)
+    )
     if quoted:
         raise QuotedCellError
     return space.rows(buffer, counts, int(bad))

@@ -12,12 +12,14 @@ import numpy as np
 
 from weir.errors import require
 
-__all__ = ["NRT", "NUMPY_ARRAY", "Code", "loaded"]
+__all__ = ["NUMPY_ARRAY", "Code", "loaded"]
 
 NUMPY_ARRAY = "numpy_array"
 """The symbol of the address of numpy's class of arrays, which an adapter compares with."""
 NRT = "NRT_"
 """How the names of numba's memory functions begin."""
+LAST_OWNER = "NRT_MemInfo_call_dtor"
+"""Called by numba's code when nobody owns an array any more."""
 WORDS, STATUS, OTHER_TYPES = 9, 8, -1
 Out = ctypes.c_int64 * WORDS
 TAKEN: dict[str, Any] = {
@@ -92,8 +94,13 @@ def _binding() -> Any:  # noqa: ANN401 - a module without types
 def _engine(code: Code) -> Any:  # noqa: ANN401
     """LLVM's loader with the code in it; one for each, since inner functions of kernels bear the same names."""
     binding = _binding()
-    if any(name.startswith(NRT) for name in code.outside):
+    memory = {name for name in code.outside if name.startswith(NRT)}
+    if memory - {LAST_OWNER}:
         _numba_memory()
+    elif memory and binding.address_of_symbol(LAST_OWNER) is None:
+        # Arrays are passed without an owner, so code that makes none never comes to it: any address does.
+        harmless = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, ctypes.c_void_p).value
+        binding.add_symbol(LAST_OWNER, harmless)
     missing = [name for name in code.outside if binding.address_of_symbol(name) is None]
     if missing:
         raise RuntimeError(f"compiled code needs {missing[0]}, which this process does not have")

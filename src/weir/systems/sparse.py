@@ -159,7 +159,7 @@ def _inverted(terms: GatheredRagged, corpus: Corpus, vocabulary: int) -> ImpactI
         place(own, term, weight, start, cursor, doc, impact)
     terms.release()
     postings = ptr, doc, impact, len(corpus)
-    impacts = Impacts(len(corpus), ptr, doc, impact, Bounds.of(*postings), Columns.of(*postings))
+    impacts = Impacts(len(corpus), ptr, doc, impact, Bounds.where_needed(*postings), Columns.of(*postings))
     return ImpactIndex(impacts, (), order)
 
 
