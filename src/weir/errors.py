@@ -18,6 +18,7 @@ StoreWarning                a warning: something on disk was damaged and is made
 from __future__ import annotations
 
 import difflib
+import errno
 import importlib
 from collections.abc import Iterable
 from types import ModuleType
@@ -35,6 +36,7 @@ __all__ = [
     "StoreWarning",
     "UnknownName",
     "WeirError",
+    "is_shortage",
     "printable",
     "require",
 ]
@@ -77,10 +79,12 @@ class FormatError(WeirError):
 class UnknownName(WeirError):
     """No thing of that kind has that name."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], here: str | None = None) -> None:
+        """A name of that kind among the known ones; here: what is called so elsewhere, where that is known."""
         names, name = sorted(known), name if len(name) <= _SHOWN else name[: _SHOWN - 3] + "..."
         folded = {n.lower(): n for n in names}
         near = [folded[n] for n in difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.5)]
+        near = [here] if here is not None else near
         if near:
             hint = f"did you mean {' or '.join(near)}?"
         else:
@@ -128,6 +132,12 @@ class MissingExtra(WeirError):
 
     def __init__(self, module: str, extra: str) -> None:
         super().__init__(f"this needs '{module}', which is not installed; pip install 'weir-ir[{extra}]'")
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether a system ran out of something (open files, memory, permission), which says nothing about a file."""
+    scarce = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM, errno.EINTR}
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in scarce)
 
 
 def require(module: str, extra: str) -> ModuleType:

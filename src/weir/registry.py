@@ -46,7 +46,7 @@ class Registry(Generic[T]):
     def get(self, name: str) -> T:
         """The thing of that name; raises UnknownName with the nearest names, BadValue for what is no text."""
         if not isinstance(name, str):
-            raise BadValue(f"{name!r} is no name of a {self.kind}; expected a text")
+            raise BadValue(f"{name!r} names no {self.kind}; expected a text")
         if name not in self:
             self._read_plugins()
         elif name not in self._known:

@@ -9,13 +9,14 @@ import signal
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import click
 
 from weir.cli.terminal import protect_terminal
-from weir.errors import WeirError, printable
+from weir.errors import StoreWarning, WeirError, printable
 
 __all__ = ["COMMANDS", "main", "weir"]
 
@@ -87,7 +88,9 @@ def main(arguments: list[str] | None = None) -> int:
     """
     protect_terminal()
     try:
-        with _ended_by_sigterm():
+        with _ended_by_sigterm(), warnings.catch_warnings():
+            warnings.showwarning = _warned
+            warnings.simplefilter("always", StoreWarning)
             # Click returns the code of ctx.exit(); a command itself returns None.
             code = weir.main(arguments, prog_name="weir", standalone_mode=False)
     except click.exceptions.Exit as stop:
@@ -122,6 +125,11 @@ def _ended_by_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _warned(message: Warning | str, *_: object, **__: object) -> None:
+    """A warning as one line, without the place in the code that gave it."""
+    print("warning: " + printable(str(message)), file=sys.stderr)
 
 
 def _failed(message: str) -> int:

@@ -50,9 +50,18 @@ class Batch:
 def read_documents(part: Part) -> Iterator[Batch]:
     """The documents of a file, in batches of some hundred kilobytes.
 
-    Raises FormatError, naming file and line, for a line that is no document; duplicates of ids are for the
-    caller to find.
+    Raises FormatError, naming file and line, for a line that is no document, and for a file without any;
+    duplicates of ids are for the caller to find.
     """
+    found = 0
+    for batch in _read(part):
+        found += len(batch)
+        yield _short_names(batch, part)
+    if not found:
+        raise FormatError(part, "an empty file", "at least one record")
+
+
+def _read(part: Part) -> Iterator[Batch]:
     with reading(part) as source:
         if part.name.endswith(".tsv"):
             yield from _from_tsv(source, part)
@@ -65,22 +74,22 @@ def read_documents(part: Part) -> Iterator[Batch]:
                 plain = PlainReader()
             columns = plain.read(block) if plain else None
             if columns is not None:
-                yield _short_names(Batch(*columns), part, first)
+                yield Batch(*columns)
                 first += len(columns[0])
             else:
                 records = parse_block(block, first, part)
-                yield _short_names(_batch(records, part), part, first)
+                yield _batch(records, part)
                 first += len(records.rows) if records.lines is None else block.count(b"\n")
             done += len(block)
 
 
-def _short_names(batch: Batch, part: Part, first: int) -> Batch:
-    """The batch, whose first line is `first`; raises FormatError for an identifier that is too long."""
+def _short_names(batch: Batch, part: Part) -> Batch:
+    """The batch; raises FormatError for an identifier that is too long."""
     length = batch.ids.lengths()
-    row = int(length.argmax()) if len(length) else -1
-    if row >= 0 and length[row] > IDENTIFIER_BYTES:
-        found = f"an identifier of {length[row]:,} bytes"
-        raise FormatError(part, found, f"at most {IDENTIFIER_BYTES:,}", first + row)
+    longest = int(length.argmax()) if len(length) else -1
+    if longest >= 0 and length[longest] > IDENTIFIER_BYTES:
+        found = f"an identifier of {length[longest]:,} bytes, '{batch.ids[longest][:40]}...'"
+        raise FormatError(part, found, f"at most {IDENTIFIER_BYTES:,}")
     return batch
 
 
@@ -231,12 +240,10 @@ def _from_tsv(stream: BinaryIO, part: Part) -> Iterator[Batch]:
         except UnicodeDecodeError as error:
             raise FormatError(part, f"bytes that are not UTF-8 ({error.reason})", "UTF-8", number) from None
         if len(ids) == 256:
-            batch = Batch(Strings.packed(ids), Strings.packed(titles), Strings.packed(texts))
-            yield _short_names(batch, part, number - 255)
+            yield Batch(Strings.packed(ids), Strings.packed(titles), Strings.packed(texts))
             ids, titles, texts = [], [], []
     if ids:
-        batch = Batch(Strings.packed(ids), Strings.packed(titles), Strings.packed(texts))
-        yield _short_names(batch, part, number - len(ids) + 1)
+        yield Batch(Strings.packed(ids), Strings.packed(titles), Strings.packed(texts))
 
 
 def _tsv_rows(stream: BinaryIO, part: Part) -> Iterator[tuple[int, list[bytes]]]:

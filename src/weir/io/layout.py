@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
-from weir.errors import FormatError
+from weir.errors import FormatError, is_shortage
 from weir.io.tomlfile import read_toml
 
 __all__ = ["DOCUMENTS", "QUERIES", "Layout", "Part", "find_layout"]
@@ -141,6 +141,8 @@ def _in_zip(path: Path, inside: str) -> Layout:
         with zipfile.ZipFile(path) as archive:
             members = [name for name in archive.namelist() if not name.endswith("/")]
     except (zipfile.BadZipFile, OSError) as error:
+        if is_shortage(error):
+            raise
         raise FormatError(
             path, f"not a readable zip ({error})", "a folder, zip or TOML file of a collection"
         ) from None

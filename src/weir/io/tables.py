@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from weir.core.ids import IDENTIFIER_BYTES
 from weir.core.strings import Float64, Int64
-from weir.errors import FormatError, require
+from weir.errors import FormatError, is_shortage, require
 from weir.io.blocks import ROWS, Chunk, Texts
 from weir.io.lines import open_bytes
 from weir.io.names import Kind, three_columns
@@ -78,6 +78,8 @@ def _table_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (arrow.ArrowException, OSError, ValueError, LookupError, ArithmeticError, MemoryError) as error:
+        if is_shortage(error) and not isinstance(error, MemoryError):  # which a damaged file may ask for
+            raise
         reason = str(error).partition("\n")[0][:160]
         raise FormatError(
             path, f"a damaged table ({reason})", "a complete Parquet or Arrow file; fetch or write it again"

@@ -195,8 +195,8 @@ def _from_json(path: Path, ties: Ties) -> Run:
     rankings = read_nested(path)
     try:
         return Run.of(rankings, run_name(path), ties)
-    except BadRanking as error:
-        raise BadRanking(f"{path}: {error}") from None
+    except (BadRanking, BadValue) as error:
+        raise type(error)(f"{path}: {error}") from None
 
 
 def _assembled(parts: list[Part]) -> tuple[Int64, Int64, Int32, Float64]:

@@ -50,7 +50,7 @@ class BM25:
         preset = PRESETS[self.preset]
         for name in ("k1", "b", "analyzer", "lengths"):
             given = getattr(self, name)
-            if type(given) is int and abs(given) <= LARGEST_K1:
+            if name in ("k1", "b") and type(given) is int and abs(given) <= LARGEST_K1:
                 object.__setattr__(self, name, float(given))
             if given == getattr(preset, name):
                 object.__setattr__(self, name, None)  # equal systems compare and print equal

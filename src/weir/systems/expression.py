@@ -119,9 +119,11 @@ def _argument(node: ast.expr, text: str, wanted: inspect.Parameter | None) -> ob
             raise BadValue(
                 f"'{_cut(repr(value))}' is no setting; expected a number, a text or a list of them"
             )
-        if isinstance(one, (int, float)) and not (math.isfinite(one) and abs(one) < _LARGEST):
+        if (isinstance(one, float) and not math.isfinite(one)) or (
+            isinstance(one, int) and abs(one) >= _LARGEST
+        ):
             raise BadValue(
-                f"'{_cut(str(ast.unparse(node)))}' is out of every range; expected a number below 2**63"
+                f"'{_cut(ast.unparse(node))}' is out of every range; expected a number below 2**63"
             )
     return value
 
