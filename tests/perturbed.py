@@ -29,7 +29,6 @@ OTHER: dict[str, tuple[object, ...]] = {
     "document_prompt": ("passage: ",),
     "dtype": ("bf16",),
     "engine": ("transformers", "packed", "torch"),
-    "expansions": (__file__,),
     "first": (BM25(b=0.6),),
     "k1": (1.3,),
     "b": (0.55,),
@@ -41,7 +40,6 @@ OTHER: dict[str, tuple[object, ...]] = {
     "pooling": ("cls", "sum"),
     "preset": ("elastic",),
     "quantised": (True,),
-    "query": ("encode", "idf"),
     "query_prompt": ("query: ",),
     "separator": (" | ",),
     "similarity": ("dot",),
@@ -60,9 +58,8 @@ OTHER: dict[str, tuple[object, ...]] = {
 BESIDE: dict[str, dict[str, object]] = {
     "effort": {"ann": "HNSW32"},
     "probes": {"candidates": 50},
-    "token_false": {"token_true": "▁true"},
-    "token_true": {"token_false": "▁false"},
-    "top_query": {"query": "encode"},
+    "token_false": {"token_false": "▁false", "token_true": "▁true"},
+    "token_true": {"token_false": "▁false", "token_true": "▁true"},
 }
 """Settings that mean something only beside others."""
 
