@@ -209,6 +209,10 @@ class DenseSearcher:
         """The same, telling how many documents a search has read; with the encoder loaded."""
         return replace(self, opened=self.loaded, progress=progress)
 
+    def fresh(self) -> DenseSearcher | None:
+        """The same, since queries are encoded each time; None where an API encodes them, whose answers are kept."""
+        return None if isinstance(self.loaded, LoadedHosted) else self
+
     def outside(self) -> Outside:
         """The vectors in the store, and how many were there before this index was made."""
         held = len(np.unique(self.vectors.rows)) * self.vectors.snapshot.raw.shape[1]

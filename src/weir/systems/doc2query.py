@@ -158,6 +158,10 @@ class Doc2QuerySearcher:
         """The scores of given documents, as `search` scores them."""
         return self.inner.scores(queries, candidates)
 
+    def fresh(self) -> Doc2QuerySearcher:
+        """The same: nothing is kept of a search."""
+        return self
+
     def outside(self) -> Outside:
         """How many documents had their questions before."""
         return Outside(reused=self.kept)

@@ -221,6 +221,10 @@ class LateSearcher:
         assert found is not None  # one of them is there
         return found
 
+    def fresh(self) -> LateSearcher:
+        """The same: queries are encoded each time."""
+        return self
+
     def outside(self) -> Outside:
         """The vectors in the store that are searched, and how many were there before this index was made."""
         if self.made.small is not None or self.vectors is None:
