@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weir.core.intents import IntentQrels
+from weir.core.intents import IntentQrels, joined
+from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import Scores
@@ -17,8 +18,8 @@ from weir.io.frames import judged_from, qrels_from, run_from
 from weir.io.intents import intents_from
 from weir.io.pairing import refuse_mismatched
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, scores_of
-from weir.measures import evaluate as evaluate_values
 from weir.measures.conventions import DEFAULT, Conventions, parse_conventions
+from weir.measures.evaluate import ranked_by, refuse_strangers
 from weir.measures.files import judge
 
 if TYPE_CHECKING:
@@ -49,19 +50,11 @@ def evaluate(
     measures = [measures] if isinstance(measures, (str, Measure)) else list(measures)
     wanted = measures_of(measures)
     rules = parse_conventions(conventions) if isinstance(conventions, str) else conventions
-    judgments = _judgments(qrels, wanted)
-    if isinstance(run, (str, os.PathLike)):
-        found = scores_of(judge(Path(run), judgments, rules), wanted, rules)
-    elif (
-        isinstance(judgments, Qrels) and not isinstance(run, (Run, Mapping)) and rules.self_matches == "keep"
-    ):
-        # A frame is joined while it is read, and never held.
-        found = scores_of(judged_from(run, judgments, rules.order), wanted, rules)
-    else:
-        ranked = run_from(run)
-        if not len(ranked):
-            raise BadValue("the run holds no ranking; expected at least one document for one query")
-        found = evaluate_values(judgments, ranked, wanted, rules)
+    if isinstance(run, Run) and run.ties == "trec9" and rules.ties == "trec":
+        rules = replace(rules, ties="trec9")
+    judged = _judged(run, _judgments(qrels, wanted), rules)
+    refuse_strangers(judged)
+    found = scores_of(judged, wanted, rules)
     names = [(str(m), str(one)) for m in measures for one in measures_of(m)]
     return replace(found, asked=tuple(pair for pair in names if pair[0] != pair[1]))
 
@@ -121,6 +114,18 @@ def read_results(folder: str | os.PathLike[str]) -> list[Row]:
     from weir.experiment.results import read_results as read
 
     return read(Path(folder))
+
+
+def _judged(run: object, judgments: Qrels | IntentQrels, rules: Conventions) -> Judged:
+    """The join of a run with judgments; files and frames are joined while they are read, and never held."""
+    if isinstance(run, (str, os.PathLike)):
+        return judge(Path(run), judgments, rules)
+    if isinstance(judgments, Qrels) and not isinstance(run, (Run, Mapping)) and rules.self_matches == "keep":
+        return judged_from(run, judgments, rules.order)
+    ranked = run_from(run)
+    if not len(ranked):
+        raise BadValue("the run holds no ranking; expected at least one document for one query")
+    return joined(ranked_by(ranked, rules), judgments)
 
 
 def _judgments(qrels: object, measures: Iterable[Measure | str]) -> Qrels | IntentQrels:

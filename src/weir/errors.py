@@ -79,10 +79,12 @@ class FormatError(WeirError):
 class UnknownName(WeirError):
     """No thing of that kind has that name."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], here: str | None = None) -> None:
+        """A name of that kind among the known ones; here: what is called so elsewhere, where that is known."""
         names, name = sorted(known), name if len(name) <= _SHOWN else name[: _SHOWN - 3] + "..."
         folded = {n.lower(): n for n in names}
         near = [folded[n] for n in difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.5)]
+        near = [here] if here is not None else near
         if near:
             hint = f"did you mean {' or '.join(near)}?"
         else:

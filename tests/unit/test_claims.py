@@ -15,7 +15,7 @@ from weir.core.order import close_as_floats
 from weir.core.run import Run
 from weir.datasets.load import load
 from weir.datasets.self_match import self_matches
-from weir.errors import FormatError
+from weir.errors import FormatError, UnknownName
 from weir.io.trec import read_run
 from weir.report.collection import collection_notes
 
@@ -184,3 +184,50 @@ def test_neighbours_that_are_close_as_floats_are_counted_within_queries():
     run = Run.of({"q": {"a": 1e8 + 1, "b": 1e8, "c": 1e8, "d": 1.0}, "r": {"a": 1.00000001}})
     assert close_as_floats(run.ptr, run.score) == 1
     assert close_as_floats(run.ptr[:1], run.score[:0]) == 0
+
+
+def test_few_queries_are_said_by_eval_too(tmp_path, capsys):
+    for queries, said in ((1, False), (2, True), (5, True), (6, False)):
+        qrels = lines(tmp_path / "qrels", *(f"q{n} 0 a {n % 2}" for n in range(queries)))
+        run = lines(tmp_path / "run", *(f"q{n} Q0 a 1 1 t" for n in range(queries)))
+        assert main(["eval", qrels, run, "-m", "RR"]) == 0
+        assert (f"note: {queries} queries are too few for an interval" in capsys.readouterr().err) == said
+
+
+@pytest.mark.parametrize(
+    ("asked", "here"),
+    [
+        ("MAP", "AP"), ("map_cut_10", "AP@10"), ("recip_rank", "RR"), ("MRR@10", "RR@10"), ("Recall@100", "R@100"),
+        ("recall_1000", "R@1000"), ("precision", "P@10"), ("NDCG@10", "nDCG@10"), ("ndcg_cut_5", "nDCG@5"),
+        ("hit_rate@5", "Success@5"), ("RRR", "RR"),
+    ],
+)  # fmt: skip
+def test_measures_asked_for_by_the_names_of_other_tools(asked, here):
+    with pytest.raises(UnknownName, match=f"did you mean {here}( or .*)?\\?$"):
+        weir.parse_measure(asked)
+
+
+def test_a_run_in_the_place_of_the_judgments(selfish, capsys):
+    qrels, a, _ = selfish
+    assert main(["eval", a, qrels]) == 2
+    assert "this looks like a run, and judgments come first" in capsys.readouterr().err
+
+
+def test_what_is_said_of_float_ties_is_what_pytrec_eval_says(tmp_path, capsys):
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    run = {
+        f"q{n}": {"a": 100 + 1e-6 * (n % 3), "b": 100.0, "c": 50 + n * 1e-9, "d": 50.0} for n in range(1, 9)
+    }
+    judged = {q: {"a": 1, "c": n % 3} for n, q in enumerate(run)}
+    theirs = pytrec_eval.RelevanceEvaluator(judged, {"ndcg_cut_10", "recip_rank"}).evaluate(run)
+    means = {m: sum(row[m] for row in theirs.values()) / len(run) for m in ("ndcg_cut_10", "recip_rank")}
+    qrels = lines(
+        tmp_path / "qrels", *(f"{q} 0 {d} {g}" for q, row in judged.items() for d, g in row.items())
+    )
+    file = lines(
+        tmp_path / "run", *(f"{q} Q0 {d} 1 {s!r} t" for q, row in run.items() for d, s in row.items())
+    )
+    assert main(["eval", qrels, file, "-m", "nDCG@10", "-m", "RR"]) == 0
+    err = capsys.readouterr().err
+    assert f"note: nDCG@10 is {means['ndcg_cut_10']:.4f} under trec_eval 9" in err
+    assert f"note: RR is {means['recip_rank']:.4f} under trec_eval 9" in err

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -51,7 +53,7 @@ def test_every_module_of_a_command_is_listed():
     import weir.cli
 
     folder = Path(weir.cli.__file__).parent
-    modules = {p.stem for p in folder.glob("*.py")} - {"__init__", "main", "progress", "warm"}
+    modules = {p.stem for p in folder.glob("*.py")} - {"__init__", "main", "progress", "terminal", "warm"}
     assert modules == {"evaluate" if name == "eval" else name for name in COMMANDS}
 
 
@@ -225,8 +227,12 @@ def test_a_damaged_store_is_built_again(tmp_path, capsys):
     card = capsys.readouterr().out
     for part in sorted(p for p in collection.glob("*.weir/*") if p.is_file()):
         part.write_bytes(b"damaged")
-        assert main(arguments) == 0
-        assert capsys.readouterr().out == card
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            assert main(arguments) == 0
+        out, err = capsys.readouterr()
+        assert out == card
+        assert re.match(r"warning: .*built again\n", err)
 
 
 def test_interrupting_says_that_the_same_command_continues(tmp_path, capsys, monkeypatch):

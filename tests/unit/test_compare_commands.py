@@ -108,6 +108,11 @@ def test_compare_a_results_folder(tmp_path, capsys):
     assert weir.read_results(results) == weir.read_results(tmp_path / "results")
     assert main(["compare", results, "-m", "RR"]) == 2
     assert "no measure among these scores named 'RR'" in capsys.readouterr().err
+    again = ["run", "-d", collections[1], "-s", "bm25", "-s", "rm3", "-m", "RR", "-o", results, "-q"]
+    assert main(again) == 0
+    capsys.readouterr()
+    assert main(["compare", results, "-m", "RR"]) == 2
+    assert "bm25 on first and 1 more has no RR" in capsys.readouterr().err
     assert main(["compare", results, "--baseline", "bm26"]) == 2
     assert "did you mean bm25" in capsys.readouterr().err
     assert (

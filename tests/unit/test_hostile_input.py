@@ -118,7 +118,7 @@ def test_a_file_that_is_no_run_is_named_for_what_it_is(tmp_path, capsys, qrels, 
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (RUN.encode(), "6 are a run, which stands behind the judgments"),
+        (RUN.encode(), "this looks like a run, and judgments come first"),
         (b"q1 0 d1 1\nq1 0 " + b"d" * 5000 + b" 1\n", "line 2: found an identifier of 5,000 bytes"),
         (
             b"q1 0 d1 1\nq1 0 d" + b" " * (1 << 21) + b" 1\n",

@@ -136,4 +136,4 @@ def test_a_file_whose_name_is_not_utf_8_is_scored(tmp_path, capsys):
     Path(os.fsdecode(name)).write_text(RUN)
     (tmp_path / "q").write_text(QRELS)
     assert main(["eval", str(tmp_path / "q"), os.fsdecode(name), "-m", "RR"]) == 0
-    assert r"r\udcff.trec" in capsys.readouterr().out
+    assert r"r\udcff" in capsys.readouterr().out

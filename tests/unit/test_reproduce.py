@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cells import MANIFEST, noted, write_cell
+from tests.unit.cells import MANIFEST, noted, write_cell, write_qrels_file
 from tests.unit.test_cli import refused
 from weir.cli import main
+from weir.datasets.load import load
 from weir.experiment.finished import open_cell
 from weir.experiment.published import published
 from weir.experiment.reproduce import reproduce
+from weir.settings import settings
 
 SYSTEM = MANIFEST["system"]
 
@@ -107,3 +109,57 @@ def test_mistakes_are_refused_in_one_line(tmp_path, capsys):
     )
     assert "fits several" in refused(capsys, "reproduce", str(tmp_path / "r"), "--as", "bm25")
     assert "-1 decimals" in refused(capsys, "reproduce", str(tmp_path / "r"), "--tolerance", "-1")
+
+
+@pytest.fixture
+def tied(tmp_path, monkeypatch) -> Path:
+    """A cell on a SciFact of 300 queries whose recall is the published 0.9253 under Anserini's order of ties alone."""
+    monkeypatch.setenv("WEIR_HOME", str(tmp_path / "home"))
+    settings.cache_clear()
+    ranked = {f"q{n:03}": {"good": 1.0} if n < 277 else {"bad": 1.0} for n in range(300)}
+    judged = {q: {"good": 1} for q in ranked}
+    ranked["q000"] = {f"other{n}": 3.0 for n in range(99)} | {"good": 2.0, "z": 2.0}
+    ranked["q299"] = {f"d{n}": 1.0 for n in range(10)}
+    judged["q299"] = {f"d{n}": 1 for n in range(17)}
+    home = tmp_path / "home" / "datasets" / "scifact"
+    (home / "qrels").mkdir(parents=True)
+    named = sorted({d for row in (*ranked.values(), *judged.values()) for d in row})
+    (home / "corpus.jsonl").write_text("".join(json.dumps({"_id": d, "text": d}) + "\n" for d in named))
+    (home / "queries.jsonl").write_text("".join(json.dumps({"_id": q, "text": q}) + "\n" for q in ranked))
+    write_qrels_file(home / "qrels" / "test.tsv", judged)
+    manifest = MANIFEST | {"dataset": "scifact", "system": SYSTEM | {"system": "bm25"}}
+    manifest |= {"fingerprint": load("scifact").fingerprint}
+    write_cell(tmp_path / "results" / "scifact" / "a", ranked, manifest, ("R@100",), judged)
+    yield tmp_path / "results"
+    settings.cache_clear()
+
+
+def test_a_difference_that_a_documented_rule_explains_is_no_miss(tied, capsys):
+    found = reproduce(tied)
+    assert {(c.outcome, c.because) for c in found} == {("explained", "ties")}
+    assert {c.published.printed for c in found} == {"0.9253"}
+    assert main(["reproduce", str(tied)]) == 0
+    out = capsys.readouterr().out
+    assert "explained: ties" in out
+    assert "0 off" in out
+    assert "2 explained (equal once scored by the rules that the publisher documents)" in out
+    settings().home.rename(tied / "elsewhere")  # without the judgments nothing can be scored again
+    assert {c.outcome for c in reproduce(tied)} == {"off"}
+    assert main(["reproduce", str(tied)]) == 1
+
+
+def test_the_multifield_figures_of_arguana_are_there(tmp_path, capsys):
+    """One paper's number is another index's; Anserini's and Pyserini's are not."""
+    manifest = MANIFEST | {"dataset": "arguana", "system": SYSTEM | {"system": 'bm25("lucene-multifield")'}}
+    folder = write_cell(tmp_path / "arguana" / "a", manifest=manifest)
+    found = json.loads((folder / "manifest.json").read_text())
+    found["queries"] = 1406
+    found["rows"] = [found["rows"][0] | {"measure": "nDCG@10", "mean": 0.41418, "queries": 1406}]
+    (folder / "manifest.json").write_text(json.dumps(found))
+    checks = reproduce(tmp_path)
+    assert {c.published.model: c.outcome for c in checks} == {
+        "BM25 multifield [Anserini]": "reproduced",
+        "BM25 multifield [Pyserini 2CR]": "reproduced",
+    }
+    assert main(["reproduce", str(tmp_path)]) == 0
+    assert "nothing published" not in capsys.readouterr().out.splitlines()[2]

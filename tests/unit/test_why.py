@@ -267,6 +267,18 @@ def test_run_files_are_explained_by_what_can_be_seen_of_them(tmp_path):
         explain_runs(qrels, tmp_path / "a.trec", tmp_path / "c.trec")
 
 
+def test_judgments_come_first_as_in_every_command(tmp_path, capsys):
+    qrels = write_qrels_file(tmp_path / "q")
+    write_run(Run.of(RUN), tmp_path / "a.trec")
+    write_run(Run.of(RUN).top(1), tmp_path / "b.trec")
+    files = [str(path) for path in (qrels, tmp_path / "a.trec", tmp_path / "b.trec")]
+    assert main(["why", *files, "-m", "AP"]) == 0
+    found = explain_runs(qrels, tmp_path / "a.trec", tmp_path / "b.trec", "AP")
+    assert capsys.readouterr().out.startswith(
+        f"AP: {found.first_mean:.4f} a, {found.second_mean:.4f} b: gap -"
+    )
+
+
 def test_json_holds_everything_and_no_nan(tmp_path, capsys):
     one, other = write_cell(tmp_path / "a"), write_cell(tmp_path / "b")
     arguments = ["why", str(one), str(other), "--qrels", str(write_qrels_file(tmp_path / "q")), "--json"]
@@ -299,9 +311,9 @@ def test_mistakes_are_refused_in_one_line(tmp_path, capsys):
     assert "claims no published model" in refused(capsys, "why", str(other_system(tmp_path)))
     assert "no published model named" in refused(capsys, "why", good, "--published", "BM52 flat")
     assert "--published takes one result" in refused(capsys, "why", good, good, "--published", "x")
-    assert "found 3 results" in refused(capsys, "why", good, good, good)
+    assert "found 3 paths" in refused(capsys, "why", good, good, good)
     run = f"{good}/run.trec"
-    assert "need --qrels" in refused(capsys, "why", run, run)
+    assert "need their judgments before them: weir why QRELS RUN RUN" in refused(capsys, "why", run, run)
     elsewhere = str(write_cell(tmp_path / "ap", measures=("AP",)))
     recall = str(write_cell(tmp_path / "r", measures=("R@10",)))
     assert "no measure in common" in refused(capsys, "why", elsewhere, recall)

@@ -9,8 +9,10 @@ import signal
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import click
 
@@ -87,7 +89,8 @@ def main(arguments: list[str] | None = None) -> int:
     """
     protect_terminal()
     try:
-        with _ended_by_sigterm():
+        with _ended_by_sigterm(), warnings.catch_warnings():
+            warnings.showwarning = _warned
             # Click returns the code of ctx.exit(); a command itself returns None.
             code = weir.main(arguments, prog_name="weir", standalone_mode=False)
     except click.exceptions.Exit as stop:
@@ -112,9 +115,7 @@ def _ended_by_sigterm() -> Iterator[None]:
     def end(*_: object) -> None:
         raise _Terminated
 
-    if (
-        threading.current_thread() is not threading.main_thread()
-    ):  # Python takes signals in the main thread alone
+    if threading.current_thread() is not threading.main_thread():  # which alone is told of signals
         yield
         return
     before = signal.signal(signal.SIGTERM, end)
@@ -122,6 +123,11 @@ def _ended_by_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _warned(message: Warning | str, *_: Any, **__: Any) -> None:  # noqa: ANN401  what Python's own takes
+    """A warning as one line, without the place in the code that gave it."""
+    print("warning: " + printable(" ".join(str(message).split())), file=sys.stderr)
 
 
 def _failed(message: str) -> int:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -74,9 +73,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     )
     progress = Progress(quiet)
     try:
-        with warnings.catch_warnings():
-            warnings.showwarning = _shown
-            found = plan.execute(output, progress)
+        found = plan.execute(output, progress)
     except WeirError:
         progress.close()
         with suppress(WeirError):  # what is wrong may be the grid itself
@@ -95,8 +92,3 @@ def _show_finished(plan: Experiment, output: Path, as_json: bool) -> None:
     found = plan.finished(output) if output.exists() else []
     if found:
         click.echo(json_lines(found) if as_json else text_table(found))
-
-
-def _shown(message: Warning | str, *_: Any, **__: Any) -> None:  # noqa: ANN401 - what Python's own function takes
-    """A warning as one line, without the place in the code that gave it."""
-    click.echo(f"warning: {message}", err=True)

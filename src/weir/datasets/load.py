@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,13 +18,14 @@ from weir.datasets import catalogue
 from weir.datasets.card import Card, card_of
 from weir.datasets.catalogue import Entry
 from weir.errors import BadValue, DownloadError, UnknownName
-from weir.io.archive import extract
 from weir.io.beir import read_queries
 from weir.io.corpus_store import Store, open_store
-from weir.io.download import Progress, download
 from weir.io.judgments import read_judgments
 from weir.io.layout import Layout, find_layout
 from weir.settings import settings
+
+if TYPE_CHECKING:
+    from weir.io.download import Progress
 
 __all__ = ["Dataset", "fetch", "load", "load_group"]
 
@@ -166,6 +168,10 @@ def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
 def _fetch(entry: Entry, progress: Progress | None) -> None:
     if entry.obtain:
         raise DownloadError(_how_to_obtain(entry))
+    # The network's modules take long to import, and few commands need them.
+    from weir.io.archive import extract
+    from weir.io.download import download
+
     top = settings().home / "datasets" / entry.folder.partition("/")[0]
     archive = top.with_name(entry.archive)
     mirror = settings().mirror

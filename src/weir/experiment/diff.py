@@ -36,8 +36,8 @@ def diff_files(
     """Which queries one run file wins and loses against another.
 
     collection: the name or path of the collection whose texts are shown; conventions: whether self-matches are
-    dropped. Raises the WeirErrors of reading, measuring
-    and loading; BadValue for a run that answers none of the judged queries.
+    dropped. Raises the WeirErrors of reading, measuring and loading; BadValue for a run that answers none of the
+    judged queries.
     """
     first, second = paths
     wanted, names = parse_measure(measure), _names((run_name(first), run_name(second)), paths)

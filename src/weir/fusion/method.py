@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,9 +13,9 @@ from weir.core.strings import Float64
 from weir.errors import BadValue, UnknownName
 from weir.fusion.candidates import Candidates
 from weir.fusion.norms import NORMS
-from weir.registry import Registry
+from weir.registry import Registry, printed
 
-__all__ = ["METHODS", "Fusion", "Method", "Setting", "call_of", "fusion", "parse_fusion", "printed"]
+__all__ = ["METHODS", "Fusion", "Method", "Setting", "call_of", "fusion", "parse_fusion"]
 
 Setting: TypeAlias = int | float | str | tuple[float, ...]
 """A setting's value; a tuple has one number for each run."""
@@ -161,16 +160,6 @@ def call_of(text: str) -> tuple[str, dict[str, object]]:
         return node.func.id, given
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         raise malformed from None
-
-
-def printed(value: object) -> str:
-    """A setting as it is written, on one line: texts in double quotes, several numbers as a list."""
-    if isinstance(value, str):
-        written = json.dumps(value, ensure_ascii=False)  # its escapes are Python's too
-        return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in written)
-    if isinstance(value, (tuple, list)):
-        return "[" + ", ".join(map(printed, value)) + "]"
-    return str(value)
 
 
 def _checked(method: Method, key: str, value: object, default: Setting) -> Setting:

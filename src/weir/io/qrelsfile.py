@@ -102,8 +102,8 @@ def _table(buffer: LineBuffer, stop: int) -> Table:
     table = split_cells(buffer.buf, stop, len(cells)) if tabbed else split_columns(buffer.buf, stop, 4, 4)
     if table.bad >= 0:
         line = buffer.line_text(table.bad)
-        a_run = "; 6 are a run, which stands behind the judgments" if len(line.split()) in (5, 6) else ""
-        raise FormatError(buffer.path, f"'{line[:80]}'", _COLUMNS + a_run, buffer.line_of(table.bad))
+        run = "; this looks like a run, and judgments come first" if len(line.split()) == 6 else ""
+        raise FormatError(buffer.path, f"'{line[:80]}'", _COLUMNS + run, buffer.line_of(table.bad))
     return table
 
 

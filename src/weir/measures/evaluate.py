@@ -22,7 +22,7 @@ from weir.measures.conventions import DEFAULT, Conventions
 from weir.measures.measure import Measure, parse_measure
 from weir.measures.overties import Tied, expected_values, extreme_values
 
-__all__ = ["DEFAULT_MEASURES", "evaluate", "measures_of", "ranked_by", "scores_of"]
+__all__ = ["DEFAULT_MEASURES", "evaluate", "measures_of", "ranked_by", "refuse_strangers", "scores_of"]
 
 DEFAULT_MEASURES = ("nDCG@10", "R@100", "Judged@10")
 
@@ -45,8 +45,7 @@ def evaluate(
     """Score a run against judgments: one value for each measure and judged query.
 
     conventions: what ties, missing and empty queries and self-matches do; a run that was read with ties="trec9"
-    stays in that order. Raises BadValue where the judgments are empty or the run answers none of their queries,
-    UnknownName for an unknown measure.
+    stays in that order. Raises BadValue where the judgments are empty, UnknownName for an unknown measure.
     """
     if run.ties == "trec9" and conventions.ties == "trec":
         conventions = replace(conventions, ties="trec9")
@@ -71,10 +70,10 @@ def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conven
     """Apply measures to a join, whose order and self-matches are settled already.
 
     Which queries could score otherwise by the order of tied documents is always found out. Raises BadValue where
-    no query counts, where the run answers other queries only, and where a measure's mean or extremes over orders of
-    ties are asked for and not known.
+    no query counts, and where a measure's mean or extremes over orders of ties are asked for and not known.
     """
-    _refuse_strangers(judged)
+    if len(judged) == 0:
+        raise BadValue("the judgments hold no query, so there is nothing to score")
     tied = Tied.of(judged)
     values, low, high = (np.empty((len(measures), len(judged))) for _ in range(3))
     for row, one in enumerate(measures):
@@ -100,11 +99,12 @@ def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conven
     )
 
 
-def _refuse_strangers(judged: Judged) -> None:
-    """Raise BadValue for judgments of nothing, and for a run all of whose queries are others than the judged ones."""
-    if len(judged) == 0:
-        raise BadValue("the judgments hold no query, so there is nothing to score")
-    if judged.ignored and not judged.answered.any():
+def refuse_strangers(judged: Judged) -> None:
+    """Raise BadValue for the join of a run all of whose queries are others than the judged ones.
+
+    For what people pass in, where it is a mistake; a system that finds nothing for its queries scores 0.
+    """
+    if judged.ignored and len(judged) and not judged.answered.any():
         raise BadValue(
             f"the run and the judgments have no query in common: of {judged.ignored} in the run one is "
             f"'{judged.stranger}', of {len(judged)} judged ones '{judged.queries[0]}'"

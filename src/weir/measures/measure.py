@@ -16,6 +16,7 @@ from weir.core.qrels import LARGEST
 from weir.core.strings import Float64
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.measures.condense import without_unjudged
+from weir.measures.elsewhere import name_here
 from weir.registry import Registry
 
 __all__ = [
@@ -188,6 +189,9 @@ def parse_measure(text: str) -> Measure:
             raise BadValue(f"{text}: the cut-off belongs inside, as in condensed(nDCG@10)")
         return condensed(parse_measure(text.removeprefix("condensed(").removesuffix(")")))
     name, given, cutoff = _parts(text)
+    here = None if name in MEASURES else name_here(f"{name}@{cutoff}" if cutoff else name)
+    if here is not None and name not in MEASURES.names():
+        raise UnknownName("measure", name, (), here)
     definition = MEASURES.get(name)
     found = Measure(name).with_settings(given)
     if cutoff is not None:

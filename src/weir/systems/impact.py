@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.core.pointers import below, cuts, permutes
 from weir.core.strings import Float64, Int32, Int64, Strings
 from weir.errors import StoreError
 from weir.io.arrays import read_array
@@ -18,9 +19,9 @@ from weir.io.checksums import Checksum
 from weir.io.sealed import open_folder, seal_folder
 from weir.kernels.bounds import RANKS, Bounds
 from weir.kernels.columns import Columns
-from weir.kernels.index_checks import cuts, flaw, permutes
 from weir.kernels.search import Impacts, search
 from weir.settings import settings
+from weir.systems.index_checks import flaw
 
 __all__ = ["Forward", "Hits", "ImpactIndex", "load_index", "save_index", "top"]
 
@@ -206,8 +207,7 @@ def _flaw(index: ImpactIndex, documents: int) -> str:
         return wrong
     if len(forward.ptr) != documents + 1 or not cuts(forward.ptr, len(forward.term)):
         return "forward-ptr"
-    known = len(index.vocabularies[0])
-    if forward.term.min(initial=0) < 0 or forward.term.max(initial=0) >= max(known, 1):
+    if not below(forward.term, len(index.vocabularies[0])):
         return "forward-term"
     counted = forward.count.dtype.kind in "iu" and forward.count.shape == forward.term.shape
     return "" if counted and forward.count.min(initial=0) >= 0 else "forward-count"

@@ -15,8 +15,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.core.strings import Float64
-from weir.fusion.method import printed
-from weir.registry import Registry
+from weir.registry import Registry, printed
 
 __all__ = [
     "RERANKERS",
@@ -175,8 +174,28 @@ class Reranker(Protocol):
         ...
 
 
-SYSTEMS: Registry[Callable[..., Retriever]] = Registry("system")
-RERANKERS: Registry[Callable[..., Reranker]] = Registry("reranker")
+# Where each is registered, so that reading a name imports no more than it names; fusion methods are systems too.
+_SYSTEMS = {
+    "bm25": "bm25",
+    "chunked": "chunked",
+    "colbert": "late",
+    "deepct": "deepct",
+    "dense": "dense",
+    "doc2query": "doc2query",
+    "rm3": "rm3",
+    "sparta": "sparse",
+    "splade": "sparse",
+    "unicoil": "sparse",
+}
+_RERANKERS = {"cross": "cross", "monot5": "cross", "score": "rescore"}
+
+
+def _homes(names: dict[str, str]) -> dict[str, str]:
+    return {name: f"weir.systems.{module}" for name, module in names.items()}
+
+
+SYSTEMS: Registry[Callable[..., Retriever]] = Registry("system", _homes(_SYSTEMS), ("weir.systems.fused",))
+RERANKERS: Registry[Callable[..., Reranker]] = Registry("reranker", _homes(_RERANKERS))
 
 
 def called(name: str, positional: list[object], settings: dict[str, object]) -> str:

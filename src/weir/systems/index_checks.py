@@ -11,10 +11,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.core.pointers import cuts
 from weir.kernels.bounds import Bounds, range_layout
 from weir.kernels.columns import Columns, column_shape, frequent_terms
 
-__all__ = ["cuts", "flaw", "permutes"]
+__all__ = ["flaw"]
 
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
@@ -36,21 +37,6 @@ def flaw(
         return "impact"
     wrong = "" if bounds is None else _bounds_flaw(bounds, ptr, doc, n_docs)
     return wrong or ("" if columns is None else _columns_flaw(columns, ptr, n_docs))
-
-
-def cuts(ptr: Int64, total: int) -> bool:
-    """Whether pointers cut an array of so many entries into pieces: from 0 to its end, never falling."""
-    return bool(len(ptr) and ptr[0] == 0 and ptr[-1] == total and (ptr[1:] >= ptr[:-1]).all())
-
-
-def permutes(order: NDArray[np.integer]) -> bool:
-    """Whether an array holds each number below its length once."""
-    n = len(order)
-    if n == 0 or int(order.min()) < 0 or int(order.max()) >= n:
-        return n == 0
-    seen = np.zeros(n, np.bool_)
-    seen[order] = True
-    return bool(seen.all())
 
 
 def _ascends(ptr: Int64, doc: Int32, n_docs: int) -> bool:
