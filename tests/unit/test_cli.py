@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
-import warnings
 import zipfile
 from pathlib import Path
 
@@ -227,12 +225,10 @@ def test_a_damaged_store_is_built_again(tmp_path, capsys):
     card = capsys.readouterr().out
     for part in sorted(p for p in collection.glob("*.weir/*") if p.is_file()):
         part.write_bytes(b"damaged")
-        with warnings.catch_warnings():
-            warnings.simplefilter("default")
-            assert main(arguments) == 0
-        out, err = capsys.readouterr()
-        assert out == card
-        assert re.match(r"warning: .*built again\n", err)
+        assert main(arguments) == 0
+        found = capsys.readouterr()
+        assert found.out == card
+        assert "built again" in found.err
 
 
 def test_interrupting_says_that_the_same_command_continues(tmp_path, capsys, monkeypatch):

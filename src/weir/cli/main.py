@@ -12,12 +12,11 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import click
 
 from weir.cli.terminal import protect_terminal
-from weir.errors import WeirError, printable
+from weir.errors import StoreWarning, WeirError, printable
 
 __all__ = ["COMMANDS", "main", "weir"]
 
@@ -91,6 +90,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with _ended_by_sigterm(), warnings.catch_warnings():
             warnings.showwarning = _warned
+            warnings.simplefilter("always", StoreWarning)
             # Click returns the code of ctx.exit(); a command itself returns None.
             code = weir.main(arguments, prog_name="weir", standalone_mode=False)
     except click.exceptions.Exit as stop:
@@ -115,7 +115,9 @@ def _ended_by_sigterm() -> Iterator[None]:
     def end(*_: object) -> None:
         raise _Terminated
 
-    if threading.current_thread() is not threading.main_thread():  # which alone is told of signals
+    if (
+        threading.current_thread() is not threading.main_thread()
+    ):  # Python takes signals in the main thread alone
         yield
         return
     before = signal.signal(signal.SIGTERM, end)
@@ -125,9 +127,9 @@ def _ended_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _warned(message: Warning | str, *_: Any, **__: Any) -> None:  # noqa: ANN401  what Python's own takes
+def _warned(message: Warning | str, *_: object, **__: object) -> None:
     """A warning as one line, without the place in the code that gave it."""
-    print("warning: " + printable(" ".join(str(message).split())), file=sys.stderr)
+    print("warning: " + printable(str(message)), file=sys.stderr)
 
 
 def _failed(message: str) -> int:

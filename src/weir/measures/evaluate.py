@@ -104,7 +104,7 @@ def refuse_strangers(judged: Judged) -> None:
 
     For what people pass in, where it is a mistake; a system that finds nothing for its queries scores 0.
     """
-    if judged.ignored and len(judged) and not judged.answered.any():
+    if len(judged) and judged.ignored and not judged.answered.any():
         raise BadValue(
             f"the run and the judgments have no query in common: of {judged.ignored} in the run one is "
             f"'{judged.stranger}', of {len(judged)} judged ones '{judged.queries[0]}'"
