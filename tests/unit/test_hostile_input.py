@@ -24,7 +24,6 @@ from weir.core.ids import IDENTIFIER_BYTES, Ids
 from weir.core.strings import Strings
 from weir.errors import BadValue, FormatError
 from weir.io import jsonl, lines
-from weir.io.archive import extract
 from weir.io.layout import Part, find_layout
 from weir.io.tomlfile import read_toml
 from weir.io.trec import read_run
@@ -252,14 +251,6 @@ def test_toml_of_any_depth_is_one_line(tmp_path, text):
     for read in (lambda: read_toml(path, "keys"), lambda: find_layout(path)):
         with pytest.raises(FormatError, match=r"c\.toml: found"):
             read()
-
-
-def test_an_archive_of_many_folders_is_refused(tmp_path):
-    with zipfile.ZipFile(tmp_path / "deep.zip", "w") as archive:
-        archive.writestr("a/" * 1500 + "corpus.jsonl", "{}")
-    with pytest.raises(FormatError, match=r"the member 'a/a/.{0,80}', which lies more than 32 folders deep"):
-        extract(tmp_path / "deep.zip", tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 # Identifiers
