@@ -136,6 +136,13 @@ def test_a_file_that_holds_no_judgments_is_named_for_what_it_is(tmp_path, capsys
     assert said in one_line(capsys, "eval", str(tmp_path / "q"), str(tmp_path / "r"))
 
 
+def test_a_json_run_is_one_by_its_name_in_every_command(tmp_path, capsys, qrels):
+    (tmp_path / "r.trec").write_text(RUN)
+    (tmp_path / "r.json").write_text('[{"q1": {"d1": 1.5}}]')
+    for command in (["eval", qrels], ["diff", qrels, str(tmp_path / "r.trec")]):
+        assert "r.json: found a JSON list" in one_line(capsys, *command, str(tmp_path / "r.json"))
+
+
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/urandom"])
 def test_a_device_is_no_file(qrels, device, capsys):
     assert f"{device}: found a device; expected a file" in one_line(capsys, "eval", qrels, device)
