@@ -11,6 +11,12 @@ __all__ = ["ALGORITHMS", "algorithm"]
 
 ALGORITHMS = {
     "analysis": 1,
+    "bootstrap interval": 1,
+    "fusion": 1,
+    "measures": 1,
+    "passages": 1,
+    "pipeline": 1,
+    "rm3": 1,
     "sparse index": 1,
     "sparse search": 1,
 }

@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from weir.errors import BadValue, UnknownName
+from weir.errors import BadValue, PluginError, UnknownName
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["Registry", "printed"]
 
@@ -41,7 +44,9 @@ class Registry(Generic[T]):
         return lambda value: self.add(name, value)
 
     def get(self, name: str) -> T:
-        """The thing of that name; raises UnknownName with the nearest names."""
+        """The thing of that name; raises UnknownName with the nearest names, BadValue for what is no text."""
+        if not isinstance(name, str):
+            raise BadValue(f"{name!r} names no {self.kind}; expected a text")
         if name not in self:
             self._read_plugins()
         elif name not in self._known:
@@ -77,7 +82,15 @@ class Registry(Generic[T]):
         self._plugins_read = True
         for point in entry_points(group=f"weir.{self.kind}s"):
             if point.name not in self:
-                self._known[point.name] = point.load()
+                self._known[point.name] = _loaded(point, self.kind)
+
+
+def _loaded(point: EntryPoint, kind: str) -> Any:  # noqa: ANN401  whatever its package calls so
+    try:
+        return point.load()
+    except Exception as error:  # it is anybody's
+        where = f"the plug-in {kind} '{point.name}' ({point.value})"
+        raise PluginError(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
 
 
 def printed(value: object) -> str:

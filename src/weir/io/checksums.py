@@ -65,7 +65,10 @@ class Checksum:
             raise StoreError(f"{path}: {stat.st_size} bytes, {self.bytes} were written")
         first, last = start // BLOCK_BYTES, -(-(self.bytes if stop is None else stop) // BLOCK_BYTES)
         known = (str(path), stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns, self)
-        damaged = _damaged(*known, first, min(last, len(self.blocks)))
+        try:
+            damaged = _damaged(*known, first, min(last, len(self.blocks)))
+        except OSError as error:
+            raise StoreError(f"{path}: {error.strerror or error}") from None
         if damaged is not None:
             raise StoreError(
                 f"{path}: changed since it was written, in bytes {damaged * BLOCK_BYTES} and following"

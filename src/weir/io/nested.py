@@ -16,6 +16,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.core.ids import IDENTIFIER_BYTES
 from weir.core.strings import Bytes
 from weir.io.blocks import ROWS, Block
 from weir.io.decimals import parse_slowly
@@ -75,6 +76,8 @@ def _blocks(path: Path, how: How) -> Iterator[Block]:
         if n == 0:  # one query needs more room
             room *= 2
             continue
+        if int(length[:n].max()) > IDENTIFIER_BYTES:
+            raise OddJsonError
         _settle(buf, slow[: 3 * slows].reshape(-1, 3), score)
         first, query, size = segment[: 3 * segments].reshape(-1, 3).T.copy()
         rows = Rows(start[:n], length[:n], hashes[:n], score[:n], first, query, size)

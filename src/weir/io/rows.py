@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.hashing import hash_strings
-from weir.core.ids import Ids, descending_bytes
+from weir.core.ids import IDENTIFIER_BYTES, Ids, descending_bytes
 from weir.core.order import by_score, settled
 from weir.core.strings import Bytes, Float64, Int32, Int64, Strings
 from weir.errors import BadValue
@@ -24,7 +24,18 @@ from weir.io.lines import LineBuffer
 from weir.kernels.code_cache import kept
 from weir.kernels.jit import available, check_available
 
-__all__ = ["ENGINES", "Engine", "EngineName", "Lookup", "Ranked", "Rows", "choose_engine", "take_strings"]
+__all__ = [
+    "ENGINES",
+    "Engine",
+    "EngineName",
+    "LongIdentifierError",
+    "Lookup",
+    "Ranked",
+    "Rows",
+    "choose_engine",
+    "refuse_long",
+    "take_strings",
+]
 
 EngineName: TypeAlias = Literal["auto", "numpy", "numba"]
 ENGINES: tuple[EngineName, ...] = ("auto", "numpy", "numba")
@@ -192,6 +203,8 @@ def _rows(buf: Bytes, table: Table, which: tuple[int, int, int]) -> Rows:
     bad, bad_score = table.bad, False
     column = [np.ascontiguousarray(table.start[:, c]) for c in which]
     length = [table.end[:, c] - s for c, s in zip(which, column, strict=True)]
+    refuse_long(column[0], length[0])
+    refuse_long(column[1], length[1])
     score, wrong = parse_decimals(buf, column[2], length[2])
     if len(wrong):
         bad, bad_score = int(table.start[wrong[0], 0]), True
@@ -200,6 +213,21 @@ def _rows(buf: Bytes, table: Table, which: tuple[int, int, int]) -> Rows:
     return Rows(
         column[1], length[1], hashes, score, first, column[0][first], length[0][first], bad, bad_score
     )
+
+
+class LongIdentifierError(Exception):
+    """An identifier is too long; at: where in the block it stands, size: its bytes."""
+
+    def __init__(self, at: int, size: int) -> None:
+        super().__init__(f"{size:,} bytes")
+        self.at, self.size = at, size
+
+
+def refuse_long(start: Int64, length: Int64) -> None:
+    """Raise LongIdentifierError where one of the texts has more than IDENTIFIER_BYTES."""
+    if int(length.max(initial=0)) > IDENTIFIER_BYTES:
+        row = int(length.argmax())
+        raise LongIdentifierError(int(start[row]), int(length[row]))
 
 
 def settle_slow(buffer: LineBuffer, slow: Int64, score: Float64) -> int:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from weir.core.strings import Bytes, Float64, Int64, Strings
 from weir.io.columns import Layout, QuotedCellError
 from weir.io.lines import LineBuffer
-from weir.io.rows import Lookup, Ranked, Rows, settle_slow
+from weir.io.rows import Lookup, Ranked, Rows, refuse_long, settle_slow
 from weir.kernels.cells import hash_texts, scan_cells
 from weir.kernels.trec import scan_rows
 from weir.kernels.trec_order import build_slots, order_rows
@@ -67,6 +67,8 @@ class _Space:
         """What was filled in; counts: rows, segments, scores left to the slow parser."""
         n, segments, slows = counts
         first, query_start, query_length = self._segment[: 3 * segments].reshape(-1, 3).T.copy()
+        refuse_long(self._start[:n], self._length[:n])
+        refuse_long(query_start, query_length)
         wrong = settle_slow(buffer, self._slow[: 3 * slows].reshape(-1, 3), self._score)
         if wrong >= 0:
             bad = buffer.begin_of_line(int(self._start[wrong]))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from weir.kernels.jit import jit
 
-__all__ = ["FEW", "RANKS", "Bounds"]
+__all__ = ["FEW", "RANKS", "Bounds", "range_layout"]
 
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
@@ -55,14 +55,7 @@ class Bounds:
     @staticmethod
     def of(ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> Bounds:
         """Derive the bounds from an impact index: int64[V+1], int32[P], float32[P], documents."""
-        sizes = np.diff(ptr)
-        rows = np.flatnonzero(sizes >= _LISTED)
-        listed = np.full(len(sizes), -1, np.int32)
-        listed[rows] = np.arange(len(rows), dtype=np.int32)
-        shift = _shifts(sizes[rows], n_docs)
-        base = np.zeros(len(rows) + 1, np.int64)
-        counts = np.where(shift == 255, 0, ((n_docs - 1) >> (shift & 31).astype(np.int64)) + 2)
-        np.cumsum(counts, out=base[1:])
+        rows, listed, shift, base = range_layout(ptr, n_docs)
         top = np.zeros((len(rows), 1 + len(RANKS)), np.float32)
         offset, peak = np.zeros(base[-1], np.int32), np.zeros(base[-1], np.float32)
         histogram = np.zeros(_OCTAVES * _PARTS, np.int64)
@@ -72,6 +65,19 @@ class Bounds:
     def nbytes(self) -> int:
         """Bytes of all arrays together."""
         return sum(getattr(self, f.name).nbytes for f in fields(self))
+
+
+def range_layout(ptr: Int64, n_docs: int) -> tuple[Int64, Int32, NDArray[np.uint8], Int64]:
+    """What the lengths of the lists alone decide: (the terms that have a row, listed, shift, base), see Bounds."""
+    sizes = np.diff(ptr)
+    rows = np.flatnonzero(sizes >= _LISTED)
+    listed = np.full(len(sizes), -1, np.int32)
+    listed[rows] = np.arange(len(rows), dtype=np.int32)
+    shift = _shifts(sizes[rows], n_docs)
+    base = np.zeros(len(rows) + 1, np.int64)
+    counts = np.where(shift == 255, 0, ((n_docs - 1) >> (shift & 31).astype(np.int64)) + 2)
+    np.cumsum(counts, out=base[1:])
+    return rows, listed, shift, base
 
 
 def _shifts(sizes: Int64, n_docs: int) -> NDArray[np.uint8]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from weir.systems.expression import parse_system
 from weir.systems.system import (
     RERANKERS,
     SYSTEMS,
@@ -12,7 +13,6 @@ from weir.systems.system import (
     Retriever,
     Scorer,
     Searcher,
-    parse_system,
     usage,
 )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from weir.core.corpus import Corpus
@@ -13,7 +12,7 @@ from weir.errors import BadValue
 from weir.settings import settings
 from weir.systems.kept import VIEW, PairModel, PairScorer
 from weir.systems.pipeline import check_depth
-from weir.systems.system import RERANKERS, Progress, called
+from weir.systems.system import RERANKERS, Progress, Shelf, called
 
 __all__ = ["PairEncoder", "PairReranker", "cross", "monot5"]
 
@@ -57,7 +56,7 @@ class PairReranker:
         own: dict[str, object] = {"reranker": str(self), "depth": self.depth, "document": VIEW}
         return own | self.encoder.describe(settings().device)
 
-    def ready(self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None) -> PairScorer:
+    def ready(self, corpus: Corpus, shelf: Shelf, progress: Progress | None = None) -> PairScorer:
         """The model, loaded; scores are kept in Weir's home."""
         device = settings().device
         return PairScorer(str(self), self.encoder.load(device), self.encoder.describe(device), corpus)

@@ -93,6 +93,10 @@ class SparseSearcher:
     opened: LoadedSparse | None
     kept: Outside = Outside()  # noqa: RUF009 - a frozen value
 
+    def fresh(self) -> SparseSearcher:
+        """The same: queries are encoded each time."""
+        return self
+
     def outside(self) -> Outside:
         """The weights in the store from which the index was made, and how many texts were there before."""
         return self.kept
