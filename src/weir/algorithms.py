@@ -11,6 +11,10 @@ __all__ = ["ALGORITHMS", "algorithm"]
 
 ALGORITHMS = {
     "analysis": 1,
+    "dense search": 1,
+    "encoding": 1,
+    "late search": 1,
+    "questions": 1,
     "sparse index": 1,
     "sparse search": 1,
 }

@@ -107,6 +107,10 @@ class Hosted:
         """Everything that can move a number; asks the API once for the probe where that was never done."""
         return self.load(device).identity()
 
+    def fetch(self) -> None:
+        """Ask the API once for the probe, where that was never done: `describe` needs it and then asks nothing."""
+        self.load()
+
     def on_collection(self, collection: str, instruction: str) -> Hosted:
         """The encoder with {task} in its prompts filled in; see Encoder.on_collection."""
         return replace(
