@@ -108,7 +108,7 @@ class Hosted:
         return self.load(device).identity()
 
     def fetch(self) -> None:
-        """Ask the API once for the probe, where that was never done: `describe` needs it and then asks nothing."""
+        """Ask the API once for the probe, where that was never done; `describe` then asks nothing."""
         self.load()
 
     def on_collection(self, collection: str, instruction: str) -> Hosted:
