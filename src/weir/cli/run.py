@@ -32,6 +32,9 @@ __all__ = ["command"]
 @click.option("--stages", type=click.Path(path_type=Path),
               help="Where other grids too find indexes and rankings.  [default: the results folder]")  # fmt: skip
 @click.option(
+    "--drop-self", is_flag=True, help="Leave out documents that are the query itself (ArguAna, Quora)."
+)
+@click.option(
     "--device",
     help="Where neural models run: cpu, cuda, cuda:1, or several such as cuda:0,cuda:1, on which documents are "
     "encoded side by side.  [default: a GPU where there is one]",
@@ -46,6 +49,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     depth: int | None,
     output: Path,
     stages: Path | None,
+    drop_self: bool,
     device: str | None,
     as_json: bool,
     quiet: bool,
@@ -57,6 +61,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     """
     from weir.cli.progress import Progress
     from weir.experiment import Experiment
+    from weir.report.collection import collection_notes
     from weir.report.table import json_lines, text_table
     from weir.settings import use_device
 
@@ -70,6 +75,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
         measures=measures or plan.measures,
         k=plan.k if depth is None else depth,
         stages=stages,
+        drop_self=drop_self,
     )
     progress = Progress(quiet)
     try:
@@ -82,6 +88,9 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     finally:
         progress.close()
     click.echo(json_lines(found) if as_json else text_table(found))
+    wanted = [str(measure) for measure in plan.measures]
+    for note in [n for d in plan.loaded_datasets() for n in collection_notes(d, wanted, drop_self or None)]:
+        click.echo(note, err=True)
     click.echo(f"results: {output}", err=True)
 
 

@@ -48,7 +48,7 @@ class Dataset:
     @property
     def self_match(self) -> str:
         """What to do with a document that has the query's own id: "drop" or "keep"."""
-        return self.entry.self_match if self.entry else self.layout.self_match or "keep"
+        return self.layout.self_match or (self.entry.self_match if self.entry else "keep")
 
     @property
     def instruction(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +38,8 @@ class Experiment:
 
     datasets: catalogue names, groups, folders, or datasets; systems and measures: themselves, or their names; k: how
     many documents each query is answered with at most; stages: a folder in which indexes and rankings that others use
-    are kept for other results folders too, None keeps them with the results.
+    are kept for other results folders too, None keeps them with the results; drop_self: leave out documents that are
+    the query itself, also in collections that do not say so.
     """
 
     datasets: tuple[str | Path | Dataset, ...]
@@ -46,6 +47,7 @@ class Experiment:
     measures: tuple[str | Measure, ...] = DEFAULT_MEASURES
     k: int = DEPTH
     stages: str | Path | None = None
+    drop_self: bool = False
 
     @staticmethod
     def read(path: Path | str) -> Experiment:
@@ -88,21 +90,32 @@ class Experiment:
         found = [cell.finished(measures) for cell in self.cells(Path(at), _silent)]
         return _rows([one for one in found if one is not None])
 
+    def loaded_datasets(self) -> list[Dataset]:
+        """The datasets, members of groups apart; raises what `load` raises, and FormatError for what they hold."""
+        found = _distinct([d for given in self.datasets for d in _datasets(given)])
+        return [_without_self_matches(d) for d in found] if self.drop_self else found
+
     def parsed_systems(self) -> list[Retriever]:
         """The systems; raises UnknownName or BadValue for one that is none."""
         return [_system(s) for s in self.systems]
 
     def cells(self, at: Path, watch: Watch = _silent) -> list[Cell]:
-        """The cells of the grid, in its order: their keys need nothing but what is declared.
+        """The cells of the grid, in its order: their keys need nothing but what is declared, and checkpoints here.
 
         Raises UnknownName, BadValue, FormatError or DownloadError for what is not there or not as it should be.
         """
+        from weir.systems.parts import parts_of
+        from weir.systems.system import Fetched
+
         systems = self.parsed_systems()
+        for part in (part for system in systems for part in parts_of(system)):
+            if isinstance(part, Fetched):
+                part.fetch()
         if not self.datasets or not systems:
             raise BadValue("an experiment needs at least one dataset and one system")
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
             raise BadValue(f"k is {self.k!r}; expected a whole number from 1")
-        datasets = _distinct([d for given in self.datasets for d in _datasets(given)])
+        datasets = self.loaded_datasets()
         kept = at if self.stages is None else Path(self.stages)
         shelves = [StageShelf(at / slug(d.name), kept / slug(d.name), d, watch) for d in datasets]
         return [Cell(shelf.named(str(system)), system, self.k) for shelf in shelves for system in systems]
@@ -167,6 +180,10 @@ def _datasets(given: str | Path | Dataset) -> list[Dataset]:
     for dataset in found:
         dataset.fingerprint  # noqa: B018  (the first use reads all parts)
     return found
+
+
+def _without_self_matches(dataset: Dataset) -> Dataset:
+    return replace(dataset, layout=replace(dataset.layout, self_match="drop"))
 
 
 def _distinct(datasets: list[Dataset]) -> list[Dataset]:

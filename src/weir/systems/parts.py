@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from weir.errors import WeirError
 from weir.io.atomic import storing
 from weir.systems.system import Progress, Reranker, Retriever, Searcher
 
-__all__ = ["Folder", "folder_name", "numbered", "shifted", "suited"]
+__all__ = ["Folder", "folder_name", "numbered", "parts_of", "shifted", "suited"]
 
 T = TypeVar("T")
 
@@ -77,6 +78,16 @@ def suited(system: T, collection: str, instruction: str) -> T:
         name: part for name, part in after.items() if part is not before[name] and part != before[name]
     }
     return cast(T, replace(given, **changed)) if changed else system
+
+
+def parts_of(system: object) -> Iterator[object]:
+    """A system or re-ranker and those within its settings."""
+    yield system
+    if is_dataclass(system):
+        for value in (getattr(system, f.name) for f in fields(system)):
+            for one in value if isinstance(value, tuple) else (value,):
+                if isinstance(one, (Retriever, Reranker)):
+                    yield from parts_of(one)
 
 
 def folder_name(part: Retriever) -> str:

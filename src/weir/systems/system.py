@@ -21,6 +21,7 @@ __all__ = [
     "RERANKERS",
     "SYSTEMS",
     "Composite",
+    "Fetched",
     "Indexed",
     "Outside",
     "Progress",
@@ -97,6 +98,15 @@ class Indexed(Protocol):
 
     def indexed_as(self) -> Retriever:
         """The system that stands for all those that search the same index: its description is the index's key."""
+        ...
+
+
+@runtime_checkable
+class Fetched(Protocol):
+    """A part that needs what may have to be downloaded, such as a checkpoint."""
+
+    def fetch(self) -> None:
+        """Download what is not here, so that describing the part needs no network; raises DownloadError."""
         ...
 
 

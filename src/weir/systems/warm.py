@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
@@ -16,6 +15,7 @@ from weir.kernels.bounds import FEW, Bounds
 from weir.kernels.columns import Columns
 from weir.kernels.jit import check_available, listening
 from weir.kernels.search import Impacts, search
+from weir.systems.parts import parts_of
 from weir.systems.system import Reranker, Retriever
 
 __all__ = ["GROUPS", "kernels_of", "prepare"]
@@ -32,7 +32,7 @@ def kernels_of(system: Retriever | Reranker, documents: int) -> tuple[str, ...]:
     None for a system of another distribution, whose kernels are compiled where it first calls them.
     """
     found: dict[str, None] = {}
-    for part in _parts(system):
+    for part in parts_of(system):
         module = type(part).__module__.rpartition(".")[2]
         if module in _SPARSE:
             many = documents > FEW
@@ -42,16 +42,6 @@ def kernels_of(system: Retriever | Reranker, documents: int) -> tuple[str, ...]:
                 found["learned sparse search"] = None
         found.update(dict.fromkeys(_USED.get(module, ())))
     return tuple(found)
-
-
-def _parts(system: object) -> Iterable[object]:
-    """A system and the systems in its settings."""
-    yield system
-    if is_dataclass(system):
-        for value in (getattr(system, f.name) for f in fields(system)):
-            for one in value if isinstance(value, tuple) else (value,):
-                if isinstance(one, (Retriever, Reranker)):
-                    yield from _parts(one)
 
 
 def prepare(groups: Iterable[str], told: Callable[[str], None] | None = None) -> float:

@@ -59,8 +59,7 @@ class Hosted:
     text at most, estimated as a third of its bytes; what is longer is cut; None leaves it to the provider.
     key: the environment variable that holds the key, WEIR_KEY_ and a name, so that no experiment file sends
     another secret of this machine away; None for the provider's usual one at its own address, and for none at any
-    other. Plain http reaches this machine only.
-    Raises UnknownName for a provider Weir does not know, and BadValue for settings out of range.
+    other. Plain http reaches this machine only. Raises UnknownName for an unknown provider, BadValue for settings.
     """
 
     model: str
