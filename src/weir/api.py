@@ -16,7 +16,7 @@ from weir.core.scores import Scores
 from weir.errors import BadValue
 from weir.io.frames import judged_from, qrels_from, run_from
 from weir.io.intents import intents_from
-from weir.io.pairing import refuse_mismatched
+from weir.io.pairing import refuse_mismatched, refuse_rankings
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, scores_of
 from weir.measures.conventions import DEFAULT, Conventions, parse_conventions
 from weir.measures.evaluate import ranked_by, refuse_strangers
@@ -159,5 +159,7 @@ def _scores_by_name(
         runs = [run_from(one) for one in systems]
         names = distinct_names([one.name for one in runs], [f"system {n}" for n in range(1, len(runs) + 1)])
         given = list(runs)
+    if not any(m.by_intent for m in measures_of(measures)):
+        refuse_rankings(qrels)
     judgments = _judgments(qrels, measures)
     return {name: evaluate(judgments, one, measures) for name, one in zip(names, given, strict=True)}

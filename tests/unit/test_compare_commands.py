@@ -56,6 +56,9 @@ def test_compare_in_python():
         weir.compare(runs)
     with pytest.raises(BadValue, match="judgments come first, then several rankings"):
         weir.compare(runs, Qrels.of(QRELS))
+    for named in ({"good": GOOD, "poor": POOR}, dict(zip("ab", runs, strict=True))):
+        with pytest.raises(BadValue, match="found rankings by name as the judgments"):
+            weir.compare(named, QRELS)
     with pytest.raises(BadValue, match="at least two systems; found 1"):
         weir.compare(QRELS, runs[:1])
     assert distinct_names(["a", "a"], ["x/a", "y/a"]) == ["x/a", "y/a"]

@@ -250,7 +250,7 @@ qrels = Qrels.from_columns(
 )
 score = np.tile(np.linspace(1, 0, hits), queries)
 run = Run.from_columns(asked, docs, np.repeat(np.arange(queries, dtype=np.int32), hits), doc.ravel(), score)
-scores = evaluate(run, qrels, ["nDCG@10", "nDCG@1000", "R@100", "AP", "RR@10", "P@10", "Judged@10", "Success@5"])
+scores = evaluate(qrels, run, ["nDCG@10", "nDCG@1000", "R@100", "AP", "RR@10", "P@10", "Judged@10", "Success@5"])
 assert scores.of("Judged@10").tolist() == [0.1] * queries
 assert "numba" not in sys.modules
 # Not ru_maxrss: a process inherits that from the one that started it.

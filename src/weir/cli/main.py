@@ -28,6 +28,7 @@ COMMANDS = {
     "convert": "Convert rankings or judgments between formats.",
     "datasets": "List the collections that Weir knows.",
     "diff": "Show which queries one run wins and loses against another.",
+    "doctor": "Show what is installed, which engines would run, and where things are kept.",
     "efficiency": "Show what each system costs, next to its quality.",
     "eval": "Score a run file against judgments.",
     "fetch": "Download collections, verify them, and make them ready.",
@@ -43,6 +44,7 @@ COMMANDS = {
     "stats": "Describe a collection: sizes, judgments, duplicates, damage.",
     "systems": "List the systems and their presets with every setting.",
     "verify": "Check that a results folder is what its records say.",
+    "warm": "Compile the kernels once, so that no first run waits for them.",
     "why": "Explain why two numbers differ.",
 }
 MODULES = {"eval": "evaluate"}

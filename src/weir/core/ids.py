@@ -94,7 +94,7 @@ class Ids:
 
     @cached_property
     def _index(self) -> HashIndex:
-        return HashIndex.of(self.strings) if self.index is None else self.index()
+        return HashIndex.of(self.column.slice(0, len(self))) if self.index is None else self.index()
 
     def codes(self, wanted: Strings | Iterable[str]) -> Int32:
         """The number of each wanted identifier, -1 for one that is not here."""
@@ -129,7 +129,7 @@ class Ids:
         It decides between equal scores (see core/order.py).
         """
         ranks = np.empty(len(self), np.int32)
-        ranks[descending_bytes(self.strings)] = np.arange(len(self), dtype=np.int32)
+        ranks[descending_bytes(self.column.slice(0, len(self)))] = np.arange(len(self), dtype=np.int32)
         return ranks
 
 

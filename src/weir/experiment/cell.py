@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,9 +26,9 @@ from weir.core.scores import Scores
 from weir.errors import WeirError
 from weir.experiment.clock import Making
 from weir.experiment.maker import made_now
-from weir.experiment.shelf import StageShelf, run_file
-from weir.experiment.stage import RECORD, Record, Stage, records_in, write_record
-from weir.io.atomic import atomic_dir, locked, sweep
+from weir.experiment.shelf import StageShelf, inputs_below, run_file
+from weir.experiment.stage import RECORD, Record, Stage, read_record, records_in, write_record
+from weir.io.atomic import atomic_file, locked, sweep
 from weir.io.checksums import Checksum
 from weir.io.scores import write_scores
 from weir.io.trec import judge_file
@@ -148,15 +148,20 @@ class Cell:
         if shelf.dataset.self_match == "drop":
             folder, run = shelf.kept_run(stage, self._without_self, shelf.root)
         else:
-            folder, run = shelf.kept_run(stage, lambda: shelf.searched(self.suited, self.k), shelf.root)
-        if (
-            folder.parent != shelf.root
-        ):  # among what is shared: scores stand beside rankings of their own folder
-            with atomic_dir(shelf.root / folder.name) as copy:
-                for name in (run_file(folder).name, RECORD):
-                    shutil.copyfile(folder / name, copy / name)
-            folder = shelf.root / folder.name
+            folder, run = shelf.kept_run(stage, lambda: shelf.searched(self.suited, self.k), shelf.store)
+        if folder.parent != shelf.root:
+            folder = self._copied(folder)
         return folder, Judged.of(run, shelf.dataset.qrels)
+
+    def _copied(self, shared: Path) -> Path:
+        """Rankings from among what is shared, copied to the results, since scores stand beside their rankings."""
+        shelf, folder = self.shelf, self.shelf.root / shared.name
+        record = read_record(shared / RECORD)
+        with atomic_file(folder / run_file(shared).name) as copy:
+            shutil.copyfile(run_file(shared), copy)
+        used = {(kind, str(shelf.store / name)): None for kind, name in record.inputs}
+        write_record(folder / RECORD, replace(record, inputs=inputs_below(used, shelf.root)))
+        return folder
 
     def _without_self(self) -> tuple[Run, dict[str, Any], Making]:
         """The system's rankings, one document deeper, without each query's own document."""

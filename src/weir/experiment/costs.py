@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,9 @@ def stages_of(cell: Finished) -> Iterator[tuple[Path, Record]]:
 
     def walk(folder: Path, record: Record) -> Iterator[tuple[Path, Record]]:
         seen.add(folder)
+        collection = folder.parent.parent if record.kind == "index" else folder.parent
         for _, name in record.inputs:
-            inner = cell.folder.parent / name
+            inner = Path(os.path.normpath(collection / name))
             found = None if inner in seen else record_of(inner)
             if found is not None:
                 yield from walk(inner, found)

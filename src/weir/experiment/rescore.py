@@ -44,7 +44,7 @@ TIE_RULES: dict[str, str] = {
     "anserini": "ascending ids, each 1e-6 lower in floats",
 }
 """What decides between equal scores, as settings print it."""
-ANSERINI = "as Anserini writes scores and trec_eval 9 reads them"
+ANSERINI = "ascending ids, 1e-6 apart in floats, as Anserini"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shutil import rmtree
@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # indexing needs the `run` extra, reading results does not
     from weir.systems import Retriever, Searcher
     from weir.systems.system import Progress
 
-__all__ = ["INDEXES", "StageShelf", "Watch", "index_stage", "run_file"]
+__all__ = ["INDEXES", "StageShelf", "Watch", "index_stage", "inputs_below", "run_file"]
 
 T = TypeVar("T")
 
@@ -169,7 +169,7 @@ class StageShelf:
         return read_run_against(path, dataset.queries.ids, dataset.corpus.ids)[0]
 
     def _used(self, kind: str, folder: Path) -> None:
-        self.bench.used(kind, Path(os.path.relpath(folder, self.root)).as_posix())
+        self.bench.used(kind, str(folder))
 
     def _index(self, part: Retriever, corpus: Corpus, stage: Stage) -> Searcher:
         """Open an index or build it."""
@@ -198,8 +198,10 @@ class StageShelf:
         self._say_why_again(stage, folder.parent)
         rmtree(folder, ignore_errors=True)  # damaged, or never finished: no system has to expect it
         label = "index" if corpus is self.dataset.corpus else "index of parts"
-        with self.bench.making() as made, self.bench.timed():
-            searcher = part.index(corpus, folder, lambda done, total: self.watch(label, done, total))
+        with self.bench.making() as made:
+            self._prepare(part, corpus, made)
+            with self.bench.timed():
+                searcher = part.index(corpus, folder, lambda done, total: self.watch(label, done, total))
         files = checksums_of(folder) if folder.exists() else {}
         facts: dict[str, object] = {"documents": len(corpus)}
         size = sum(checksum.bytes for checksum in files.values())
@@ -208,13 +210,19 @@ class StageShelf:
             stage.name,
             stage.declared,
             files,
-            tuple(made.inputs),
+            inputs_below(made.inputs, self.store),
             made_now(),
             made.cost(),
             facts | outside_facts(searcher, size),
         )
         write_record(folder / RECORD, record)
         return searcher
+
+    def _prepare(self, part: Retriever, corpus: Corpus, made: Making) -> None:
+        """Compile or load the kernels that a system uses, before the clock of its stage starts."""
+        from weir.systems.warm import kernels_of, prepare
+
+        made.prepared += prepare(kernels_of(part, len(corpus)), lambda line: self.watch(line, 0, 1))
 
     def searched(self, part: Retriever, k: int) -> tuple[Run, dict[str, Any], Making]:
         """Ask a system all queries, and note what that took."""
@@ -224,6 +232,7 @@ class StageShelf:
         queries, corpus = self.dataset.queries, self.dataset.corpus
         with self.bench.making() as made:
             searcher = self.index(part, corpus)
+            self._prepare(part, corpus, made)
             timed = fresh(searcher)
             told = watched(searcher, lambda done, total: self.watch("score", done, total))
             self.watch("search", 0, len(queries))
@@ -247,9 +256,8 @@ class StageShelf:
         run, facts, made = search()
         path = write_rankings(run, folder)
         files = {path.name: Checksum.of(path)}
-        record = Record(
-            "run", stage.name, stage.declared, files, tuple(made.inputs), made_now(), made.cost(), facts
-        )
+        inputs = inputs_below(made.inputs, root)
+        record = Record("run", stage.name, stage.declared, files, inputs, made_now(), made.cost(), facts)
         write_record(folder / RECORD, record)
         _keep(self.runs, stage.key, run, RUNS)
         return folder
@@ -290,6 +298,11 @@ def index_stage(part: Retriever, corpus: Corpus) -> Stage:
 
     whole = part.indexed_as() if isinstance(part, Indexed) else part
     return Stage("index", str(whole), {"corpus": corpus.fingerprint, "system": whole.describe()})
+
+
+def inputs_below(used: Iterable[tuple[str, str]], root: Path) -> tuple[tuple[str, str], ...]:
+    """The stages that were used, (kind, folder), with their folders as seen from that of the collection."""
+    return tuple((kind, Path(os.path.relpath(folder, root)).as_posix()) for kind, folder in used)
 
 
 def run_file(folder: Path) -> Path:

@@ -14,7 +14,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, RankingWarning
 
-__all__ = ["refuse_mismatched"]
+__all__ = ["refuse_mismatched", "refuse_rankings"]
 
 Nested: TypeAlias = Mapping[Any, Mapping[Any, Any]]
 _GRADES = range(5)  # the scales in use end at 4
@@ -40,6 +40,16 @@ def refuse_mismatched(qrels: object, run: object) -> None:
             "document", chain.from_iterable(qrels.values()), chain.from_iterable(run.values())
         )
         _refuse_exchanged(qrels, run)
+
+
+def refuse_rankings(qrels: object) -> None:
+    """Raise BadValue for rankings by name in the place of judgments of documents."""
+    if isinstance(qrels, Mapping) and any(
+        isinstance(one, Run)
+        or (isinstance(one, Mapping) and any(isinstance(v, Mapping) for v in one.values()))
+        for one in qrels.values()
+    ):
+        raise BadValue("found rankings by name as the judgments; judgments come first, then the rankings")
 
 
 def _is_nested(value: object) -> TypeGuard[Nested]:

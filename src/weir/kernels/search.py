@@ -113,7 +113,11 @@ def search(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, k: int, 
     qterm = np.ascontiguousarray(qterm, np.int32)
     qweight = np.ascontiguousarray(qweight, np.float32)
     n = len(qptr) - 1
-    if n < 0 or len(qterm) != len(qweight) or qptr[n] > len(qterm):
+    if (
+        n < 0
+        or len(qterm) != len(qweight)
+        or not (qptr[0] >= 0 and qptr[n] <= len(qterm) and (qptr[1:] >= qptr[:-1]).all())
+    ):
         raise BadValue("search: one weight per query term, one pointer more than queries")
     hits = np.empty(n, np.int32), np.empty((n, k), np.int32), np.empty((n, k), np.float32)
     parts = min(threads, n)

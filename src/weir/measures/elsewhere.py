@@ -27,7 +27,7 @@ _CUT = 10
 
 
 def name_here(text: str) -> str | None:
-    """Our name of a measure that a text such as "ndcg_cut_10", "recall@100" or "MAP" names, None for none."""
+    """Our name of the measure that a text such as "ndcg_cut_10", "recall@100" or "MAP" names, None for any other."""
     match = _OTHER.fullmatch(text.strip())
     name = _NAMES.get(re.sub("[_-]", "", match[1]).lower()) if match else None
     if match is None or name is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,12 +10,12 @@ import numpy as np
 
 from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries
-from weir.core.ids import Ids
 from weir.core.run import Named, Run
-from weir.core.strings import Float64, Int32, Int64, Strings
+from weir.core.strings import Float64, Int32, Int64
 from weir.errors import BadValue
 from weir.systems.bm25 import BM25
 from weir.systems.parts import Folder, numbered
+from weir.systems.passages import as_corpus, cut
 from weir.systems.system import (
     SYSTEMS,
     Outside,
@@ -101,28 +100,10 @@ class Chunked:
 
     def _passages(self, corpus: Corpus) -> tuple[Corpus, Int32]:
         """The passages as a corpus, and the document that each is of."""
-        pieces, counts = list[str](), []
-        for text in corpus.text:
-            before = len(pieces)
-            pieces.extend(self._cut(text))
-            counts.append(len(pieces) - before)
-        owner = np.repeat(np.arange(len(corpus), dtype=np.int32), counts)
-        number = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-        ids = Ids.of(f"{d}:{n}" for d, n in zip(owner.tolist(), number.tolist(), strict=True))
-        title = None if corpus.title is None else corpus.title.take(owner)
+        cuts = cut(corpus, self.words, self.overlap, self.collapse == "first")
         shape = f"{corpus.fingerprint} {self.words} {self.overlap} {self.collapse == 'first'}"
         key = hashlib.blake2b(shape.encode("utf-8"), digest_size=16).hexdigest()
-        return Corpus(ids, Strings.of(pieces), title, key if corpus.fingerprint else ""), owner
-
-    def _cut(self, text: str) -> Iterator[str]:
-        """The passages of a text; one that is short enough stays as it is."""
-        words = text.split()
-        if len(words) <= self.words:
-            yield text
-            return
-        starts = range(0, len(words) - self.overlap, self.words - self.overlap)
-        for start in starts[:1] if self.collapse == "first" else starts:
-            yield " ".join(words[start : start + self.words])
+        return as_corpus(corpus, cuts, key if corpus.fingerprint else ""), cuts.owner
 
 
 @dataclass(frozen=True, eq=False)
