@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
+import itertools
 import time
 
 import numpy as np
@@ -12,7 +15,7 @@ from weir.core.ids import Ids
 from weir.core.run import Run
 from weir.errors import BadValue, PluginError, UnknownName, WeirError
 from weir.fusion import parse_fusion
-from weir.systems import BM25, RM3, SYSTEMS, Chunked, Fused, Pipeline, Score, parse_system
+from weir.systems import BM25, RERANKERS, RM3, SYSTEMS, Chunked, Fused, Pipeline, Score, parse_system
 from weir.systems.asking import rankings
 from weir.systems.bm25 import LARGEST_K1
 from weir.systems.expression import MOST_CHARACTERS, MOST_LEVELS, MOST_PARTS
@@ -87,6 +90,41 @@ def test_names_of_systems_are_read_within_bounds(text, said):
 def test_settings_out_of_range_are_refused_in_python_too(build):
     with pytest.raises((BadValue, UnknownName)):
         build()
+
+
+VALUES = [
+    "None",
+    "5",
+    "-1",
+    "1e300",
+    "4611686018427387904",
+    '""',
+    '"x"',
+    '"\\x00"',
+    "[1]",
+    "[]",
+    "True",
+    "(1, 2)",
+    "bm25",
+]
+
+
+@pytest.mark.parametrize("name", [*SYSTEMS, *RERANKERS])
+def test_any_value_of_any_setting_makes_a_system_that_prints_and_parses_back_or_one_line(name):
+    known = inspect.signature((RERANKERS if name in RERANKERS else SYSTEMS).get(name)).parameters.values()
+    before = "bm25 >> " if name in RERANKERS else ""
+    parts = "bm25, rm3, " if any(p.kind is p.VAR_POSITIONAL for p in known) else ""
+    taken = 0
+    for setting, value in itertools.product(
+        [p.name for p in known if p.kind is not p.VAR_POSITIONAL], VALUES
+    ):
+        found = None
+        with contextlib.suppress(WeirError):
+            found = parse_system(f"{before}{name}({parts}{setting}={value})")
+        if found is not None:
+            taken += 1
+            assert parse_system(str(found)) == found
+    assert taken
 
 
 def test_what_fits_is_still_taken():

@@ -49,6 +49,7 @@ COMMANDS = {
 }
 MODULES = {"eval": "evaluate"}
 _SHOWN = 200  # characters of an unexpected error
+_LINE = 2000  # characters of a message
 
 
 class _Lazy(click.Group):
@@ -137,7 +138,8 @@ def _warned(message: Warning | str, *_: object, **__: object) -> None:
 def _failed(message: str) -> int:
     if os.environ.get("WEIR_DEBUG"):
         traceback.print_exc()
-    print("weir: " + printable(" ".join(message.split())), file=sys.stderr)
+    line = printable(" ".join(message.split()))
+    print("weir: " + (line if len(line) <= _LINE else line[: _LINE - 3] + "..."), file=sys.stderr)
     return 2
 
 

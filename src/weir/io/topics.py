@@ -43,9 +43,10 @@ def read_topics(path: Path | str, field: str = "title") -> Queries:
 
 
 def _tagged(path: Path, text: str, wanted: list[str]) -> list[tuple[int, tuple[str, str]]]:
-    pairs = []
+    pairs, line, counted = [], 1, 0
     for topic in _TOP.finditer(text):
-        line = text.count("\n", 0, topic.start()) + 1
+        line += text.count("\n", counted, topic.start())
+        counted = topic.start()
         fields = {name.lower(): _clean(value) for name, value in _FIELD.findall(topic[1])}
         missing = [name for name in ("num", *wanted) if not fields.get(name)]
         if missing:

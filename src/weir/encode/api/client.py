@@ -121,7 +121,7 @@ class Client:
         used = tokens  # what an answer that never came whole may have cost
         try:
             reply = self._posted(ask, dimensions)
-            if reply.status != http.client.OK:
+            if reply.status // 100 != 2:
                 used = 0
                 self._refused(reply)
             answer = self.provider.read(json.loads(reply.body))
@@ -234,5 +234,5 @@ def _said(answer: Any, text: str) -> str:  # noqa: ANN401  (an error's body may 
 
 
 def _duration(seconds: float) -> str:
-    minutes = round(seconds / 60)
+    minutes = round(min(seconds / 60, 60e6))
     return f"{minutes} minutes" if minutes < 120 else f"{minutes / 60:.1f} hours"

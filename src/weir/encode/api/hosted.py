@@ -12,20 +12,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import numpy as np
 
 from weir.core.strings import Strings
+from weir.encode.api.address import check_base, check_key
 from weir.encode.api.client import Client, Key, TooMuchError
-from weir.encode.api.http import is_this_machine
 from weir.encode.api.limits import Clock, Limits, Spent, estimated
 from weir.encode.api.providers import PROVIDERS, Ask, Provider, UnusableError, rows
 from weir.encode.encoder import Float32, Kind, Progress
 from weir.encode.recipe import told
 from weir.errors import BadValue, ServiceError, StoreError
 from weir.io.atomic import locked, write_json
-from weir.settings import KEY_VARIABLE, secret, settings
+from weir.settings import secret, settings
 
 __all__ = ["Hosted", "LoadedHosted", "is_hosted"]
 
@@ -78,13 +77,13 @@ class Hosted:
             )
         PROVIDERS.get(self.model.partition(":")[0])
         if self.base is not None:
-            _check_base(self.base)
+            check_base(self.base)
         for name, fits, expected in _SETTINGS:
             value = getattr(self, name)
             if value is not None and not fits(value):
                 raise BadValue(f"{name} is {value!r}; expected {expected}")
         if self.key is not None:
-            _check_key(self.key, self.provider.variable, self.base)
+            check_key(self.key, self.provider.variable, self.base)
 
     @property
     def arguments(self) -> tuple[list[object], dict[str, object]]:
@@ -367,33 +366,3 @@ def _unit(vectors: Float32) -> Float32:
 
 def _told(progress: Progress, total: int, finished: int) -> None:
     progress(finished, total)
-
-
-def _check_key(key: object, usual: str, base: str | None) -> None:
-    """Raise BadValue for an environment variable that is not there to be sent to that address."""
-    if not isinstance(key, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key):
-        raise BadValue(f"key must name an environment variable, such as {usual}, not be the key itself")
-    if key == usual and base is None:
-        return
-    if not re.fullmatch(KEY_VARIABLE, key):
-        goes = (
-            f"{usual} goes to the provider's own address" if key == usual else f"'{key}' is not sent anywhere"
-        )
-        raise BadValue(f"key: {goes}; put the key for this one into WEIR_KEY_NAME and name that variable")
-
-
-def _check_base(base: object) -> None:
-    """Raise BadValue for what is no address, and for plain http to another machine."""
-    try:
-        parts = urlsplit(base) if isinstance(base, str) else urlsplit("")
-        odd = parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc
-        odd = odd or bool(parts.query or parts.fragment) or parts.port == 0
-        odd = odd or not re.fullmatch(r"[\x21-\x7e]+", str(base))
-    except ValueError:
-        odd = True
-    if odd:
-        raise BadValue(
-            "base is not an address such as http://localhost:8080/v1, without user, key or question mark"
-        )
-    if parts.scheme == "http" and not is_this_machine(parts.hostname or ""):
-        raise BadValue(f"base is {base}: plain http reaches this machine only; expected an https address")

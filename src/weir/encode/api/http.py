@@ -56,7 +56,7 @@ def post(
     most: int,
     time_limits: tuple[float, float],
 ) -> Reply:
-    """Send a body and read the answer: whole where the status is 200, else its first 64 KiB.
+    """Send a body and read the answer: whole where the status says that it is one (2xx), else its first 64 KiB.
 
     most: bytes that a whole answer may have. time_limits: seconds without any byte, and seconds from the last
     byte sent to the last received. A proxy that the environment names (HTTPS_PROXY) carries https; nothing stands
@@ -72,7 +72,7 @@ def post(
         except OSError as error:
             raise NotSentError(error) from error
         with _ending(connection.sock, whole), connection.getresponse() as response:
-            good, pieces, size = response.status == http.client.OK, [], 0
+            good, pieces, size = response.status // 100 == 2, [], 0
             while (good or size < _PIECE) and (piece := response.read1(_PIECE)):
                 size += len(piece)
                 if good and size > most:
