@@ -34,6 +34,8 @@ class Readers:
     asked: list[tuple[str, str]] = field(default_factory=list)
     windows: int = 0
     bad: float | None = None
+    alone: bool = True
+    device: str = "cpu"
 
     def scores(self, pairs, done=None) -> Iterator[np.ndarray]:
         source, finished = iter(pairs), 0
@@ -72,7 +74,7 @@ class Hashed:
     def describe(self):
         return {"reranker": str(self), "depth": self.depth}
 
-    def ready(self, corpus, at=None, progress=None):
+    def ready(self, corpus, shelf, progress=None):
         return PairScorer(str(self), self.model, {"model": self.name, "device": "cpu"}, corpus)
 
 

@@ -21,9 +21,9 @@ from weir.encode.api import Clock, Hosted, Limits
 from weir.encode.api.hosted import PROBE, purse
 from weir.errors import BadValue, ServiceError, UnknownName
 from weir.settings import settings
-from weir.systems.system import parse_system
+from weir.systems.expression import parse_system
 from weir.vectors.store import Store
-from weir.vectors.stored import Gathered, Texts, stored
+from weir.vectors.stored import Cut, Gathered, Texts, stored
 
 TEXTS = [f"text {i % 240}" for i in range(300)]  # some of them twice
 CODE = "import sys; from tests.unit.test_embedding_api_store import embed; embed(sys.argv[1])"
@@ -34,7 +34,7 @@ def embed(base: str, limits: Limits | None = None, texts: list[str] = TEXTS) -> 
     """The vectors of the texts, by way of the store in Weir's home."""
     loaded = Hosted("cohere:m", base=base, similarity="dot").load(limits=limits or Limits(), clock=WAITLESS)
     store = Store.of(settings().home / "vectors", loaded.identity())
-    return stored(store, Texts.of(Strings.of(texts)), loaded.stream, batch=1000)
+    return stored(store, Texts.of(Strings.of(texts)), loaded.stream, cut=Cut(1000, whole=False))
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_an_encoder_that_gives_too_many_or_too_few_blocks_is_refused(server, tmp
 
 def test_dense_names_an_api_with_its_settings(server):
     base, _ = server
-    name = f'dense("cohere:m", base="{base}", dimensions=6, key="SOME_KEY")'
+    name = f'dense("cohere:m", base="{base}", dimensions=6, key="WEIR_KEY_SOME")'
     assert str(parse_system(name)) == name
     for wrong, said in (
         (f'dense("cohere:m", base="{base}", pooling="mean")', "pooling means nothing for an embedding API"),

@@ -247,11 +247,11 @@ def test_a_bad_line_leaves_nothing_behind(tmp_path: Path):
     assert [p.name for p in tmp_path.iterdir()] == ["corpus.jsonl"]
 
 
-def test_an_empty_file_is_an_empty_corpus(tmp_path: Path):
-    corpus = open_corpus(written(tmp_path / "corpus.jsonl", []))
-    assert len(corpus) == 0
-    assert corpus.text.tolist() == []
-    assert corpus.ids.codes(["x"]).tolist() == [-1]
+@pytest.mark.parametrize("text", ["", "\n \n"])
+def test_a_file_without_documents_is_refused(tmp_path: Path, text: str):
+    (tmp_path / "corpus.jsonl").write_text(text)
+    with pytest.raises(FormatError, match=r"corpus.jsonl: found an empty file; expected at least one record"):
+        open_corpus(Part(tmp_path / "corpus.jsonl"))
 
 
 BUILD = """

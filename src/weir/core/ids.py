@@ -13,9 +13,13 @@ from weir.core.hashing import hash_strings
 from weir.core.strings import Int32, Int64, StringColumn, Strings, first_repeated
 from weir.errors import BadValue
 
-__all__ = ["HashIndex", "Ids"]
+__all__ = ["IDENTIFIER_BYTES", "HashIndex", "Ids"]
+
+IDENTIFIER_BYTES = 4096
+"""The longest identifier that is taken: collections that go by address stay below 2,100 bytes."""
 
 _BLOCK = 1 << 17  # identifiers looked up at a time
+_BY_WORDS = 256  # bytes: longer identifiers are sorted as whole texts
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +42,7 @@ class Ids:
     """Distinct identifiers, numbered 0..n-1 in their order.
 
     column: the identifiers; index: gives their hash index on first use, by default it is made then.
-    Raises BadValue on a duplicate or empty identifier when made by `Ids.of`.
+    Raises BadValue on a duplicate, empty or too long identifier when made by `Ids.of`.
     """
 
     column: StringColumn
@@ -49,6 +53,9 @@ class Ids:
         """Number these identifiers; anything but text is written as text (1 -> "1")."""
         texts = [v if isinstance(v, str) else str(v) for v in values]
         ids = Ids(Strings.of(texts))
+        longest = int(ids.strings.lengths().max(initial=0))
+        if longest > IDENTIFIER_BYTES:
+            raise BadValue(f"an identifier of {longest:,} bytes; expected at most {IDENTIFIER_BYTES:,}")
         distinct = set(texts)
         if "" in distinct:
             raise BadValue("an identifier is empty; every document and query needs one")
@@ -144,6 +151,9 @@ def descending_bytes(strings: Strings) -> Int64:
     width = int(lengths.max()) if n else 0
     if width == 0:
         return np.arange(n, dtype=np.int64)[::-1]
+    if width > _BY_WORDS:
+        texts = [strings.data[a : a + size].tobytes() for a, size in zip(strings.ptr, lengths, strict=False)]
+        return np.array(sorted(range(n), key=texts.__getitem__), np.int64)[::-1]
     # Big-endian words of eight bytes compare as the bytes do; sort by the last word first.
     words = -(-width // 8)
     # Padding makes "a" equal to "a\0": the shorter comes first, unless a byte decides.

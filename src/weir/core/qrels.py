@@ -109,10 +109,17 @@ def whole_grade(value: object, where: str) -> int:
     ):
         grade = int(value)
     else:
-        raise BadValue(f"{where}: grade {value!r} is not a whole number; scale or round the grades first")
+        raise BadValue(
+            f"{where}: grade {shown_number(value)} is not a whole number; scale or round the grades first"
+        )
     if abs(grade) > LARGEST:
         raise BadValue(f"{where}: the grade is beyond ±{LARGEST}; scale the grades first")
     return grade
+
+
+def shown_number(value: object) -> str:
+    """A number in a message: the shortest decimals that read back as it, 0.141 and not 0.14099999999999999."""
+    return repr(float(value)) if isinstance(value, (float, np.floating)) else repr(value)
 
 
 def _checked(name: object, grades: object) -> bool:

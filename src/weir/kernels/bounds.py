@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from weir.kernels.jit import jit
 
-__all__ = ["RANKS", "Bounds", "range_layout"]
+__all__ = ["FEW", "RANKS", "Bounds", "range_layout"]
 
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
@@ -19,6 +19,8 @@ Float32: TypeAlias = NDArray[np.float32]
 RANKS = (10, 100, 1000)
 """Ranks whose impacts are kept: the k-th largest impact of one term bounds the k-th best score from below."""
 
+FEW = 1 << 13
+"""Documents whose sums stay in the first cache and are read in a few microseconds."""
 _LISTED = 10  # shorter lists are read whole sooner than looked up
 _BLOCKED = 128
 _PER_BLOCK = 8
@@ -44,6 +46,11 @@ class Bounds:
     base: Int64
     offset: Int32
     peak: Float32
+
+    @staticmethod
+    def where_needed(ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> Bounds | None:
+        """As `of`; None for documents so few that a search adds all postings of its terms."""
+        return Bounds.of(ptr, doc, impact, n_docs) if n_docs > FEW else None
 
     @staticmethod
     def of(ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> Bounds:
@@ -101,7 +108,8 @@ def _fill(
         # Non-negative floats order as their bits do: bit patterns serve as a logarithmic scale.
         most = np.int32(0)
         for p in range(start, end):
-            most = max(most, bits[p])
+            if bits[p] > most:
+                most = bits[p]
         floor = (most >> 17) - np.int32(len(histogram) - 1)
         histogram[:] = 0
         for p in range(start, end):
@@ -133,7 +141,8 @@ def _fill(
             while r < at:
                 r += 1
                 offset[b + r] = p - start
-            peak[b + at] = max(peak[b + at], impact[p])
+            if impact[p] > peak[b + at]:
+                peak[b + at] = impact[p]
         while r < count:
             r += 1
             offset[b + r] = end - start

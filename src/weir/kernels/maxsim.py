@@ -33,6 +33,7 @@ from weir.kernels.vector import (
     _call,
     _load,
     _loop,
+    _single,
     _splat,
     _store,
     intrinsic,
@@ -48,7 +49,7 @@ Int64: TypeAlias = NDArray[np.int64]
 VECTORS, ROWS = (2, 12) if WIDE else (1, 6)
 """Sums of a tile in vectors of 16: 24 of the 32 registers of AVX-512, 12 of the 16 half as wide of AVX2."""
 WIDTH = LANES * VECTORS
-V16H = ir.VectorType(ir.HalfType(), LANES)
+V16S = ir.VectorType(ir.IntType(16), LANES)
 TOKENS = 768
 """Tokens of documents that all queries pass before the next ones: they stay in the second cache."""
 
@@ -105,9 +106,9 @@ def floats(b: Value, address: Value, offset: Value, half: bool) -> Value:
     """Sixteen numbers as floats, from floats or halves; offset: of the first, in numbers."""
     if not half:
         return _load(b, address, b.shl(offset, I64(2)), V16F)
-    value = b.load(_at(b, address, b.shl(offset, I64(1)), V16H))
+    value = b.load(_at(b, address, b.shl(offset, I64(1)), V16S))
     value.align = 2
-    return b.fpext(value, V16F)
+    return _single(b, value)
 
 
 @intrinsic

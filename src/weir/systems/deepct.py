@@ -88,10 +88,14 @@ class DeepCT:
         return called("deepct", first, given)
 
     def describe(self) -> dict[str, object]:
-        """Everything that can move a number; fetches the checkpoint where it is not here."""
+        """Everything that decides the rankings; raises DownloadError where the checkpoint is not here."""
         own = {"m": self.m, "smoothing": self.smoothing, "keep": self.keep, "view": self.view}
         about = self.encoder.describe(settings().device)
-        return {"system": str(self), "words": own, "encoder": about, "of": self.system.describe()}
+        return {"system": "deepct", "words": own, "encoder": about, "of": self.system.describe()}
+
+    def fetch(self) -> None:
+        """Download the checkpoint where it is not here; raises DownloadError where that fails."""
+        self.encoder.fetch()
 
     def index(
         self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None
@@ -145,6 +149,10 @@ class DeepCTSearcher:
     def scores(self, queries: Queries, candidates: Run) -> Float64:
         """The scores of given documents, as `search` scores them."""
         return self.inner.scores(queries, candidates)
+
+    def fresh(self) -> DeepCTSearcher:
+        """The same: nothing is kept of a search."""
+        return self
 
     def outside(self) -> Outside:
         """The weights in the store from which the index was made, and how many texts were there before."""

@@ -17,13 +17,12 @@ from weir.errors import BadValue, RankingWarning
 from weir.settings import settings
 from weir.systems.bm25 import BM25, BM25Searcher
 from weir.systems.expansions import Expansions, contents, read_questions, written_questions
-from weir.systems.parts import check_mark, indexed, shifted, write_mark
+from weir.systems.parts import Folder, shifted
 from weir.systems.rm3 import RM3, RM3Searcher
 from weir.systems.system import SYSTEMS, Outside, Progress, called
 
 __all__ = ["Doc2Query", "Doc2QuerySearcher"]
 
-MARK, PART = "doc2query.json", "expanded"
 BLOCK = 4096
 """Documents enlarged together."""
 WRITING = tuple(f.name for f in fields(QuestionWriter))
@@ -96,16 +95,19 @@ class Doc2Query:
         return called("doc2query", first, self._given)
 
     def describe(self) -> dict[str, object]:
-        """Everything that can move a number; fetches the checkpoint where it is not here."""
-        return {"system": str(self), "questions": self._source, "of": self.system.describe()}
+        """Everything that decides the rankings; raises DownloadError where the checkpoint is not here."""
+        return {"system": "doc2query", "questions": self._source(), "of": self.system.describe()}
 
-    @cached_property
+    def fetch(self) -> None:
+        """Download the model that writes questions where one is needed and not here."""
+        if self.expansions is None:
+            self.writer.fetch()
+
     def _source(self) -> dict[str, object]:
         """Where the questions come from."""
         if self.expansions is None:
             return self.writer.describe(settings().device)
-        path = Path(self.expansions).expanduser()
-        return {"file": path.name, "contents": contents(path), "n": self.n}
+        return {"contents": contents(Path(self.expansions).expanduser()), "n": self.n}
 
     def index(
         self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None
@@ -123,23 +125,23 @@ class Doc2Query:
             text = f"{self}: no questions for {found.without} of {len(corpus)} documents"
             warnings.warn(RankingWarning(text), stacklevel=2)
         enlarged = self._named(corpus, _enlarged(corpus, found))
-        inner = indexed(self.system, enlarged, None if at is None else at / PART, shown[1])
+        inner = Folder(at).index(self.system, enlarged, shown[1])
         assert isinstance(inner, (BM25Searcher, RM3Searcher))
-        if at is not None:
-            write_mark(at / MARK, self, [PART], corpus)
         return Doc2QuerySearcher(self, inner, found.kept)
 
     def open(self, at: Path, corpus: Corpus) -> Doc2QuerySearcher:
         """Open what `index` wrote for the same corpus; raises StoreError where it is not complete."""
-        check_mark(at / MARK, self, {PART})
         # The index of words needs no texts any more: neither the questions nor the model.
-        return Doc2QuerySearcher(self, self.system.open(at / PART, self._named(corpus, corpus.text)))
+        inner = Folder(at, build=False).index(self.system, self._named(corpus, corpus.text))
+        assert isinstance(inner, (BM25Searcher, RM3Searcher))
+        return Doc2QuerySearcher(self, inner)
 
     def _named(self, corpus: Corpus, text: StringColumn) -> Corpus:
         """The corpus with another text, named by what made it."""
         if not corpus.fingerprint:
             return replace(corpus, text=text)
-        shape = json.dumps([corpus.fingerprint, self._source], sort_keys=True, default=str)
+        source = {name: value for name, value in self._source().items() if name != "engine"}
+        shape = json.dumps([corpus.fingerprint, source], sort_keys=True, default=str)
         key = hashlib.blake2b(shape.encode("utf-8"), digest_size=16).hexdigest()
         return replace(corpus, text=text, fingerprint=key)
 
@@ -159,6 +161,10 @@ class Doc2QuerySearcher:
     def scores(self, queries: Queries, candidates: Run) -> Float64:
         """The scores of given documents, as `search` scores them."""
         return self.inner.scores(queries, candidates)
+
+    def fresh(self) -> Doc2QuerySearcher:
+        """The same: nothing is kept of a search."""
+        return self
 
     def outside(self) -> Outside:
         """How many documents had their questions before."""

@@ -129,7 +129,9 @@ def _arrays(index: ImpactIndex) -> dict[str, NDArray[np.generic]]:
         "impact": index.impacts.impact,
         "order": index.order,
     }
-    arrays |= {f"bounds-{f.name}": np.asarray(getattr(index.impacts.bounds, f.name)) for f in fields(Bounds)}
+    bounds = index.impacts.bounds
+    if bounds is not None:
+        arrays |= {f"bounds-{f.name}": np.asarray(getattr(bounds, f.name)) for f in fields(Bounds)}
     if index.impacts.columns is not None:
         arrays |= {f"columns-{f.name}": getattr(index.impacts.columns, f.name) for f in fields(Columns)}
     for number, terms in enumerate(index.vocabularies):
@@ -171,8 +173,9 @@ def _opened(
         return read_array(at / f"{number}-{name}.npy", *KINDS[kind or name])
 
     order = mapped("order")
-    bounds = Bounds(**{f.name: mapped(f"bounds-{f.name}") for f in fields(Bounds)})
-    columns = forward = None
+    bounds = columns = forward = None
+    if f"{number}-bounds-listed.npy" in files:
+        bounds = Bounds(**{f.name: mapped(f"bounds-{f.name}") for f in fields(Bounds)})
     if f"{number}-columns-number.npy" in files:
         columns = Columns(**{f.name: mapped(f"columns-{f.name}") for f in fields(Columns)})
     impacts = Impacts(len(order), mapped("ptr"), mapped("doc"), mapped("impact"), bounds, columns)

@@ -26,7 +26,7 @@ PIECE = 1 << 20
 
 
 def flaw(
-    n_docs: int, ptr: Int64, doc: Int32, impact: Float32, bounds: Bounds, columns: Columns | None
+    n_docs: int, ptr: Int64, doc: Int32, impact: Float32, bounds: Bounds | None, columns: Columns | None
 ) -> str:
     """The first array that a search must not be given, "" where all are sound; see kernels/search.py for the arrays."""
     if not cuts(ptr, len(doc)):
@@ -35,7 +35,7 @@ def flaw(
         return "doc"
     if impact.shape != doc.shape or not _weights(impact):
         return "impact"
-    wrong = _bounds_flaw(bounds, ptr, doc, n_docs)
+    wrong = "" if bounds is None else _bounds_flaw(bounds, ptr, doc, n_docs)
     return wrong or ("" if columns is None else _columns_flaw(columns, ptr, n_docs))
 
 
