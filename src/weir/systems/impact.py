@@ -200,14 +200,15 @@ def _flaw(index: ImpactIndex, documents: int) -> str:
     for number, terms in enumerate(index.vocabularies):
         if not cuts(terms.ptr, len(terms.data)):
             return f"terms{number}-ptr"
-    if sum(map(len, index.vocabularies)) != len(impacts.ptr) - 1:
+    known = [len(terms) for terms in index.vocabularies]
+    if known and sum(known) != len(impacts.ptr) - 1:  # a learned index has the encoder's vocabulary
         return "ptr"
     wrong = flaw(documents, impacts.ptr, impacts.doc, impacts.impact, impacts.bounds, impacts.columns)
     if wrong or forward is None:
         return wrong
     if len(forward.ptr) != documents + 1 or not cuts(forward.ptr, len(forward.term)):
         return "forward-ptr"
-    if not below(forward.term, len(index.vocabularies[0])):
+    if not known or not below(forward.term, known[0]):
         return "forward-term"
     counted = forward.count.dtype.kind in "iu" and forward.count.shape == forward.term.shape
     return "" if counted and forward.count.min(initial=0) >= 0 else "forward-count"
