@@ -198,8 +198,10 @@ class StageShelf:
         self._say_why_again(stage, folder.parent)
         rmtree(folder, ignore_errors=True)  # damaged, or never finished: no system has to expect it
         label = "index" if corpus is self.dataset.corpus else "index of parts"
-        with self.bench.making() as made, self.bench.timed():
-            searcher = part.index(corpus, folder, lambda done, total: self.watch(label, done, total))
+        with self.bench.making() as made:
+            self._prepare(part, corpus, made)
+            with self.bench.timed():
+                searcher = part.index(corpus, folder, lambda done, total: self.watch(label, done, total))
         files = checksums_of(folder) if folder.exists() else {}
         facts: dict[str, object] = {"documents": len(corpus)}
         size = sum(checksum.bytes for checksum in files.values())
@@ -216,6 +218,12 @@ class StageShelf:
         write_record(folder / RECORD, record)
         return searcher
 
+    def _prepare(self, part: Retriever, corpus: Corpus, made: Making) -> None:
+        """Compile or load the kernels that a system uses, before the clock of its stage starts."""
+        from weir.systems.warm import kernels_of, prepare
+
+        made.prepared += prepare(kernels_of(part, len(corpus)), lambda line: self.watch(line, 0, 1))
+
     def searched(self, part: Retriever, k: int) -> tuple[Run, dict[str, Any], Making]:
         """Ask a system all queries, and note what that took."""
         from weir.systems.asking import rankings
@@ -224,6 +232,7 @@ class StageShelf:
         queries, corpus = self.dataset.queries, self.dataset.corpus
         with self.bench.making() as made:
             searcher = self.index(part, corpus)
+            self._prepare(part, corpus, made)
             timed = fresh(searcher)
             told = watched(searcher, lambda done, total: self.watch("score", done, total))
             self.watch("search", 0, len(queries))
