@@ -262,3 +262,13 @@ def test_many_documents_of_one_score_are_left_to_the_postings():
     every = np.arange(40000)
     index = with_columns(impact_index([(every, np.ones(40000)), (every[::2], np.ones(20000))], 40000))
     check(index, [[(0, 1.0)], [(0, 1.0), (1, 1.0)], [(1, 1e-30)]], 10)
+
+
+def test_scores_too_small_for_a_float_leave_the_others_where_they_are():
+    n = 4000
+    values = np.full(n, 1e-30)
+    values[n - 1] = 1.0
+    index = impact_index([(np.arange(n), values)], n)
+    for one in (index, exhaustive(index)):
+        count, doc, score = search(one, *pack([[(0, 1e-25)]]), 3)
+        assert (count[0], doc[0, 0], score[0, 0]) == (1, n - 1, np.float32(1e-25))

@@ -19,6 +19,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Strings
 from weir.errors import BadRanking, BadValue, UnknownName
+from weir.io.decimals import written
 
 several = st.lists(texts, max_size=12)
 distinct = st.lists(identifiers, max_size=12, unique=True)
@@ -270,3 +271,16 @@ def test_documents_known_only_by_their_place_are_unjudged_in_any_join():
     nameless = Run(queries, Ids.of([]), np.array([0, 1]), np.array([-1], np.int32), np.array([1.0]))
     joined = Judged.of(nameless, Qrels.of({"q": {"a": 2}}))
     assert (joined.rank.tolist(), joined.retrieved.tolist()) == ([], [1])
+
+
+@given(st.lists(st.floats(allow_nan=True), max_size=30))
+def test_numbers_are_written_as_python_writes_them(values):
+    assert written(np.array(values, np.float64)) == [repr(value) for value in values]
+
+
+@given(st.lists(st.binary(max_size=6), min_size=60, max_size=80), st.sampled_from([b"\n", b"x"]))
+def test_many_strings_are_decoded_as_each_is_alone(values, other):
+    """Also what is no UTF-8, and what holds the byte that stands between strings when all are decoded at once."""
+    packed = Strings.packed([value.replace(b"\n", other) for value in values])
+    assert packed.tolist() == [packed[i] for i in range(len(packed))]
+    assert packed.slice(3, 70).tolist() == packed.tolist()[3:70]

@@ -8,6 +8,8 @@ import pytest
 
 from weir.cli.main import COMMANDS
 from weir.experiment import Experiment
+from weir.systems import parse_system
+from weir.systems.warm import kernels_of, prepare
 
 HEAVY = {
     "numba",
@@ -57,6 +59,39 @@ assert main(["results", {str(tmp_path)!r}]) == 0
 assert main(["compare", {str(tmp_path)!r}, "-m", "RR"]) == 0
 """
     assert not modules_after(code) & HEAVY
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bm25",
+        'bm25 >> cross("minilm-cross")',
+        'rrf(bm25, dense("minilm"))',
+        'splade("splade")',
+        'colbert("colbert")',
+    ],
+)
+def test_reading_the_name_of_a_system_imports_neither_compiler_nor_model(name):
+    code = f"from weir.systems import parse_system\nassert str(parse_system({name!r})) == {name!r}"
+    assert not modules_after(code) & HEAVY
+
+
+def test_collections_measures_and_summaries_need_no_compiler_and_no_network():
+    code = """
+import weir, weir.measures, weir.stats.summary
+ds = weir.load("brook-medical")
+assert len(ds.corpus) and len(ds.queries) and len(ds.qrels.queries)
+"""
+    assert not modules_after(code) & (HEAVY - {"orjson"} | {"ssl"})
+
+
+def test_bm25_with_kernels_that_are_kept_imports_no_compiler(tmp_path):
+    prepare(kernels_of(parse_system("bm25"), 100))
+    code = f"""
+from weir.cli import main
+assert main(["run", "-q", "-d", "brook-medical", "-s", "bm25", "-o", {str(tmp_path)!r}]) == 0
+"""
+    assert not modules_after(code) & {"numba", "scipy", "pyarrow", "torch"}
 
 
 def test_help_imports_nothing_heavy():

@@ -18,6 +18,7 @@ from weir.experiment.shelf import StageShelf, Watch
 from weir.experiment.stage import slug
 from weir.io.atomic import storing, writable
 from weir.io.tomlfile import read_toml
+from weir.kernels.jit import check_available
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 
 if TYPE_CHECKING:  # running needs the `run` extra, reading an experiment does not
@@ -140,7 +141,7 @@ def _completed(cells: list[Cell], measures: tuple[Measure, ...]) -> list[tuple[P
 
 def _check(cell: Cell) -> None:
     """Raise what making the cell would raise in the end, before anything starts."""
-    require("numba", extra="run")
+    check_available()  # kernels that are kept compiled need not have numba imported
     if None in cell.stage.engines:
         require("torch", extra="neural")
 

@@ -65,6 +65,7 @@ def code_digest() -> str:
     return digest.hexdigest()
 
 
+@cache
 def _version(name: str) -> str | None:
     try:
         return version(name)

@@ -1,8 +1,9 @@
-"""Decimal numbers in a text buffer to correctly rounded doubles, many at once with numpy alone."""
+"""Decimal numbers in a text buffer to correctly rounded doubles, many at once with numpy alone; and back."""
 
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +11,14 @@ from numpy.typing import NDArray
 from weir.core.hashing import load_words
 from weir.core.strings import Bytes, Float64, Int64
 
-__all__ = ["NUMBER", "parse_decimals", "parse_slowly"]
+__all__ = ["NUMBER", "parse_decimals", "parse_slowly", "written"]
 
 # What counts as a score: no "nan", "inf", hexadecimal or digit-group underscores, which float() would take.
 NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 _POWERS = np.array([float(10**k) for k in range(23)], np.float64)  # exact
+_PLAIN = (1e-4, 1e15)
+"""Magnitudes that are written without an exponent."""
 _WIDEST = 24  # longer texts, and those with an exponent, go one by one
 _BLOCK = 1 << 15
 _MINUS, _PLUS, _DOT, _ZERO = 45, 43, 46, 48
@@ -156,3 +159,19 @@ def _quotients(mantissa: NDArray[np.uint64], scale: NDArray[np.integer]) -> Floa
     above, below = first + rest * (1.0 + 2.0**-48), first + rest * (1.0 - 2.0**-48)
     value[wide] = np.where(above == below, above, np.nan)
     return value
+
+
+def written(numbers: Float64 | NDArray[np.integer]) -> list[str]:
+    """Each number as Python writes it, which reads back to the same: float64[n] or whole numbers."""
+    if numbers.dtype != np.float64 or find_spec("orjson") is None:
+        return [repr(number) for number in numbers.tolist()]
+    import orjson
+
+    if not np.isfinite(numbers).all():
+        return [repr(number) for number in numbers.tolist()]
+    text = orjson.dumps(np.ascontiguousarray(numbers), option=orjson.OPT_SERIALIZE_NUMPY).decode("ascii")
+    texts = text[1:-1].split(",") if len(numbers) else []
+    size = np.abs(numbers)
+    for at in np.flatnonzero((size > 0) & ((size < _PLAIN[0]) | (size >= _PLAIN[1]))).tolist():
+        texts[at] = repr(float(numbers[at]))  # the two write exponents differently
+    return texts

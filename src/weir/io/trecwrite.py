@@ -13,6 +13,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Float64, Int64, Strings
 from weir.errors import BadValue
+from weir.io.decimals import written
 from weir.io.names import BEIR_HEAD, WRITTEN
 
 __all__ = ["TEXTS", "Ranked", "Texts", "ranked_blocks"]
@@ -56,19 +57,26 @@ def _trec(value: Run | Qrels) -> Texts:
     tail = "-".join(value.name.split()) or "run" if isinstance(value, Run) else ""
     for block in ranked_blocks(value):
         _refuse_breaks(block.docs, "document")
-        docs, numbers, cuts = block.docs.tolist(), block.number.tolist(), block.cuts.tolist()
+        docs, numbers, cuts = block.docs.tolist(), written(block.number), block.cuts.tolist()
         each = zip(block.queries, cuts[:-1], cuts[1:], strict=True)
         if isinstance(value, Run):
-            lines = [
-                f"{queries[q]} Q0 {docs[row]} {row - a + 1} {numbers[row]!r} {tail}\n"
-                for q, a, b in each
-                for row in range(a, b)
-            ]
+            ranks = [f" {rank} " for rank in range(1, 1 + max(np.diff(block.cuts).tolist(), default=0))]
+            lines = [_ranking(f"{queries[q]} Q0 ", docs[a:b], ranks, numbers[a:b], tail) for q, a, b in each]
         else:
             lines = [
                 f"{queries[q]} 0 {docs[row]} {numbers[row]}\n" for q, a, b in each for row in range(a, b)
             ]
         yield "".join(lines), len(docs)
+
+
+def _ranking(head: str, docs: list[str], ranks: list[str], scores: list[str], tail: str) -> str:
+    """The lines of a query: head, document, rank, score and tail of each, joined without a text for each line."""
+    count = len(docs)
+    pieces = [f" {tail}\n{head}"] * (4 * count)
+    pieces[0::4], pieces[1::4], pieces[2::4] = docs, ranks[:count], scores
+    if count:
+        pieces[0], pieces[-1] = head + docs[0], f" {tail}\n"
+    return "".join(pieces)
 
 
 def _refuse_breaks(ids: Strings, what: str) -> None:
@@ -102,9 +110,9 @@ def _delimited(value: Run | Qrels, separator: str, head: tuple[str, ...]) -> Tex
     yield separator.join(head) + "\n", 0
     queries = _quoted(value.queries.strings, separator)
     for block in ranked_blocks(value):
-        docs, numbers, cuts = _quoted(block.docs, separator), block.number.tolist(), block.cuts.tolist()
+        docs, numbers, cuts = _quoted(block.docs, separator), written(block.number), block.cuts.tolist()
         lines = [
-            f"{queries[q]}{separator}{docs[row]}{separator}{numbers[row]!r}\n"
+            f"{queries[q]}{separator}{docs[row]}{separator}{numbers[row]}\n"
             for q, a, b in zip(block.queries, cuts[:-1], cuts[1:], strict=True)
             for row in range(a, b)
         ]

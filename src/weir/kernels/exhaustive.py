@@ -28,11 +28,13 @@ def exhaust_chunk(
     ptr: Int64,
     doc: Int32,
     impact: Float32,
+    most: Float32,
     qptr: Int64,
     qterm: Int32,
     qweight: Float32,
     k: int,
     acc: Float64,
+    bits: Int64,
     keys: Int64,
     spare: Int64,
     counts: Int64,
@@ -44,22 +46,20 @@ def exhaust_chunk(
 ) -> int:
     """Search a chunk of queries; 0, or 1 when a weight is negative or not finite (nothing is searched then).
 
-    Arguments as in maxscore.py; acc: float64[documents], zero before and after; keys, spare: room for more than k
-    keys and for a query's terms.
+    Arguments as in maxscore.py. most: float32[V], the largest impact of each term; acc: accumulators of all documents,
+    a multiple of 64, and one more, zero before and after; keys, spare: room for 64 keys more than k, and for a
+    query's terms.
     """
     for j in range(qptr[0], qptr[len(qptr) - 1]):
         if not 0.0 <= qweight[j] < np.inf:
             return 1
+    width, room = len(acc) - 1, len(keys) - 64
     for q in range(len(qptr) - 1):
         first, n = qptr[q], np.int64(0)
         for j in range(first, qptr[q + 1]):
             t = qterm[j]
-            if 0 <= t < len(ptr) - 1 and qweight[j] > 0:
-                most = np.float32(0)
-                for p in range(ptr[t], ptr[t + 1]):
-                    if impact[p] > most:
-                        most = impact[p]
-                f32[0] = np.float32(np.float64(qweight[j]) * np.float64(most))
+            if 0 <= t < len(most) and qweight[j] > 0:
+                f32[0] = np.float32(np.float64(qweight[j]) * np.float64(most[t]))
                 keys[n] = (np.int64(u32[0]) << 32) | (_LOW - (j - first))
                 n += 1
         sort_descending(keys, spare, n, counts)
@@ -68,21 +68,37 @@ def exhaust_chunk(
             t, weight = qterm[j], np.float64(qweight[j])
             for p in range(np.uint64(ptr[t]), np.uint64(ptr[t + 1])):
                 acc[np.uint64(doc[p])] += weight * np.float64(impact[p])
-        n, least = np.int64(0), np.int64(-1)
-        for d in range(len(acc)):
-            f32[0] = np.float32(acc[d])
+        n = np.int64(0)
+        # Positive doubles order as their bits do, and comparing integers is what compilers vectorise.
+        edge = np.int64(0)
+        for b in range(0, width, 64):
+            low, high = np.uint64(b), np.uint64(b + 64)
+            some = np.int64(0)
+            for d in range(low, high):
+                some |= np.int64(bits[d] > edge)
+            if some == 0:
+                continue
+            for d in range(low, high):
+                # Written either way and kept by counting: a branch would be mispredicted every other time.
+                f32[0] = np.float32(acc[d])
+                keys[np.uint64(n)] = (np.int64(u32[0]) << 32) | (_LOW - np.int64(d))
+                n += np.int64(bits[d] > edge)
+            if n >= room:
+                least = keep_largest(keys, spare, n, k, counts) >> 32
+                n = np.int64(k)
+                if least > 0:
+                    # The next float below the k-th best: none that ties with it is left out.
+                    u32[0] = np.uint32(least - 1)
+                    acc[width] = np.float64(f32[0])
+                    edge = bits[width]
+        for d in range(np.uint64(len(acc))):
             acc[d] = 0.0
-            key = (np.int64(u32[0]) << 32) | (_LOW - d)
-            if u32[0] > 0 and key > least:
-                keys[n] = key
-                n += 1
-                if n == len(keys):
-                    least = keep_largest(keys, spare, n, k, counts)
-                    n = np.int64(k)
         if n > k:
             keep_largest(keys, spare, n, k, counts)
             n = np.int64(k)
         sort_descending(keys, spare, n, counts)
+        while n > 0 and keys[n - 1] >> 32 == 0:  # so small that a float does not hold it
+            n -= 1
         out_count[q] = n
         for i in range(out_doc.shape[1]):
             u32[0] = np.uint32(keys[i] >> 32) if i < n else np.uint32(0)

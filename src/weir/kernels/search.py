@@ -24,9 +24,8 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -48,6 +47,7 @@ Float32: TypeAlias = NDArray[np.float32]
 Hits: TypeAlias = tuple[Int32, Int32, Float32]
 
 _SLACK = 64
+_SPACE = 512  # keys beyond twice k: the best are selected that much more rarely
 _DEEPEST = 1000  # beyond, bounds by columns leave out too little
 _WEIGHTS = "weights of query terms must be finite and not negative"
 _scratch = threading.local()  # one thread's memory between calls; its accumulators are zero between calls
@@ -83,7 +83,9 @@ class Impacts:
             _read_only(self.doc, np.int32),
             _read_only(self.impact, np.float32),
         )
-        if b is not None:
+        if b is None:
+            arrays += (_largest(arrays[0], arrays[2]),)
+        else:
             arrays += (
                 _read_only(b.listed, np.int32),
                 _read_only(b.top, np.float32),
@@ -93,6 +95,16 @@ class Impacts:
                 _read_only(b.peak, np.float32),
             )
         object.__setattr__(self, "arrays", arrays)
+
+
+def _largest(ptr: Int64, impact: Float32) -> Float32:
+    """The largest impact of each term, 0 for one without postings."""
+    found = np.zeros(len(ptr) - 1, np.float32)
+    some = np.flatnonzero(np.diff(ptr))
+    if len(some):
+        found[some] = np.maximum.reduceat(impact, ptr[some])
+    found.flags.writeable = False
+    return found
 
 
 def _window(n_docs: int) -> int:
@@ -153,15 +165,18 @@ def _chunk(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, hits: Hi
 def _exhaustively(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, hits: Hits) -> None:
     """Search few documents."""
     depth = min(hits[1].shape[1], max(1, index.n_docs))
-    room = max(2 * depth + _SLACK, _longest(qptr))
-    with _borrowed("exhaustive", (index.n_docs, room), _exhaustive_scratch) as scratch:
-        status = exhaust_chunk(*index.arrays, qptr, qterm, qweight, depth, *scratch, *hits)
+    room = max(2 * depth + _SPACE, _longest(qptr))
+    sizes = -(-index.n_docs // 64) * 64, room
+    scratch = _taken("exhaustive", sizes, _exhaustive_scratch)
+    status = exhaust_chunk(*index.arrays, qptr, qterm, qweight, depth, *scratch, *hits)
+    _left("exhaustive", sizes, scratch)
     if status:
         raise BadValue(_WEIGHTS)
 
 
-def _exhaustive_scratch(n_docs: int, room: int) -> tuple[NDArray[Any], ...]:
-    return np.zeros(n_docs), *np.empty((2, room), np.int64), np.empty(2048, np.int64), *_cell()
+def _exhaustive_scratch(width: int, room: int) -> tuple[NDArray[Any], ...]:
+    sums = np.zeros(width + 1)
+    return sums, sums.view(np.int64), *np.empty((2, room), np.int64), np.empty(2048, np.int64), *_cell()
 
 
 def _by_columns(
@@ -170,11 +185,13 @@ def _by_columns(
     """Search by upper bounds; the queries for which these left too many documents."""
     depth = min(hits[1].shape[1], index.n_docs)
     left = np.zeros(len(qptr) - 1, np.bool_)
-    with _borrowed("columns", (8 * depth + 1024, _longest(qptr)), _columns_scratch) as scratch:
-        status = tally_chunk(
-            index.n_docs, *index.arrays, *columns.arrays, qptr, qterm, qweight, depth, _rank(depth), WINDOW,
-            *scratch, *hits, left,
-        )  # fmt: skip
+    sizes = 8 * depth + 1024, _longest(qptr)
+    scratch = _taken("columns", sizes, _columns_scratch)
+    status = tally_chunk(
+        index.n_docs, *index.arrays, *columns.arrays, qptr, qterm, qweight, depth, _rank(depth), WINDOW,
+        *scratch, *hits, left,
+    )  # fmt: skip
+    _left("columns", sizes, scratch)
     if status:
         raise BadValue(_WEIGHTS)
     return np.flatnonzero(left)
@@ -194,10 +211,11 @@ def _by_postings(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, hi
     window = _window(index.n_docs)
     depth = min(k, max(1, index.n_docs))
     sizes = 1 << window, 2 * depth + _SLACK, _longest(qptr)
-    with _borrowed("postings", sizes, _postings_scratch) as scratch:
-        status = search_chunk(
-            index.n_docs, *index.arrays, qptr, qterm, qweight, depth, _rank(k), window, *scratch, *hits
-        )
+    scratch = _taken("postings", sizes, _postings_scratch)
+    status = search_chunk(
+        index.n_docs, *index.arrays, qptr, qterm, qweight, depth, _rank(k), window, *scratch, *hits
+    )
+    _left("postings", sizes, scratch)
     if status:
         raise BadValue(_WEIGHTS)
 
@@ -223,19 +241,19 @@ def _longest(qptr: Int64) -> int:
     return max(64, 1 << longest.bit_length())
 
 
-@contextmanager
-def _borrowed(
+def _taken(
     kind: str, sizes: tuple[int, ...], make: Callable[..., tuple[NDArray[Any], ...]]
-) -> Iterator[tuple[NDArray[Any], ...]]:
+) -> tuple[NDArray[Any], ...]:
     """One thread's scratch arrays, those of the last call where they are of these sizes.
 
-    Taken out while in use: should a call be interrupted, the next one starts from clean memory.
+    They are given back by `_left`, after use: should a call be interrupted, the next one starts from clean memory.
     """
     held = _scratch.__dict__.pop(kind, None)
-    if held is None or held[0] != sizes:
-        held = sizes, make(*sizes)
-    yield held[1]
-    _scratch.__dict__[kind] = held
+    return held[1] if held is not None and held[0] == sizes else make(*sizes)
+
+
+def _left(kind: str, sizes: tuple[int, ...], arrays: tuple[NDArray[Any], ...]) -> None:
+    _scratch.__dict__[kind] = sizes, arrays
 
 
 def _rank(k: int) -> int:
