@@ -142,15 +142,16 @@ def on_gpu(torch: Any, action: Any, repetitions: int) -> float:
 def measured(torch: Any, folder: Path, passages: list[str], options: argparse.Namespace) -> dict[str, Any]:
     from dataclasses import replace
 
+    from weir.encode.packed import pack
+
     from weir.encode import Encoder
     from weir.encode.batching import batches
     from weir.encode.checkpoint import read_checkpoint
-    from weir.encode.packed import pack
     from weir.encode.pooling import pool
     from weir.encode.weights import read_weights
 
     encoder = Encoder(
-        str(folder), pooling="mean", similarity="dot", dtype="bf16", engine="packed", max_length=512
+        str(folder), pooling="mean", similarity="dot", dtype="bf16", engine="torch", max_length=512
     )
     base = encoder.load("cuda")
     tokens = base.document.tokenizer(passages[:64])
@@ -234,7 +235,7 @@ def agreement(base: Any, ways: dict[str, Any], passages: list[str]) -> dict[str,
 
     few = passages[:48]
     exact = Encoder(
-        base.recipe.model, pooling="mean", similarity="dot", dtype="fp32", engine="packed", max_length=512
+        base.recipe.model, pooling="mean", similarity="dot", dtype="fp32", engine="torch", max_length=512
     ).load("cpu")
     expected = exact.encode(few)
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)

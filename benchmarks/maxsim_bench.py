@@ -129,7 +129,7 @@ def encoded(data: str, count: int) -> tuple[Any, Any, Any, Any]:
     from weir.encode.tokens import load_tokenizer
 
     checkpoint = read_checkpoint(locate("minilm"))
-    engine = build(checkpoint, Place("cpu", "fp32"), "packed")
+    engine = build(checkpoint, Place("cpu", "fp32"), "torch")
     rng = np.random.default_rng(0)
     matrix = torch.from_numpy(rng.standard_normal((DIMENSIONS, 384)).astype(np.float32))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from weir.errors import BadValue
 
-__all__ = ["KEY_VARIABLE", "Settings", "secret", "settings", "use_device"]
+__all__ = ["KEY_VARIABLE", "Settings", "gpus_hidden", "hub_cache", "secret", "settings", "use_device"]
 
 KEY_VARIABLE = "WEIR_KEY_[A-Z0-9_]+"
 """What an environment variable is called that an experiment may name as the key of a service."""
@@ -64,6 +64,21 @@ def use_device(device: str) -> None:
 def secret(variable: str) -> str | None:
     """The key in an environment variable, read anew each time; for whoever sends it, never for what is kept."""
     return os.environ.get(variable, "").strip() or None
+
+
+def hub_cache() -> Path:
+    """Where the Hugging Face hub's library keeps what it downloaded: HF_HUB_CACHE, or below HF_HOME."""
+    given = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
+    if given:
+        return Path(given).expanduser()
+    caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(os.environ.get("HF_HOME") or f"{caches}/huggingface").expanduser() / "hub"
+
+
+def gpus_hidden() -> bool:
+    """Whether CUDA_VISIBLE_DEVICES takes all GPUs away from this process."""
+    shown = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return shown is not None and shown.split(",")[0].strip() in ("", "-1")
 
 
 def available_cores() -> int:

@@ -38,7 +38,7 @@ COMMON = dict(
 
 
 def configs():
-    """Every architecture of the packed engine, in the true shape but small."""
+    """Every architecture of the engine torch, in the true shape but small."""
     t = pytest.importorskip("transformers", reason="needs the `neural` extra")
     roberta = COMMON | {"max_position_embeddings": 82, "pad_token_id": 1, "type_vocab_size": 1}
     return {
@@ -126,3 +126,10 @@ def words():
     """Texts of the small tokenizer's words."""
     rng = np.random.default_rng(5)
     return [" ".join(rng.choice(WORDS, n)) for n in rng.integers(0, 60, 40)]
+
+
+def padded_attention(batch, heads, bias, cuda_attention):
+    """A GPU's attention, of rows that a processor's batch has behind its last token too."""
+    torch = pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
+    attend, count = cuda_attention(batch, heads, bias, False, torch.device("cpu")), int(batch.ptr[-1])
+    return lambda qkv: torch.nn.functional.pad(attend(qkv[:count]), (0, 0, 0, len(qkv) - count))

@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
 pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
 
+from tests.neural.conftest import padded_attention  # noqa: E402 - behind the skip
 from weir.encode.checkpoint import read_checkpoint  # noqa: E402 - behind the skip
 from weir.encode.engine import Place, build  # noqa: E402
 from weir.encode.tokens import Tokens  # noqa: E402
@@ -30,13 +31,13 @@ def checkpoint(request, checkpoint_of):
 def test_states_equal_those_of_transformers(checkpoint, batch):
     assert supported(checkpoint)
     expected = states(checkpoint, "transformers", "fp32", batch)
-    found = states(checkpoint, "packed", "fp32", batch)
+    found = states(checkpoint, "torch", "fp32", batch)
     assert found.shape == (batch.ptr[-1], 48)
     np.testing.assert_allclose(found, expected, atol=2e-5)
 
 
 def test_a_text_alone_equals_the_text_in_a_batch(checkpoint, batch):
-    engine = build(checkpoint, Place("cpu", "fp32"), "packed")
+    engine = build(checkpoint, Place("cpu", "fp32"), "torch")
     together = engine.hidden(batch).numpy().copy()
     for i in range(len(batch)):
         alone = engine.hidden(batch.take(np.array([i]))).numpy()
@@ -46,15 +47,23 @@ def test_a_text_alone_equals_the_text_in_a_batch(checkpoint, batch):
 @pytest.mark.parametrize("dtype", ["bf16", "fp16"])
 def test_half_precision_stays_near(checkpoint, batch, dtype):
     expected = states(checkpoint, "transformers", "fp32", batch)
-    found = states(checkpoint, "packed", dtype, batch)
+    found = states(checkpoint, "torch", dtype, batch)
     assert correlation(found, expected) > 0.999
 
 
-def test_int8_stays_near(checkpoint, batch):
-    pytest.importorskip("numba", reason="needs the `run` extra (numba)")
+def test_openvino_equals_transformers(checkpoint, batch):
+    pytest.importorskip("openvino", reason="needs the `openvino` extra")
     expected = states(checkpoint, "transformers", "fp32", batch)
-    found = states(checkpoint, "packed", "int8", batch)
-    assert correlation(found, expected) > 0.995
+    np.testing.assert_allclose(states(checkpoint, "openvino", "fp32", batch), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize(("dtype", "near"), [("bf16", 0.999), ("int8", 0.98)])
+def test_openvino_stays_near_in_lower_precision(checkpoint_of, batch, dtype, near):
+    for name in ("openvino", "nncf"):
+        pytest.importorskip(name, reason=f"needs the `openvino` extra ({name})")
+    checkpoint = read_checkpoint(checkpoint_of("bert"))
+    expected = states(checkpoint, "transformers", "fp32", batch)
+    assert correlation(states(checkpoint, "openvino", dtype, batch), expected) > near
 
 
 def correlation(a, b):
@@ -66,25 +75,25 @@ def test_pairs_have_segments(checkpoint_of, batch):
     segment = (batch.positions >= 4).astype(np.uint8)
     pairs = Tokens(batch.ids, batch.ptr, segment)
     expected = states(checkpoint, "transformers", "fp32", pairs)
-    np.testing.assert_allclose(states(checkpoint, "packed", "fp32", pairs), expected, atol=2e-5)
-    assert np.abs(states(checkpoint, "packed", "fp32", batch) - expected).max() > 0.01
+    np.testing.assert_allclose(states(checkpoint, "torch", "fp32", pairs), expected, atol=2e-5)
+    assert np.abs(states(checkpoint, "torch", "fp32", batch) - expected).max() > 0.01
 
 
 def test_both_products_agree(checkpoint_of, batch):
     from dataclasses import replace
 
-    from weir.encode.packed import _prepacked, pack
+    from weir.encode.torch_engine import _placed, _prepacked, torch_engine
     from weir.encode.weights import read_weights
 
     if not torch.backends.mkldnn.is_available():
         pytest.skip("this torch has no oneDNN")
-    engine = pack(read_weights(read_checkpoint(checkpoint_of("bert"))), "cpu", "fp32")
-    plain = replace(engine, product="torch")
-    if engine.product == "onednn":
-        pytest.skip("oneDNN is what the other tests run here")
-    layers = tuple(_prepacked(layer) for layer in plain.weights.layers)
-    other = replace(plain, product="onednn", weights=replace(plain.weights, layers=layers))
-    np.testing.assert_allclose(other.hidden(batch).numpy(), plain.hidden(batch).numpy(), atol=2e-5)
+    weights = read_weights(read_checkpoint(checkpoint_of("bert")))
+    engine = torch_engine(weights, "cpu", "fp32")
+    assert engine.prepacked
+    plain = replace(engine, prepacked=False, weights=_placed(weights, engine.device, engine.dtype), kept={})
+    expected = engine.hidden(batch).numpy().copy()
+    np.testing.assert_allclose(plain.hidden(batch).numpy(), expected, atol=2e-5)
+    assert _prepacked(weights.layers[0]).qkv.is_mkldnn
 
 
 def test_an_unknown_architecture_falls_to_transformers(tmp_path, batch):
@@ -104,21 +113,20 @@ def test_what_a_gpu_without_the_packed_kernel_does(checkpoint_of, batch, name, m
     """The padded table for attention, and the layer as the GPU computes it, here on the processor."""
     from dataclasses import replace
 
-    from weir.encode import packed
+    from weir.encode import torch_engine as module
     from weir.encode.attention import cuda_attention
     from weir.encode.weights import read_weights
 
-    engine = packed.pack(read_weights(read_checkpoint(checkpoint_of(name))), "cpu", "fp32")
+    weights = read_weights(read_checkpoint(checkpoint_of(name)))
+    engine = module.torch_engine(weights, "cpu", "fp32")
     expected = engine.hidden(batch).numpy().copy()
     monkeypatch.setattr(
-        packed,
-        "cpu_attention",
-        lambda b, heads, bias: cuda_attention(b, heads, bias, False, torch.device("cpu")),
+        module, "cpu_attention", lambda b, heads, bias: padded_attention(b, heads, bias, cuda_attention)
     )
     np.testing.assert_allclose(engine.hidden(batch).numpy(), expected, atol=2e-5)
-    if engine.product == "torch":  # prepacked matrices are for the processor alone
-        other = replace(engine, rest=packed.after_attention)
-        np.testing.assert_allclose(other.hidden(batch).numpy(), expected, atol=2e-5)
+    placed = module._placed(weights, engine.device, engine.dtype)
+    other = replace(engine, weights=placed, prepacked=False, rest=module.after_attention)
+    np.testing.assert_allclose(other.hidden(batch).numpy(), expected, atol=2e-5)
 
 
 BASE = dict(vocab_size=1000, num_hidden_layers=2)
@@ -151,8 +159,8 @@ def test_shapes_of_known_retrievers(tmp_path, name):
     torch.manual_seed(3)
     model = RETRIEVERS[name](transformers).eval()
     model.save_pretrained(tmp_path)
-    checkpoint, engine = read_checkpoint(tmp_path), "transformers" if "Modern" in name else "packed"
-    assert supported(checkpoint) == (engine == "packed")
+    checkpoint, engine = read_checkpoint(tmp_path), "transformers" if "Modern" in name else "torch"
+    assert supported(checkpoint) == (engine == "torch")
     lengths = np.array([40, 7, 130, 40, 1])
     ptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     batch = Tokens(np.random.default_rng(1).integers(5, 1000, ptr[-1]).astype(np.int32), ptr)

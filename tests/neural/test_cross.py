@@ -85,7 +85,7 @@ def ours(pairs, folder, **settings):
     return np.concatenate(list(loaded.scores(iter(pairs))))
 
 
-@pytest.mark.parametrize("engine", ["packed", "transformers"])
+@pytest.mark.parametrize("engine", ["torch", "transformers"])
 def test_minilm_equals_transformers_own_forward_pass(minilm, pairs, engine):
     expected = theirs(minilm, pairs, 512)[:, 0]
     found = ours(pairs, minilm, engine=engine, max_length=512)
@@ -99,7 +99,7 @@ def test_every_head_equals_transformers_own(folder_of, pairs, name):
     folder = folder_of(name)
     expected = theirs(folder, pairs, 60)[:, 0]
     assert expected.std() > 1e-3
-    np.testing.assert_allclose(ours(pairs, folder, engine="packed", max_length=60), expected, atol=2e-5)
+    np.testing.assert_allclose(ours(pairs, folder, engine="torch", max_length=60), expected, atol=2e-5)
     np.testing.assert_allclose(ours(pairs, folder, engine="transformers", max_length=60), expected, atol=2e-5)
 
 
@@ -110,7 +110,7 @@ def test_an_architecture_without_a_head_here_takes_transformers(folder_of, pairs
     expected = theirs(folder, pairs, 60)[:, 0]
     np.testing.assert_allclose(ours(pairs, folder, max_length=60), expected, atol=2e-5)
     with pytest.raises(BadValue, match="take 'transformers'"):
-        CrossEncoder(str(folder), engine="packed").load("cpu")
+        CrossEncoder(str(folder), engine="torch").load("cpu")
 
 
 @pytest.mark.parametrize("name", ["deberta-v2", "modernbert"])
@@ -144,7 +144,7 @@ def test_code_that_a_checkpoint_brings_is_not_run_and_named(folder_of, tmp_path)
     state = load_file(tmp_path / "model.safetensors")
     renamed = {name.replace("attention.self", "mixer"): tensor for name, tensor in state.items()}
     save_file(renamed, tmp_path / "model.safetensors", {"format": "pt"})
-    for engine in ("packed", "transformers"):
+    for engine in ("torch", "transformers"):
         with pytest.raises(BadValue, match="brings code of its own, which Weir never runs"):
             CrossEncoder(str(tmp_path), engine=engine).load("cpu")
 
@@ -196,7 +196,7 @@ def test_weights_that_are_missing_are_named(folder_of, tmp_path):
         {"format": "pt"},
     )
     with pytest.raises(StoreError, match=r"no 'bert.pooler.dense.weight'"):
-        CrossEncoder(str(tmp_path), engine="packed").load("cpu")
+        CrossEncoder(str(tmp_path), engine="torch").load("cpu")
     with pytest.raises(StoreError, match=r"no 'bert.pooler.dense"):
         CrossEncoder(str(tmp_path), engine="transformers").load("cpu")
 

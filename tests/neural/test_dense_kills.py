@@ -32,7 +32,7 @@ def run(checkpoint_of, tmp_path):
     rng = np.random.default_rng(3)
     documents = {f"d{i}": (f"one {i}", " ".join(rng.choice(WORDS, 30)) + f" {i}") for i in range(3000)}
     collection = write_collection(tmp_path / "collection", documents)
-    system = f'dense("{folder}", engine="packed")'
+    system = f'dense("{folder}", engine="torch")'
     command = [
         sys.executable,
         "-m",

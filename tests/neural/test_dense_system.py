@@ -31,7 +31,7 @@ def home(tmp_path, monkeypatch):
 def test_brook_is_encoded_once_and_answered_from_the_store(home):
     told: list[tuple[str, int, int]] = []
     grid = Experiment(
-        ("brook-facts",), ('dense("minilm", max_length=64, engine="packed")',), ("nDCG@10",), k=10
+        ("brook-facts",), ('dense("minilm", max_length=64, engine="torch")',), ("nDCG@10",), k=10
     )
     (row,) = grid.execute(home / "one", lambda *event: told.append(event))
     assert row.mean > 0.8
@@ -51,7 +51,7 @@ def test_brook_is_encoded_once_and_answered_from_the_store(home):
 @carried
 def test_an_index_whose_vectors_are_gone_says_so_and_is_made_again(home):
     grid = Experiment(
-        ("brook-facts",), ('dense("minilm", max_length=32, engine="packed")',), ("nDCG@10",), k=10
+        ("brook-facts",), ('dense("minilm", max_length=32, engine="torch")',), ("nDCG@10",), k=10
     )
     whole = grid.execute(home / "one")
     [cell] = finished_cells(home / "one")
@@ -68,7 +68,7 @@ def test_an_index_whose_vectors_are_gone_says_so_and_is_made_again(home):
 def test_pairs_are_scored_as_searching_scores_them(home):
     from weir.core.corpus import Corpus, Queries
 
-    system = parse_system('dense("minilm", max_length=32, engine="packed")')
+    system = parse_system('dense("minilm", max_length=32, engine="torch")')
     corpus = Corpus.of({f"d{i}": f"a river and {i} dams" for i in range(12)})
     queries = Queries.of({"a": "how many dams", "empty": " ", "b": "which river"})
     searcher = system.index(corpus, home / "index")

@@ -14,9 +14,9 @@ pytest.importorskip("transformers", reason="needs the `neural` extra (transforme
 from tests.neural.conftest import sentence_transformer  # noqa: E402 - behind the skip
 from weir.core.strings import Strings  # noqa: E402
 from weir.encode import Encoder, stability  # noqa: E402
-from weir.encode.engine import choose  # noqa: E402
 from weir.encode.recipe import resolve  # noqa: E402
 from weir.errors import BadValue, DownloadError, StoreError  # noqa: E402
+from weir.settings import settings  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")
 
@@ -27,7 +27,7 @@ def folder(checkpoint_of, tmp_path):
     return shutil.copytree(checkpoint_of("bert"), tmp_path / "bert")
 
 
-def loaded(folder, engine="packed", **settings):
+def loaded(folder, engine="torch", **settings):
     return Encoder(str(folder), engine=engine, **settings).load("cpu")
 
 
@@ -67,6 +67,36 @@ def test_order_and_batches_do_not_matter(folder, words):
     assert stability(loaded(folder), words[:10]).holds
 
 
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_on_a_processor_a_vector_is_the_same_bits_in_any_company(folder, words, dtype, threads, monkeypatch):
+    """Also behind a layer after pooling; with another number of threads it is the same but for rounding."""
+    dense = folder / "2_Dense"
+    sentence_transformer(folder, normalise=False)
+    steps = json.loads((folder / "modules.json").read_text())
+    steps.append({"idx": 2, "name": "2", "path": "2_Dense", "type": "sentence_transformers.models.Dense"})
+    (folder / "modules.json").write_text(json.dumps(steps))
+    dense.mkdir()
+    (dense / "config.json").write_text(
+        json.dumps({"activation_function": "torch.nn.modules.activation.Tanh"})
+    )
+    save = pytest.importorskip("safetensors.torch", reason="needs safetensors").save_file
+    generator = torch.Generator().manual_seed(0)
+    tensors = {"linear.weight": torch.randn(20, 48, generator=generator), "linear.bias": torch.zeros(20)}
+    save(tensors, dense / "model.safetensors")
+    monkeypatch.setenv("WEIR_THREADS", "1")
+    settings.cache_clear()
+    by_one = loaded(folder, dtype=dtype).encode(words)
+    monkeypatch.setenv("WEIR_THREADS", str(threads))
+    settings.cache_clear()
+    own, small = loaded(folder, dtype=dtype), loaded(folder, dtype=dtype, batch_tokens=70)
+    whole = own.encode(words)
+    np.testing.assert_allclose(whole, by_one, atol=1e-5 if dtype == "fp32" else 3e-2)
+    assert np.array_equal(small.encode(words[::-1])[::-1], whole)
+    for text, vector in zip(words, whole, strict=True):
+        assert np.array_equal(own.encode([text])[0], vector)
+
+
 def test_streams_come_in_order_and_piece_by_piece(folder, words):
     sentence_transformer(folder)
     encoder = loaded(folder)
@@ -86,15 +116,15 @@ def test_prompts_declared_are_used_and_rendered(folder, words):
     np.testing.assert_array_equal(
         encoder.encode(["the cat"], "query"), encoder.encode(["red blue the cat"], "document")
     )
-    assert encoder.describe()["query"] == "red blue {text}"
-    assert plain.describe()["query"] == "green {text}"
+    assert encoder.encoder.describe()["query"] == "red blue {text}"
+    assert plain.encoder.describe()["query"] == "green {text}"
 
 
 def test_a_warning_when_declared_prompts_are_not_used(folder):
     sentence_transformer(folder, prompts={"query": "red ", "document": ""})
     with pytest.warns(UserWarning, match="declares prompts .'red '. and none is used"):
         silent = loaded(folder, query_prompt="")
-    assert silent.describe()["notes"]
+    assert silent.recipe.notes
 
 
 def test_lengths(folder):
@@ -102,7 +132,7 @@ def test_lengths(folder):
     encoder = loaded(folder)
     long, cut = " ".join(["cat"] * 10 + ["dog"] * 30), " ".join(["cat"] * 10)
     np.testing.assert_allclose(encoder.encode([long]), encoder.encode([cut]), atol=2e-6)
-    assert loaded(folder, max_length=30).describe()["max_length"] == 30
+    assert loaded(folder, max_length=30).encoder.describe()["max_length"] == 30
     short = loaded(folder, max_query=4)
     np.testing.assert_allclose(short.encode(["cat dog fish"], "query"), short.encode(["cat dog"]), atol=2e-6)
     with pytest.raises(BadValue, match="reads 80 tokens at most, not 81"):
@@ -156,8 +186,10 @@ def test_damaged_and_missing_checkpoints(folder, monkeypatch):
     with pytest.raises(StoreError, match="no checkpoint there"):
         loaded(folder.parent)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(DownloadError, match="nobody/nothing"):
-        loaded("nobody/nothing")
+    for ask in (Encoder("nobody/nothing").describe, Encoder("nobody/nothing").load):
+        with pytest.raises(DownloadError, match="nobody/nothing") as found:
+            ask()
+        assert "\n" not in str(found.value)
 
 
 def test_the_revision_follows_the_weights(folder):
@@ -169,20 +201,15 @@ def test_the_revision_follows_the_weights(folder):
     assert resolve(Encoder(str(folder))).describe()["revision"] != before["revision"]
 
 
-def test_the_engine_is_measured_once_and_remembered(folder, home, monkeypatch):
-    from weir.encode import engine
-
+def test_the_engine_is_declared_and_nothing_is_measured(folder, home):
+    """The same settings name the same engine in every process: no file in the home says which."""
     sentence_transformer(folder)
-    checkpoint = resolve(Encoder(str(folder))).document
-    place = engine.Place("cpu", "bf16")
-    first = choose(checkpoint, place, "some revision")
-    records = list((home / "engines").glob("*.json"))
-    assert len(records) == 1
-    assert {"engine", "dtype", "measured"} <= set(json.loads(records[0].read_text()))
-    monkeypatch.setattr(engine, "_measured", None)  # measuring again would fail
-    assert choose(checkpoint, place, "some revision") == first
-    described = Encoder(str(folder), dtype="fp32", engine="packed").describe("cpu")
-    assert described["engine"] == "packed"
+    for given in ({}, {"dtype": "bf16"}, {"engine": "transformers"}):
+        encoder = Encoder(str(folder), **given)
+        label = encoder.describe("cpu")["engine"]
+        assert label is not None
+        assert f"{label.split(' ')[0]} cpu {encoder.load('cpu').place.dtype}, tokenizers " in label
+    assert not (home / "engines").exists()
 
 
 def test_devices_that_are_not_there(folder):
@@ -190,5 +217,5 @@ def test_devices_that_are_not_there(folder):
     with pytest.raises(BadValue, match="expected auto, cpu, cuda"):
         Encoder(str(folder)).load("tpu")
     if not torch.cuda.is_available():
-        with pytest.raises(BadValue, match="does not find here"):
+        with pytest.raises(BadValue, match="does not find here; take cpu"):
             Encoder(str(folder)).load("cuda")

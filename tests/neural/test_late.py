@@ -13,9 +13,9 @@ transformers = pytest.importorskip("transformers", reason="needs the `neural` ex
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 from tests.neural import late_checkpoint  # noqa: E402 - behind the skip
-from tests.neural.conftest import WORDS  # noqa: E402 - behind the skip
+from tests.neural.conftest import WORDS, padded_attention  # noqa: E402 - behind the skip
 from tests.neural.late_checkpoint import NUMBER, D, saved  # noqa: E402 - behind the skip
-from weir.encode import packed  # noqa: E402 - behind the skip
+from weir.encode import torch_engine as module  # noqa: E402 - behind the skip
 from weir.encode.attention import cuda_attention  # noqa: E402 - behind the skip
 from weir.encode.checkpoint import read_checkpoint  # noqa: E402 - behind the skip
 from weir.encode.engine import Place, build  # noqa: E402 - behind the skip
@@ -61,7 +61,7 @@ def compare(ragged, expected, atol=3e-6):
     np.testing.assert_allclose(ragged.values, np.concatenate(expected), atol=atol)
 
 
-@pytest.mark.parametrize("engine", ["packed", "transformers"])
+@pytest.mark.parametrize("engine", ["torch", "transformers"])
 @pytest.mark.parametrize("attend", [False, True])
 def test_vectors_equal_transformers_own_forward_pass(colbert, texts, engine, attend):
     folder, model, matrix = colbert(attend_to_mask_tokens=attend)
@@ -73,15 +73,15 @@ def test_vectors_equal_transformers_own_forward_pass(colbert, texts, engine, att
 
 def test_the_mask_tokens_that_fill_a_query_are_not_seen_by_the_others(colbert):
     folder, model, matrix = colbert()
-    short = LateEncoder(str(folder), engine="packed").load("cpu").encode(["red cat"], "query").values
-    long = LateEncoder(str(folder), engine="packed", max_query=30).load("cpu").encode(["red cat"], "query")
+    short = LateEncoder(str(folder), engine="torch").load("cpu").encode(["red cat"], "query").values
+    long = LateEncoder(str(folder), engine="torch", max_query=30).load("cpu").encode(["red cat"], "query")
     assert len(long.values) == 30
     np.testing.assert_allclose(long.values[:5], short[:5], atol=3e-6)
     seen = plainly(model, matrix, "red cat", "query", 12, attend=True)
     assert np.abs(seen[:5] - short[:5]).max() > 1e-3
 
 
-@pytest.mark.parametrize("engine", ["packed", "transformers"])
+@pytest.mark.parametrize("engine", ["torch", "transformers"])
 def test_alone_or_in_a_batch(colbert, texts, engine):
     folder, _, _ = colbert()
     loaded = LateEncoder(str(folder), engine=engine, batch_tokens=200).load("cpu")
@@ -96,13 +96,13 @@ def test_alone_or_in_a_batch(colbert, texts, engine):
 
 def test_settings_of_the_checkpoint_and_of_the_user(colbert, texts):
     folder, model, matrix = colbert(mask_punctuation=False, query_maxlen=9, doc_maxlen=20)
-    loaded = LateEncoder(str(folder), engine="packed").load("cpu")
+    loaded = LateEncoder(str(folder), engine="torch").load("cpu")
     compare(loaded.encode(texts), [plainly(model, matrix, t, "document", 20, skip=False) for t in texts])
     compare(loaded.encode(texts, "query"), [plainly(model, matrix, t, "query", 9) for t in texts])
     told = loaded.describe()
     assert (told["max_query"], told["max_length"], told["dimensions"]) == (9, 20, D)
     assert told["filled"] == "[MASK] to 9, not attended"
-    own = LateEncoder(str(folder), engine="packed", max_length=33, max_query=7).load("cpu")
+    own = LateEncoder(str(folder), engine="torch", max_length=33, max_query=7).load("cpu")
     compare(own.encode(texts), [plainly(model, matrix, t, "document", 33, skip=False) for t in texts])
     with pytest.raises(BadValue, match="reads 80 tokens at most, not 81"):
         LateEncoder(str(folder), max_length=81).describe("cpu")
@@ -110,7 +110,7 @@ def test_settings_of_the_checkpoint_and_of_the_user(colbert, texts):
 
 def test_nothing_to_encode(colbert):
     folder, _, _ = colbert()
-    found = LateEncoder(str(folder), engine="packed").load("cpu").encode([])
+    found = LateEncoder(str(folder), engine="torch").load("cpu").encode([])
     assert found.ptr.tolist() == [0]
     assert found.values.shape == (0, D)
 
@@ -121,7 +121,7 @@ def test_vectors_that_are_no_numbers_are_refused_by_their_text(colbert):
     state = load(folder / "model.safetensors")
     state["bert.embeddings.word_embeddings.weight"][NUMBER["cat"]] = float("nan")
     save(state, folder / "model.safetensors", metadata={"format": "pt"})
-    loaded = LateEncoder(str(folder), engine="packed").load("cpu")
+    loaded = LateEncoder(str(folder), engine="torch").load("cpu")
     assert len(loaded.encode(["dog"]).values) == 4
     with pytest.raises(BadValue, match="a vector of text 2 is not finite"):
         loaded.encode(["dog", "cat dog", "fish"])
@@ -140,7 +140,7 @@ def test_what_is_no_late_interaction_is_refused(colbert, tmp_path):
         LateEncoder(str(sentence_transformer(plain))).describe("cpu")
     folder, _, _ = colbert(query_token_id="[Q]")
     with pytest.raises(BadValue, match=r"tokenizer does not know '\[Q\]'"):
-        LateEncoder(str(folder), engine="packed").load("cpu")
+        LateEncoder(str(folder), engine="torch").load("cpu")
     folder, _, _ = colbert()
     save = late_checkpoint.save
     load = late_checkpoint.load
@@ -148,14 +148,14 @@ def test_what_is_no_late_interaction_is_refused(colbert, tmp_path):
     wrong = state | {"linear.weight": torch.ones(D, 40)}
     save(wrong, folder / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(StoreError, match=r"a layer of shape \(16, 40\) stands behind states of 48 numbers"):
-        LateEncoder(str(folder), engine="packed").load("cpu")
+        LateEncoder(str(folder), engine="torch").load("cpu")
     state.pop("linear.weight")
     save(state, folder / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(StoreError, match=r"no 'linear\.weight'"):
-        LateEncoder(str(folder), engine="packed").load("cpu")
+        LateEncoder(str(folder), engine="torch").load("cpu")
     (folder / "artifact.metadata").write_text("{")
     with pytest.raises(StoreError, match=r"artifact\.metadata: cannot be read"):
-        LateEncoder(str(folder), engine="packed").load("cpu")
+        LateEncoder(str(folder), engine="torch").load("cpu")
     for wrong in ({"dtype": "fp8"}, {"engine": "fast"}, {"max_query": 1}, {"model": " "}):
         with pytest.raises(BadValue):
             LateEncoder(**({"model": "colbert"} | wrong))
@@ -189,14 +189,14 @@ def pylate_folder(folder, **settings):
 
 def test_the_layout_of_pylate(tmp_path, texts):
     model, matrix = pylate_folder(tmp_path)
-    loaded = LateEncoder(str(tmp_path), engine="packed").load("cpu")
+    loaded = LateEncoder(str(tmp_path), engine="torch").load("cpu")
     compare(loaded.encode(texts), [plainly(model, matrix, t, "document", 40) for t in texts])
     compare(loaded.encode(texts, "query"), [plainly(model, matrix, t, "query", 12) for t in texts])
 
 
 def test_queries_that_are_not_filled_up(tmp_path, texts):
     model, matrix = pylate_folder(tmp_path, do_query_expansion=False)
-    loaded = LateEncoder(str(tmp_path), engine="packed").load("cpu")
+    loaded = LateEncoder(str(tmp_path), engine="torch").load("cpu")
     expected = [plainly(model, matrix, t, "query", 12, fill=False) for t in texts]
     compare(loaded.encode(texts, "query"), expected)
     assert loaded.describe()["filled"] == "no"
@@ -219,7 +219,7 @@ def test_vectors_equal_those_of_sentence_transformers(colbert, tmp_path, texts, 
     # Theirs sees no difference between a blank text and none, and so does Weir's; both keep the markers.
     queries, documents = theirs.encode_query(texts), theirs.encode_document(texts)
     for at in (folder, own):  # as it was, and in the layout that they write
-        loaded = LateEncoder(str(at), engine="packed").load("cpu")
+        loaded = LateEncoder(str(at), engine="torch").load("cpu")
         compare(loaded.encode(texts, "query"), queries)
         compare(loaded.encode(texts), documents)
 
@@ -230,15 +230,13 @@ def test_tokens_that_are_not_seen_on_every_path(checkpoint_of, batch, name, monk
     checkpoint = read_checkpoint(checkpoint_of(name))
     seen = np.maximum(batch.lengths - np.arange(len(batch)), 1)
     part = Tokens(batch.ids, batch.ptr, seen=seen)
-    engine = packed.pack(read_weights(checkpoint), "cpu", "fp32")
+    engine = module.torch_engine(read_weights(checkpoint), "cpu", "fp32")
     found = engine.hidden(part).numpy().copy()
     assert np.abs(engine.hidden(batch).numpy() - found).max() > 1e-3
     expected = build(checkpoint, Place("cpu", "fp32"), "transformers").hidden(part).numpy()
     np.testing.assert_allclose(found, expected, atol=2e-5)
     assert np.array_equal(part.take(np.array([2, 0])).seen, seen[[2, 0]])
     monkeypatch.setattr(
-        packed,
-        "cpu_attention",
-        lambda b, heads, bias: cuda_attention(b, heads, bias, True, torch.device("cpu")),
+        module, "cpu_attention", lambda b, heads, bias: padded_attention(b, heads, bias, cuda_attention)
     )
     np.testing.assert_allclose(engine.hidden(part).numpy(), expected, atol=2e-5)

@@ -56,7 +56,7 @@ def brute(loaded, kept=np.float16):
 
 def test_the_system_finds_what_brute_force_finds(colbert, corpus, queries, tmp_path):
     folder, _, _ = colbert()
-    system = parse_system(f'colbert("{folder}", engine="packed")')
+    system = parse_system(f'colbert("{folder}", engine="torch")')
     assert parse_system(str(system)) == system
     told = []
     searcher = system.index(corpus, tmp_path / "index", lambda done, total: told.append((done, total)))
@@ -84,7 +84,7 @@ def test_the_system_finds_what_brute_force_finds(colbert, corpus, queries, tmp_p
 
 def test_no_score_depends_on_the_batch_or_on_how_many_candidates(colbert, corpus, queries):
     folder, _, _ = colbert()
-    searcher = parse_system(f'colbert("{folder}", engine="packed")').index(corpus)
+    searcher = parse_system(f'colbert("{folder}", engine="torch")').index(corpus)
     whole = searcher.search(queries, 123).to_dict()
     for name in ("a", "b", "c"):
         few = searcher.search(Queries.of({name: QUERIES[name]}), 9).to_dict()[name]
@@ -99,7 +99,7 @@ def test_no_score_depends_on_the_batch_or_on_how_many_candidates(colbert, corpus
         {k: DOCUMENTS[k] for k in list(DOCUMENTS)[40:]},
     ):
         # The vectors come from the store: another corpus of the same texts gives the same bits.
-        again = parse_system(f'colbert("{folder}", engine="packed")').index(Corpus.of(docs))
+        again = parse_system(f'colbert("{folder}", engine="torch")').index(Corpus.of(docs))
         found = again.search(queries, 123).to_dict()
         for name in ("a", "b", "c"):
             assert found[name] == {d: s for d, s in whole[name].items() if d in docs}
@@ -112,16 +112,16 @@ def test_a_document_with_a_vector_that_is_no_number_is_named(colbert, corpus):
     late_checkpoint.save(state, folder / "model.safetensors", metadata={"format": "pt"})
     wrong = next(name for name, text in DOCUMENTS.items() if "weir" in text)
     with pytest.raises(BadValue, match=f"text '{wrong}': one of its vectors is not finite"):
-        parse_system(f'colbert("{folder}", engine="packed")').index(corpus)
+        parse_system(f'colbert("{folder}", engine="torch")').index(corpus)
 
 
 def test_encoding_is_done_once(colbert, corpus, home):
     folder, _, _ = colbert()
-    first = parse_system(f'colbert("{folder}", engine="packed")').index(corpus)
+    first = parse_system(f'colbert("{folder}", engine="torch")').index(corpus)
     assert first.outside().reused == 0
     stamps = {p: p.stat().st_mtime_ns for p in home.rglob("*.bin")}
     assert len(stamps) == 3
-    other = parse_system(f'colbert("{folder}", engine="packed", max_query=20, bits=2)').index(corpus)
+    other = parse_system(f'colbert("{folder}", engine="torch", max_query=20, bits=2)').index(corpus)
     assert other.outside().reused == 123
     assert {p: p.stat().st_mtime_ns for p in home.rglob("*.bin")} == stamps
 
@@ -129,7 +129,7 @@ def test_encoding_is_done_once(colbert, corpus, home):
 @pytest.mark.parametrize("bits", [0, 1, 2])
 def test_candidates_and_compression_and_what_they_lose(colbert, corpus, queries, tmp_path, home, bits):
     folder, _, _ = colbert()
-    text = f'colbert("{folder}", engine="packed", bits={bits}, candidates=40, probes=2)'
+    text = f'colbert("{folder}", engine="torch", bits={bits}, candidates=40, probes=2)'
     system = parse_system(text)
     searcher = system.index(corpus, tmp_path / "index")
     run = searcher.search(queries, 10)
@@ -144,7 +144,7 @@ def test_candidates_and_compression_and_what_they_lose(colbert, corpus, queries,
     if bits:
         error = json.loads((tmp_path / "index" / "index.json").read_text())
         assert 0 < error["error"] < error["largest"] < 1
-        exact = parse_system(f'colbert("{folder}", engine="packed")').index(corpus)
+        exact = parse_system(f'colbert("{folder}", engine="torch")').index(corpus)
         every = exact.search(queries, 123)
         off = np.abs(searcher.scores(queries, every) - every.score)
         assert 0 < off.max() <= 12 * error["largest"]  # 12 tokens of a query
@@ -173,7 +173,7 @@ def test_candidates_and_compression_and_what_they_lose(colbert, corpus, queries,
 
 def test_as_a_re_ranker_only_candidates_are_encoded(colbert, corpus, queries, home):
     folder, _, _ = colbert()
-    name = f'colbert("{folder}", engine="packed")'
+    name = f'colbert("{folder}", engine="torch")'
     system = parse_system(f"bm25 >> score({name}, depth=5)")
     searcher = system.index(corpus)
     run = searcher.search(queries, 5)
@@ -196,7 +196,7 @@ def test_as_a_re_ranker_only_candidates_are_encoded(colbert, corpus, queries, ho
 
 def test_a_store_that_is_gone_or_another_corpus(colbert, corpus, queries, tmp_path, home):
     folder, _, _ = colbert()
-    system = parse_system(f'colbert("{folder}", engine="packed")')
+    system = parse_system(f'colbert("{folder}", engine="torch")')
     system.index(corpus, tmp_path / "index")
     other = Corpus.of({"x": "red cat"})
     with pytest.raises(BadValue, match="made from another corpus"):
@@ -214,8 +214,8 @@ def test_a_store_that_is_gone_or_another_corpus(colbert, corpus, queries, tmp_pa
 
 def test_an_experiment_over_it_is_measured_and_continues(colbert, home):
     folder, _, _ = colbert()
-    name = f'colbert("{folder}", engine="packed", bits=2, candidates=30)'
-    pipeline = f'bm25 >> score(colbert("{folder}", engine="packed"), depth=5)'
+    name = f'colbert("{folder}", engine="torch", bits=2, candidates=30)'
+    pipeline = f'bm25 >> score(colbert("{folder}", engine="torch"), depth=5)'
     grid = Experiment(("brook-facts",), (name, pipeline), ("nDCG@10", "R@10"), k=10)
     rows = grid.execute(home / "results")
     assert [row.answered == row.queries for row in rows] == [True] * 4

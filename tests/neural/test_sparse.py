@@ -129,12 +129,12 @@ def test_every_head_equals_transformers_own(mlm_of, texts, name):
     folder = mlm_of(name)
     expected = splade(folder, texts, 60)
     assert 0.1 < (expected > 0).mean() < 1.0
-    for engine in ("packed", "transformers"):
+    for engine in ("torch", "transformers"):
         found = ours(texts, "splade", folder, engine=engine, max_length=60)
         np.testing.assert_allclose(dense(found), expected, atol=2e-5)
 
 
-@pytest.mark.parametrize("engine", ["packed", "transformers"])
+@pytest.mark.parametrize("engine", ["torch", "transformers"])
 @pytest.mark.parametrize(
     ("pooling", "activation"), [("sum", "relu"), ("max", "log1p_relu"), ("sum", "log1p_relu")]
 )
@@ -150,38 +150,38 @@ def test_other_poolings(mlm_of, texts, engine, pooling, activation):
 @pytest.mark.parametrize("budget", [1, 100, 100_000])
 def test_weights_do_not_depend_on_the_batches(mlm_of, texts, budget, monkeypatch):
     folder = mlm_of("bert")
-    expected = dense(ours(texts, "splade", folder, engine="packed"))
+    expected = dense(ours(texts, "splade", folder, engine="torch"))
     monkeypatch.setattr("weir.encode.heads.ROWS", 7)  # a text's tokens fall into several pieces
-    found = ours(texts, "splade", folder, engine="packed", batch_tokens=budget)
+    found = ours(texts, "splade", folder, engine="torch", batch_tokens=budget)
     np.testing.assert_allclose(dense(found), expected, atol=2e-5)
-    turned = ours(texts[::-1], "splade", folder, engine="packed", batch_tokens=budget)
+    turned = ours(texts[::-1], "splade", folder, engine="torch", batch_tokens=budget)
     np.testing.assert_allclose(dense(turned)[::-1], expected, atol=2e-5)
-    summed = ours(texts, "splade", folder, engine="packed", batch_tokens=budget, pooling="sum")
+    summed = ours(texts, "splade", folder, engine="torch", batch_tokens=budget, pooling="sum")
     np.testing.assert_allclose(dense(summed), splade(folder, texts, 80, "sum"), atol=1e-4)
 
 
 @pytest.mark.parametrize(("dtype", "near"), [("bf16", 0.99), ("int8", 0.97)])
 def test_lower_precision_stays_near(mlm_of, texts, dtype, near):
-    expected = dense(ours(texts, "splade", mlm_of("bert"), engine="packed"))
-    found = dense(ours(texts, "splade", mlm_of("bert"), engine="packed", dtype=dtype))
+    expected = dense(ours(texts, "splade", mlm_of("bert"), engine="torch"))
+    found = dense(ours(texts, "splade", mlm_of("bert"), engine="torch", dtype=dtype))
     assert np.corrcoef(found.ravel(), expected.ravel())[0, 1] > near
 
 
 def test_the_heaviest_terms_above_a_threshold(mlm_of, texts):
     folder = mlm_of("bert")
-    whole = dense(ours(texts, "splade", folder, engine="packed"))
-    few = dense(ours(texts, "splade", folder, engine="packed", top=5, threshold=0.3))
+    whole = dense(ours(texts, "splade", folder, engine="torch"))
+    few = dense(ours(texts, "splade", folder, engine="torch", top=5, threshold=0.3))
     for row, all_of_it in zip(few, whole, strict=True):
         best = [t for t in np.argsort(-all_of_it, kind="stable")[:5] if all_of_it[t] > np.float32(0.3)]
         assert np.flatnonzero(row).tolist() == sorted(best)
         np.testing.assert_allclose(row[best], all_of_it[best], atol=1e-6)
-    query = dense(ours(texts, "splade", folder, "query", engine="packed", top_query=2))
+    query = dense(ours(texts, "splade", folder, "query", engine="torch", top_query=2))
     assert ((query > 0).sum(1) <= 2).all()
 
 
 def test_pyserinis_impacts(mlm_of, texts):
-    plain = dense(ours(texts, "splade", mlm_of("bert"), engine="packed"))
-    found = dense(ours(texts, "splade", mlm_of("bert"), engine="packed", quantised=True))
+    plain = dense(ours(texts, "splade", mlm_of("bert"), engine="torch"))
+    found = dense(ours(texts, "splade", mlm_of("bert"), engine="torch", quantised=True))
     np.testing.assert_array_equal(found, np.rint(plain.astype(np.float64) / 5 * 256))
 
 
@@ -195,13 +195,13 @@ def test_sparta_weighs_as_beir_defines_it(sparta_model, texts):
             states = model(input_ids=torch.tensor([ids])).last_hidden_state[0]
             expected.append(torch.log1p(torch.relu((words @ states.T).amax(1))).numpy())
     expected = np.stack(expected)
-    for engine in ("packed", "transformers"):
+    for engine in ("torch", "transformers"):
         found = dense(ours(texts, "sparta", sparta_model, engine=engine, max_length=60))
         np.testing.assert_allclose(found, expected, atol=2e-5)
         assert not found[:, : len(SPECIAL)].any()
-    cut = dense(ours(texts, "sparta", sparta_model, engine="packed", max_length=60, top=3))
+    cut = dense(ours(texts, "sparta", sparta_model, engine="torch", max_length=60, top=3))
     assert ((cut > 0).sum(1) == np.minimum((expected > 0).sum(1), 3)).all()
-    counted = dense(ours(["cat cat dog", ""], "sparta", sparta_model, "query", engine="packed"))
+    counted = dense(ours(["cat cat dog", ""], "sparta", sparta_model, "query", engine="torch"))
     ids = tokens_of(sparta_model, ["cat dog"], 60, special=False)[0]
     assert counted[0, ids].tolist() == [2.0, 1.0]  # BEIR adds up a term's row for each token
     assert counted.sum() == 3.0
@@ -211,7 +211,7 @@ def test_sparta_weighs_as_beir_defines_it(sparta_model, texts):
 def test_unicoil_weighs_as_pyserini_defines_it(tmp_path, texts, prefix):
     model, weight, bias = headed(tmp_path, "tok_proj", prefix=prefix)
     for kind, add in (("document", False), ("query", True)):
-        found = dense(ours(texts, "unicoil", tmp_path, kind, engine="packed", max_length=60))
+        found = dense(ours(texts, "unicoil", tmp_path, kind, engine="torch", max_length=60))
         for row, ids in zip(found, tokens_of(tmp_path, texts, 60), strict=True):
             with torch.inference_mode():
                 states = model(input_ids=torch.tensor([ids])).last_hidden_state[0]
@@ -225,41 +225,41 @@ def test_unicoil_weighs_as_pyserini_defines_it(tmp_path, texts, prefix):
 def test_queries_by_their_tokens_or_another_model(mlm_of, texts):
     folder = mlm_of("distilbert")
     by_token = dense(
-        ours(["cat cat river", "", "xylophone"], "splade", folder, "query", query="tokens", engine="packed")
+        ours(["cat cat river", "", "xylophone"], "splade", folder, "query", query="tokens", engine="torch")
     )
     assert by_token.sum() == 3.0  # two words, and one that is unknown
     assert set(np.flatnonzero(by_token[0])) == set(tokens_of(folder, ["cat river"], 60, special=False)[0])
     (folder / "idf.json").write_text(json.dumps({"cat": 2.5, "river": 0.0, "of another vocabulary": 3.0}))
-    weighed = dense(ours(["cat cat river dog"], "splade", folder, "query", query="idf", engine="packed"))
+    weighed = dense(ours(["cat cat river dog"], "splade", folder, "query", query="idf", engine="torch"))
     assert weighed[0].sum() == 2.5
     (folder / "idf.json").unlink()
     other = mlm_of("bert", seed=3)
-    encoder = SparseEncoder("splade", str(folder), query=str(other), engine="packed", max_length=60).load(
+    encoder = SparseEncoder("splade", str(folder), query=str(other), engine="torch", max_length=60).load(
         "cpu"
     )
     np.testing.assert_allclose(dense(encoder.encode(texts)), splade(folder, texts, 60), atol=2e-5)
     np.testing.assert_allclose(dense(encoder.encode(texts, "query")), splade(other, texts, 60), atol=2e-5)
     with pytest.raises(BadValue, match=r"no idf.json there"):
-        SparseEncoder("splade", str(folder), query="idf", engine="packed").load("cpu")
+        SparseEncoder("splade", str(folder), query="idf", engine="torch").load("cpu")
 
 
 def test_what_weighs_no_terms_is_refused(checkpoint_of, mlm_of, tmp_path):
     from safetensors.torch import load_file, save_file
 
     with pytest.raises(BadValue, match="BertModel, which has no head for masked words"):
-        SparseEncoder("splade", str(checkpoint_of("bert")), engine="packed").load("cpu")
+        SparseEncoder("splade", str(checkpoint_of("bert")), engine="torch").load("cpu")
     with pytest.raises(BadValue, match="of the kind 'dense'"):
         SparseEncoder("splade", "minilm").load("cpu")
     with pytest.raises(BadValue, match="reads 80 tokens at most"):
         SparseEncoder("splade", str(mlm_of("bert")), max_length=81).load("cpu")
     with pytest.raises(StoreError, match=r"no 'tok_proj.weight'"):
-        SparseEncoder("unicoil", str(mlm_of("bert")), engine="packed").load("cpu")
+        SparseEncoder("unicoil", str(mlm_of("bert")), engine="torch").load("cpu")
     for path in mlm_of("bert").iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     state = load_file(tmp_path / "model.safetensors")
     some = {k: v for k, v in state.items() if "transform" not in k}
     save_file(some, tmp_path / "model.safetensors", {"format": "pt"})
-    for engine in ("packed", "transformers"):
+    for engine in ("torch", "transformers"):
         with pytest.raises(StoreError, match=r"no 'cls.predictions.transform"):
             SparseEncoder("splade", str(tmp_path), engine=engine).load("cpu")
 
@@ -272,7 +272,7 @@ def test_weights_that_are_not_numbers_name_the_text(mlm_of, tmp_path):
     state = load_file(tmp_path / "model.safetensors")
     state["cls.predictions.bias"][7] = float("nan")
     save_file(state, tmp_path / "model.safetensors", {"format": "pt"})
-    for engine in ("packed", "transformers"):
+    for engine in ("torch", "transformers"):
         with pytest.raises(BadValue, match="a weight of text 1 is not finite"):
             ours(["cat", "dog"], "splade", tmp_path, engine=engine)
 
@@ -322,7 +322,7 @@ def test_sentence_transformers_own_checkpoints_and_weights(tmp_path, texts, kind
         mlm(query, configs()["distilbert"], 5)
     activation = "log1p_relu" if kind == "static queries" else "relu"
     theirs = saved_sparse_encoder(tmp_path / "saved", document, query, activation_function=activation)
-    loaded = SparseEncoder("splade", str(tmp_path / "saved"), engine="packed").load("cpu")
+    loaded = SparseEncoder("splade", str(tmp_path / "saved"), engine="torch").load("cpu")
     for which, encode in (("document", theirs.encode_document), ("query", theirs.encode_query)):
         given = texts if which == "document" else texts[:8]
         expected = encode(given, convert_to_sparse_tensor=False).cpu().numpy()

@@ -75,7 +75,7 @@ def collection():
 
 
 def named(family, folder, more=""):
-    return parse_system(f'{family}("{folder}"{more}, engine="packed")')
+    return parse_system(f'{family}("{folder}"{more}, engine="torch")')
 
 
 def table_of(block, size):
@@ -250,7 +250,7 @@ def whole_words(folder, to, tokenizer):
 
 def test_brook_end_to_end(home, folders):
     families = ("splade", "sparta", "unicoil", "deepct")
-    names = tuple(f'{f}("{folders[f]}", max_length=60, engine="packed")' for f in families)
+    names = tuple(f'{f}("{folders[f]}", max_length=60, engine="torch")' for f in families)
     grid = Experiment(("brook-facts",), names, ("nDCG@10",), k=10)
     rows = grid.execute(home / "results")
     answered = [row.answered for row in rows]

@@ -34,6 +34,8 @@ class Readers:
     asked: list[tuple[str, str]] = field(default_factory=list)
     windows: int = 0
     bad: float | None = None
+    alone: bool = True
+    device: str = "cpu"
 
     def scores(self, pairs, done=None) -> Iterator[np.ndarray]:
         source, finished = iter(pairs), 0

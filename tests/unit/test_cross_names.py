@@ -12,7 +12,7 @@ from weir.systems import parse_system, usage
 NAMES = [
     'bm25 >> cross("cross-encoder/ms-marco-MiniLM-L-6-v2")',
     'bm25 >> cross("minilm-cross", depth=50, max_length=256, dtype="int8")',
-    'bm25 >> score(rm3) >> cross("folder", engine="packed", batch_tokens=4000)',
+    'bm25 >> score(rm3) >> cross("folder", engine="torch", batch_tokens=4000)',
 ]
 
 
@@ -35,7 +35,7 @@ def test_settings_equal_to_the_default_are_the_default():
         ("cross", "write such as bm25 >> cross(...)"),
         ('bm25 >> cross("x", depth=0)', "whole number from 1"),
         ('bm25 >> cross("x", dtype="fp8")', "expected fp32, bf16, fp16, int8"),
-        ('bm25 >> cross("x", engine="onnx")', "expected auto, packed, transformers"),
+        ('bm25 >> cross("x", engine="onnx")', "expected auto, torch, openvino, transformers"),
         ('bm25 >> cross("x", max_length=4)', "whole number from 5"),
         ('bm25 >> cross("x", batch_tokens=-1)', "whole number from 0"),
         ('bm25 >> cross("x", batch=3)', "did you mean batch_tokens"),

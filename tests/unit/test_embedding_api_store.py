@@ -23,7 +23,7 @@ from weir.errors import BadValue, ServiceError, UnknownName
 from weir.settings import settings
 from weir.systems.expression import parse_system
 from weir.vectors.store import Store
-from weir.vectors.stored import Gathered, Texts, stored
+from weir.vectors.stored import Cut, Gathered, Texts, stored
 
 TEXTS = [f"text {i % 240}" for i in range(300)]  # some of them twice
 CODE = "import sys; from tests.unit.test_embedding_api_store import embed; embed(sys.argv[1])"
@@ -34,7 +34,7 @@ def embed(base: str, limits: Limits | None = None, texts: list[str] = TEXTS) -> 
     """The vectors of the texts, by way of the store in Weir's home."""
     loaded = Hosted("cohere:m", base=base, similarity="dot").load(limits=limits or Limits(), clock=WAITLESS)
     store = Store.of(settings().home / "vectors", loaded.identity())
-    return stored(store, Texts.of(Strings.of(texts)), loaded.stream, batch=1000)
+    return stored(store, Texts.of(Strings.of(texts)), loaded.stream, cut=Cut(1000, whole=False))
 
 
 @pytest.fixture

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 
 from weir.cli import main
 from weir.encode import Encoder
 from weir.encode.cards import card, cards, known
-from weir.encode.checkpoint import locate, read_checkpoint
+from weir.encode.checkpoint import read_checkpoint
+from weir.encode.hub import fetch, locate
 from weir.encode.recipe import resolve
-from weir.errors import BadValue, StoreError, UnknownName
+from weir.errors import BadValue, StoreError, UnknownName, WeirError
 
 
 def written(folder, **files):
@@ -153,22 +153,10 @@ def test_other_kinds_give_no_vector():
 
 def test_a_name_without_the_extra_or_the_network_is_one_line(monkeypatch, capsys):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(Exception, match=r"huggingface_hub|not here|could not be fetched") as caught:
-        locate("nobody/nothing-of-that-name")
-    assert "\n" not in str(caught.value)
-
-
-def test_revisions_are_remembered_and_follow_the_files(tmp_path, home):
-    from weir.encode.recipe import fingerprint
-
-    written(tmp_path, config=BERT)
-    (tmp_path / "model.safetensors").write_bytes(b"weights")
-    before = fingerprint(read_checkpoint(tmp_path))
-    assert len(list((home / "encoders").glob("*.json"))) == 1
-    assert fingerprint(read_checkpoint(tmp_path)) == before
-    (tmp_path / "model.safetensors").write_bytes(b"Weights")
-    os.utime(tmp_path / "model.safetensors", (1, 1))
-    assert fingerprint(read_checkpoint(tmp_path)) != before
+    for find in (locate, fetch):
+        with pytest.raises(WeirError, match=r"huggingface_hub|not here") as caught:
+            find("nobody/nothing-of-that-name")
+        assert "\n" not in str(caught.value)
 
 
 def test_a_probe_needs_a_name(capsys):

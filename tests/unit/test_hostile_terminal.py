@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import resource
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.brooklet import write_collection
 from weir.cli import main
 from weir.core.row import Row
 from weir.errors import BadValue, FormatError, UnknownName, printable
@@ -136,4 +138,21 @@ def test_a_file_whose_name_is_not_utf_8_is_scored(tmp_path, capsys):
     Path(os.fsdecode(name)).write_text(RUN)
     (tmp_path / "q").write_text(QRELS)
     assert main(["eval", str(tmp_path / "q"), os.fsdecode(name), "-m", "RR"]) == 0
-    assert r"r\udcff.trec" in capsys.readouterr().out
+    assert r"r\udcff" in capsys.readouterr().out
+
+
+def test_a_shortage_of_open_files_is_no_damaged_index(tmp_path):
+    collection, results = str(write_collection(tmp_path / "brooklet")), str(tmp_path / "results")
+    command = ["run", "-d", collection, "-s", "rm3", "-o", results, "-q", "--json"]
+    assert weir(*command, "-m", "AP").returncode == 0
+    kept = sorted(p for p in (tmp_path / "results").rglob("*") if p.is_file())
+
+    def few() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (12, 12))
+
+    short = weir(*command, "-m", "RR", "-k", "7", preexec_fn=few)
+    assert short.returncode == 2
+    assert "Too many open files" in short.stderr
+    assert "damaged" not in short.stderr
+    assert [p for p in kept if not p.is_file()] == []
+    assert weir(*command, "-m", "RR", "-k", "7").returncode == 0

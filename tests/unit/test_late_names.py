@@ -13,7 +13,7 @@ from weir.systems import ColBERT, parse_system
     [
         'colbert("colbert")',
         'colbert("answerdotai/answerai-colbert-small-v1", max_length=180, max_query=48, dtype="bf16")',
-        'colbert("colbert", engine="packed", batch_tokens=4000, store="fp32", view="text")',
+        'colbert("colbert", engine="torch", batch_tokens=4000, store="fp32", view="text")',
         'colbert("colbert-small", bits=2, candidates=1000, probes=2)',
         'colbert("colbert", candidates=None)',
         'bm25 >> score(colbert("colbert"), depth=50)',

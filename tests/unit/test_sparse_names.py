@@ -18,7 +18,7 @@ NAMES = [
     'splade("naver/splade-v3-doc", query="tokens", top=200, top_query=30, threshold=0.01)',
     'splade("splade", pooling="sum", activation="log1p_relu", quantised=True, dtype="bf16", view="text")',
     'sparta("sparta", top=500, max_length=256)',
-    'unicoil("unicoil", quantised=True, max_query=64, engine="packed", batch_tokens=4000)',
+    'unicoil("unicoil", quantised=True, max_query=64, engine="torch", batch_tokens=4000)',
     'deepct("folder")',
     'deepct("folder", bm25(k1=1.2), m=10, smoothing="none", keep=False, max_length=128)',
     'rrf(bm25, splade("splade-v3"))',

@@ -14,7 +14,7 @@ import pytest
 
 from weir.core.strings import Strings
 from weir.errors import BadValue, StoreWarning
-from weir.vectors import RaggedStore, Texts, stored_ragged
+from weir.vectors import Cut, RaggedStore, Texts, stored_ragged
 
 WIDTH = 6
 
@@ -57,7 +57,7 @@ def check(found, expected):
 def test_a_text_is_never_encoded_twice_and_may_have_no_rows(tmp_path):
     seen: list[str] = []
     names = ("ab", "", "cde", "ab", "f")
-    first = stored_ragged(store(tmp_path), texts(*names), counted(seen), batch=2)
+    first = stored_ragged(store(tmp_path), texts(*names), counted(seen), cut=Cut(2, whole=False))
     assert seen == ["ab", "", "cde", "f"]
     check(first.block(0, 5), names)
     check(first.block(1, 3), names[1:3])
@@ -65,7 +65,7 @@ def test_a_text_is_never_encoded_twice_and_may_have_no_rows(tmp_path):
     check(first.take(np.array([4, 1, 0])), ["f", "", "ab"])
     assert first.lengths.tolist() == [2, 0, 3, 2, 1]
     assert len(first) == 5
-    other = stored_ragged(store(tmp_path), texts("xyz", "cde"), counted(seen))
+    other = stored_ragged(store(tmp_path), texts("xyz", "cde"), counted(seen), cut=Cut(whole=False))
     assert seen == ["ab", "", "cde", "f", "xyz"]
     check(other.block(0, 2), ["xyz", "cde"])
     again = stored_ragged(store(tmp_path), texts("cde", "f", "xyz"), counted(seen))
@@ -94,7 +94,8 @@ def test_texts_without_any_rows_and_no_texts(tmp_path):
     check(found.block(0, 1), [""])
     seen: list[str] = []
     check(stored_ragged(store(tmp_path), texts("", "a"), counted(seen)).block(0, 2), ["", "a"])
-    assert seen == ["a"]
+    assert seen == ["", "a"]  # the block as a whole, of which the new one is added
+    assert len(store(tmp_path).snapshot()) == 2
 
 
 def test_blocks_that_an_encoder_yields_are_kept_one_by_one(tmp_path):
@@ -105,7 +106,7 @@ def test_blocks_that_an_encoder_yields_are_kept_one_by_one(tmp_path):
     with pytest.raises(OSError, match="the power went"):
         stored_ragged(store(tmp_path), texts(*"abcd"), stopped)
     seen: list[str] = []
-    stored_ragged(store(tmp_path), texts(*"abcd"), counted(seen))
+    stored_ragged(store(tmp_path), texts(*"abcd"), counted(seen), cut=Cut(whole=False))
     assert seen == ["c", "d"]
 
 
@@ -175,7 +176,7 @@ import os, signal, sys, time
 import numpy as np
 from pathlib import Path
 from weir.core.strings import Strings
-from weir.vectors import RaggedStore, Store, Texts, journal, stored, stored_ragged
+from weir.vectors import Cut, RaggedStore, Store, Texts, journal, stored, stored_ragged
 
 kind, at, log, kills = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 names = Strings.of(f"text {i % 300}" for i in range(333))
@@ -197,9 +198,9 @@ def tokens(texts):
 
 def work():
     if kind == "ragged":
-        stored_ragged(RaggedStore.of(at, {"model": "m"}, 8), Texts.of(names), tokens, batch=16)
+        stored_ragged(RaggedStore.of(at, {"model": "m"}, 8), Texts.of(names), tokens, cut=Cut(16))
     else:
-        stored(Store.of(at, {"model": "m"}), Texts.of(names), vectors, batch=16)
+        stored(Store.of(at, {"model": "m"}), Texts.of(names), vectors, cut=Cut(16))
 
 def die_in_write(number):
     # As a kill in the middle of a write leaves it: half of the bytes are there.

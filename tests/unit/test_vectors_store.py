@@ -16,7 +16,7 @@ import pytest
 
 from weir.core.strings import Strings
 from weir.errors import BadValue, StoreError, StoreWarning, UnknownName
-from weir.vectors import Array, Store, Texts, journal, search, stored
+from weir.vectors import Array, Cut, Store, Texts, journal, search, stored
 from weir.vectors.codec import CODECS, codec
 
 D = 24
@@ -44,17 +44,50 @@ def store(folder: Path, dtype: str = "fp32") -> Store:
     return Store.of(folder, {"model": "some/model", "max_length": 8}, dtype)
 
 
-def test_a_text_is_never_encoded_twice(tmp_path):
+def test_what_is_paid_for_is_never_encoded_twice(tmp_path):
     seen: list[str] = []
-    first = stored(store(tmp_path), texts("a", "b", "a", "", "c"), counted(seen), batch=2)
+    missing = Cut(2, whole=False)
+    first = stored(store(tmp_path), texts("a", "b", "a", "", "c"), counted(seen), cut=missing)
     assert seen == ["a", "b", "", "c"]
     np.testing.assert_array_equal(first.values, np.stack([vector_of(t) for t in ("a", "b", "a", "", "c")]))
-    other = stored(store(tmp_path), texts("c", "d", "a"), counted(seen))
+    other = stored(store(tmp_path), texts("c", "d", "a"), counted(seen), cut=missing)
     assert seen == ["a", "b", "", "c", "d"]
     np.testing.assert_array_equal(other.values, np.stack([vector_of(t) for t in "cda"]))
     again = stored(store(tmp_path), texts("a", "b"), counted(seen))
     assert len(seen) == 5
     assert isinstance(again.values.base, np.ndarray)  # rows that follow each other are not copied
+
+
+def test_a_block_is_encoded_whole_whatever_of_it_is_there(tmp_path):
+    """Company moves bits here, as in a real encoder; whatever the store held before, the bytes are those of a fresh one."""
+
+    def encode(given: list[str]) -> np.ndarray:
+        seen.append(given)
+        rows = np.stack([vector_of(t) for t in given])
+        return rows + rows.mean()
+
+    names, seen = [*"abcdefgaghij"], list[list[str]]()
+    whole = stored(store(tmp_path / "whole"), texts(*names), encode, cut=Cut(3))
+    assert seen == [[*"abc"], [*"def"], [*"ghi"], ["j"]]
+    for step in (2, 3, 5):
+        at = store(tmp_path / str(step))
+        some = [t for i, t in enumerate(sorted(set(names))) if i % step == 1]
+        of_whole = whole.snapshot.find(texts(*some).hashes())
+        with at.alone():
+            at.add(texts(*some).hashes(), whole.snapshot.vectors(of_whole))
+        found = stored(at, texts(*names), encode, cut=Cut(3))
+        np.testing.assert_array_equal(found.values, whole.values)
+    seen.clear()
+    stored(store(tmp_path / "2"), texts(*names, "k"), encode, cut=Cut(3))
+    assert seen == [["j", "k"]]  # blocks in which nothing is missing stay
+
+
+def test_blocks_end_where_a_group_ends():
+    once, lacking = np.array([0, 1, 3, 4, 5, 6]), np.array([1, 0, 0, 0, 0, 0, 1], np.bool_)
+    group = np.array([7, 7, 7, 7, 8, 8, 8])
+    assert [b.tolist() for b in Cut(2, group=group).blocks(once, lacking)] == [[0, 1], [6]]
+    assert [b.tolist() for b in Cut(2).blocks(once, lacking)] == [[0, 1], [5, 6]]
+    assert [b.tolist() for b in Cut(9, whole=False, group=group).blocks(once, lacking)] == [[0, 6]]
 
 
 def test_another_encoder_has_another_store(tmp_path):
@@ -100,7 +133,9 @@ def test_zeros_and_signs_survive(dtype):
 def test_progress_counts_what_has_its_vector(tmp_path):
     told: list[tuple[int, int]] = []
     stored(store(tmp_path), texts("a", "b"), counted([]))
-    stored(store(tmp_path), texts(*"abcdef"), counted([]), lambda done, total: told.append((done, total)), 2)
+    stored(
+        store(tmp_path), texts(*"abcdef"), counted([]), lambda done, total: told.append((done, total)), Cut(2)
+    )
     assert told == [(2, 6), (4, 6)]
 
 
@@ -194,7 +229,7 @@ def test_what_lies_behind_the_last_whole_record_does_not_count(tmp_path):
     with (here.folder / "journal.bin").open("ab") as file:
         file.write(b"half a rec")
     seen: list[str] = []
-    stored(here, texts(*"abcd"), counted(seen))
+    stored(here, texts(*"abcd"), counted(seen), cut=Cut(whole=False))
     assert seen == ["d"]
     clean = store(tmp_path / "clean")
     stored(clean, texts(*"abc"), counted([]))
@@ -204,7 +239,7 @@ def test_what_lies_behind_the_last_whole_record_does_not_count(tmp_path):
     last = (here.folder / "journal.bin").read_bytes()
     (here.folder / "journal.bin").write_bytes(last[:-8] + bytes(8))  # as a power cut may leave a record
     with pytest.warns(StoreWarning, match=r"record 2 is damaged; 3 texts are kept"):
-        stored(here, texts(*"abcd"), counted(seen))
+        stored(here, texts(*"abcd"), counted(seen), cut=Cut(whole=False))
     assert seen == ["d", "d"]
 
 
@@ -229,7 +264,7 @@ import hashlib, sys, time
 import numpy as np
 from pathlib import Path
 from weir.core.strings import Strings
-from weir.vectors import Store, Texts, stored
+from weir.vectors import Cut, Store, Texts, stored
 
 def encode(texts):
     time.sleep(0.01)
@@ -240,7 +275,7 @@ def encode(texts):
     return rows + rows.mean()  # a vector depends on its batch, as rounding does in a real encoder
 
 names = Strings.of(f"text {i % 900}" for i in range(1000))
-stored(Store.of(Path(sys.argv[1]), {"model": "m"}), Texts.of(names), encode, batch=16)
+stored(Store.of(Path(sys.argv[1]), {"model": "m"}), Texts.of(names), encode, cut=Cut(16))
 """
 
 

@@ -28,6 +28,7 @@ COMMANDS = {
     "convert": "Convert rankings or judgments between formats.",
     "datasets": "List the collections that Weir knows.",
     "diff": "Show which queries one run wins and loses against another.",
+    "doctor": "Show what is installed, which engines would run, and where things are kept.",
     "efficiency": "Show what each system costs, next to its quality.",
     "eval": "Score a run file against judgments.",
     "fetch": "Download collections, verify them, and make them ready.",

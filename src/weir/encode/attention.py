@@ -31,6 +31,7 @@ def cpu_attention(batch: Tokens, heads: int, bias: Tensor | None) -> Attend:
     def attend(qkv: Tensor) -> Tensor:
         width = qkv.shape[1] // 3
         context = qkv.new_empty(qkv.shape[0], width)
+        context[int(batch.ptr[-1]) :] = 0  # rows behind the last token
         for start, stop, length, mask in runs:
             count = (stop - start) // length
             part = qkv[start:stop].view(count, length, 3, heads, width // heads).permute(2, 0, 3, 1, 4)

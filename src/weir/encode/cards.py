@@ -8,9 +8,9 @@ from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
 
-from weir.errors import UnknownName
+from weir.errors import BadValue, UnknownName
 
-__all__ = ["Card", "card", "cards", "known"]
+__all__ = ["Card", "card", "cards", "check_kind", "known"]
 
 
 @dataclass(frozen=True)
@@ -73,3 +73,10 @@ def known(name: str) -> Card | None:
     """The card of that short name or hub name, None where Weir has none."""
     by_hub = {c.hub.lower(): c for c in _all().values()}
     return _all().get(name) or by_hub.get(name.lower())
+
+
+def check_kind(model: str, kind: str, otherwise: str) -> None:
+    """Raise BadValue for a model whose card says that it is of another kind; otherwise: what that means."""
+    found = known(model)
+    if found is not None and found.kind != kind:
+        raise BadValue(f"'{model}' is of the kind '{found.kind}', {otherwise}")

@@ -1,37 +1,23 @@
-"""A checkpoint on disk: where it is, and what its own files say about how to encode with it."""
+"""A checkpoint on disk: what its own files say about how to encode with it."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from weir.encode.cards import Card, known
-from weir.errors import BadValue, DownloadError, StoreError, require
+from weir.errors import BadValue, StoreError
 
 __all__ = [
     "Checkpoint",
     "Head",
     "bare_checkpoint",
     "declared_prompts",
-    "locate",
     "read_checkpoint",
     "read_object",
 ]
 
-WANTED = (
-    "*.json",
-    "*.txt",
-    "artifact.metadata",
-    "*.model",
-    "*.safetensors",
-    "*/config.json",
-    "*/*.safetensors",
-)
 QUERY_NAMES = ("query", "search_query", "s2p_query")
 DOCUMENT_NAMES = ("document", "passage", "corpus", "search_document")
 POOLINGS = {
@@ -57,13 +43,14 @@ class Head:
 class Checkpoint:
     """What the files of a checkpoint say.
 
-    folder: the transformer's; config: its config.json; pooling: mean, cls, last, max, or None where nothing
-    says so; normalise: whether a last step makes vectors of length 1; heads: layers behind pooling;
-    similarity: "dot", "cosine" or None; prompts: declared prompts by name; query_prompt, document_prompt:
-    those meant for queries and documents, None where nothing is declared; limit: tokens of a text at most;
+    root: the whole checkpoint's folder; folder: the transformer's in it; config: its config.json; pooling: mean, cls,
+    last, max, or None where nothing says so; normalise: whether a last step makes vectors of length 1; heads: layers
+    behind pooling; similarity: "dot", "cosine" or None; prompts: declared prompts by name; query_prompt and
+    document_prompt: those meant for queries and documents, None where nothing is declared; limit: tokens of a text at most;
     positions: tokens that the architecture can tell apart, 0 where there is no such bound.
     """
 
+    root: Path
     folder: Path
     config: dict[str, Any]
     pooling: str | None
@@ -81,42 +68,6 @@ class Checkpoint:
         """The architecture's name in transformers, such as "bert"."""
         return str(self.config.get("model_type", ""))
 
-    def revision(self) -> str:
-        """A hash of everything that decides the vectors: configuration, vocabulary, weights."""
-        digest = hashlib.blake2b(digest_size=8)
-        for path in sorted(
-            {*self._deciding(self.folder), *(f for h in self.heads for f in self._deciding(h.folder))}
-        ):
-            digest.update(path.name.encode("utf-8"))
-            with path.open("rb") as file:
-                while block := file.read(1 << 22):
-                    digest.update(block)
-        return digest.hexdigest()
-
-    @staticmethod
-    def _deciding(folder: Path) -> Iterator[Path]:
-        weights = list(folder.glob("*.safetensors")) or list(folder.glob("pytorch_model*.bin"))
-        names = ("config.json", "tokenizer.json", "vocab.txt", "sentencepiece.bpe.model", "spiece.model")
-        yield from weights
-        yield from (folder / n for n in names if (folder / n).exists())
-
-
-def locate(model: str) -> Path:
-    """The folder of a checkpoint: a local one, one in an installed package, or fetched from the hub.
-
-    model: a short name of `weir models`, a name on the hub, or a folder. Raises DownloadError where it is not
-    here and cannot be fetched.
-    """
-    folder = Path(model).expanduser()
-    if any((folder / name).exists() for name in ("config.json", "modules.json")):
-        return folder
-    if folder.is_absolute() or folder.is_dir():
-        raise StoreError(f"{folder}: no checkpoint there; expected a folder with config.json or modules.json")
-    card = known(model)
-    if card is not None and card.packaged:
-        return _of_package(card)
-    return _fetched(card.hub if card is not None else model)
-
 
 def read_checkpoint(folder: Path) -> Checkpoint:
     """Read what a checkpoint's files say; raises StoreError where they are damaged or of an unknown form."""
@@ -128,6 +79,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     positions = _positions(config)
     heads = tuple(_head(kind, p) for kind, p in modules if kind in ("Dense", "LayerNorm"))
     return Checkpoint(
+        root=folder,
         folder=path,
         config=config,
         pooling=pooling,
@@ -152,12 +104,15 @@ def declared_prompts(folder: Path) -> dict[str, Any]:
     }
 
 
-def bare_checkpoint(folder: Path) -> Checkpoint:
-    """What a transformer's own files say, whatever steps may stand behind it; raises as `read_checkpoint` does."""
+def bare_checkpoint(folder: Path, root: Path) -> Checkpoint:
+    """What a transformer's own files say, whatever steps may stand behind it; raises as `read_checkpoint` does.
+
+    root: the folder of the checkpoint that it is a part of.
+    """
     config = read_object(folder / "config.json", needed=True)
     positions = _positions(config)
     limit = _limit(folder, positions)
-    return Checkpoint(folder, config, None, False, (), None, {}, None, None, limit, positions)
+    return Checkpoint(root, folder, config, None, False, (), None, {}, None, None, limit, positions)
 
 
 def _modules(folder: Path) -> list[tuple[str, Path]]:
@@ -228,29 +183,3 @@ def read_object(path: Path, needed: bool = False) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise StoreError(f"{path}: found a JSON {type(value).__name__}, expected an object")
     return value
-
-
-def _of_package(card: Card) -> Path:
-    spec = find_spec(card.package)
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent / card.package_folder
-
-
-def _fetched(hub: str) -> Path:
-    """A checkpoint from the hub, or from the copy that the hub's own library keeps."""
-    library = require("huggingface_hub", extra="neural")
-    try:
-        folder = Path(library.snapshot_download(hub, allow_patterns=list(WANTED)))
-        routed = (folder / "router_config.json").exists()  # its query route has weights of its own
-        if not any(folder.glob("*.safetensors")) and (routed or not any(folder.glob("*/*.safetensors"))):
-            folder = Path(library.snapshot_download(hub, allow_patterns=[*WANTED, "pytorch_model*.bin"]))
-    except Exception as error:  # noqa: BLE001 - the library and its transports raise errors of many families
-        reason = " ".join(str(error).split())[:200]
-        raise DownloadError(
-            f"the encoder '{hub}' is not here and could not be fetched ({type(error).__name__}: {reason}); "
-            "see `weir models`, or give a folder that holds a checkpoint"
-        ) from None
-    if not any((folder / name).exists() for name in ("config.json", "modules.json")):
-        raise DownloadError(f"the encoder '{hub}' is not here; fetch it once with a network")
-    return folder

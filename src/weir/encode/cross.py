@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from importlib.metadata import version
 from itertools import chain
 
 import numpy as np
 
+from weir.algorithms import algorithm
 from weir.core.strings import Int64
 from weir.encode.batching import Plan, results
-from weir.encode.cards import known
-from weir.encode.checkpoint import Checkpoint, locate, read_checkpoint
+from weir.encode.cards import check_kind, known
+from weir.encode.checkpoint import Checkpoint, read_checkpoint
 from weir.encode.encoder import BATCH_TOKENS, Float32
-from weir.encode.engine import DTYPES, Engine, Place, at_once, best_device, build
-from weir.encode.packed import to_device
-from weir.encode.recipe import fingerprint
-from weir.encode.reference import Padded, inputs, load_model
+from weir.encode.engine import Declared, Engine, Place, build, check_engine, declare, prepare
+from weir.encode.fingerprint import fingerprint
+from weir.encode.hub import fetch, locate
+from weir.encode.linear import linear
 from weir.encode.tokens import Text, Tokenizer, Tokens, load_tokenizer
+from weir.encode.torch_engine import to_device
+from weir.encode.transformers_engine import Padded, inputs, load_model, refuse_own_code
 from weir.encode.weights import Tensor, read_state, supported
 from weir.errors import BadValue, StoreError, require
-from weir.settings import settings
 
 __all__ = ["CrossEncoder", "LoadedCross", "gathered"]
 
-ENGINES = ("packed", "transformers")
 HEADS = {
     "bert": ("bert.pooler.dense", "tanh", "classifier"),
     "roberta": ("classifier.dense", "tanh", "classifier.out_proj"),
@@ -44,9 +44,10 @@ class CrossEncoder:
 
     model: a name of `weir models`, a name on the Hugging Face hub, or a folder; max_length: tokens of a pair at
     most, of which the longer text loses first, None leaves it to the checkpoint; dtype: fp32, bf16, fp16 or int8;
-    engine: packed, transformers, or auto: packed where it knows the architecture; batch_tokens: 0 takes what suits
-    the device. A score is the model's own number before any activation, so that no two become equal by rounding; of
-    a model with two classes it is the second's less the first's. Raises BadValue for settings out of range.
+    engine: auto takes one by a fixed rule, see weir.encode.engine, or torch, openvino, transformers; batch_tokens: 0
+    takes what suits the device. A score is the model's own number before any activation, so that no two become equal
+    by rounding; of a model with two classes it is the second's less the first's. Raises BadValue for settings out of
+    range.
     """
 
     model: str = "minilm-cross"
@@ -58,9 +59,8 @@ class CrossEncoder:
     def __post_init__(self) -> None:
         if not isinstance(self.model, str) or not self.model.strip():
             raise BadValue(f"model is {self.model!r}; expected a hub name or a folder")
-        for name, allowed in (("dtype", DTYPES), ("engine", ("auto", *ENGINES))):
-            if getattr(self, name) not in allowed:
-                raise BadValue(f"{name} is {getattr(self, name)!r}; expected {', '.join(allowed)}")
+        check_kind(self.model, "cross", "which does not score pairs of texts")
+        check_engine(self.engine, self.dtype)
         for name, least in (("max_length", 5), ("batch_tokens", 0)):
             value = getattr(self, name)
             if value is not None and (type(value) is not int or value < least):
@@ -74,27 +74,27 @@ class CrossEncoder:
         return [self.model], {n: getattr(self, n) for n in names if getattr(self, n) != getattr(default, n)}
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """Everything that can move a number, without loading the model; fetches the checkpoint where needed."""
+        """What decides a score, and under "engine" what computes it on a device, None where that is not installed.
+
+        Reads the checkpoint's files and nothing else. Raises DownloadError where the checkpoint is not here.
+        """
         checkpoint = self.checkpoint()
         return {
-            "model": self.model,
+            "encoding": algorithm("encoding"),
             "revision": fingerprint(checkpoint),
             "architecture": checkpoint.architecture,
             "max_length": self._limit(checkpoint),
             "score": "the model's output before any activation",
-            "engine": self._engine(checkpoint),
-            "device": best_device(device),
             "dtype": self.dtype,
-            "tokenizers": version("tokenizers"),
+            "engine": self._declared(checkpoint, device).label,
         }
+
+    def fetch(self) -> None:
+        """Download the checkpoint where it is not here; raises DownloadError where that fails."""
+        fetch(self.model)
 
     def checkpoint(self) -> Checkpoint:
         """The checkpoint's files; raises BadValue for one that does not score pairs."""
-        card = known(self.model)
-        if card is not None and card.kind != "cross":
-            raise BadValue(
-                f"'{self.model}' is of the kind '{card.kind}', which does not score pairs of texts"
-            )
         checkpoint = read_checkpoint(locate(self.model))
         named = checkpoint.config.get("architectures") or [""]
         if not str(named[0]).endswith("ForSequenceClassification"):
@@ -102,40 +102,24 @@ class CrossEncoder:
         return checkpoint
 
     def load(self, device: str = "auto") -> LoadedCross:
-        """The model in memory, on auto (a GPU where there is one), cpu, cuda, or cuda:1.
+        """The model in memory, on auto (a GPU where there is one), cpu, cuda, or cuda:1; downloads what is not here.
 
         Raises DownloadError, StoreError or BadValue for a checkpoint that is not here, damaged, or of a kind
         that Weir cannot use.
         """
-        torch = require("torch", extra="neural")
+        self.fetch()
         checkpoint = self.checkpoint()
-        place = Place(best_device(device), self.dtype)
-        if place.device == "cpu":
-            torch.set_num_threads(settings().threads)
-        budget = self.batch_tokens or BATCH_TOKENS[place.device.partition(":")[0]]
+        declared = self._declared(checkpoint, device)
+        place = declared.place
+        prepare(place.device)
+        budget = self.batch_tokens or BATCH_TOKENS[place.kind]
         tokenizer = load_tokenizer(checkpoint.folder, self._limit(checkpoint))
-        outputs, engine = self._outputs(checkpoint, place)
+        outputs, engine = _outputs(checkpoint, declared)
         return LoadedCross(self, place, engine, tokenizer, outputs, budget)
 
-    def _outputs(self, checkpoint: Checkpoint, place: Place) -> tuple[Callable[[Tokens], Tensor], Engine]:
-        """What makes the classes' outputs of a batch, and the engine in it."""
-        try:
-            if self._engine(checkpoint) == "transformers":
-                return _whole(checkpoint, place)
-            engine = build(checkpoint, place, "packed")
-            return partial(_headed, engine, _head(checkpoint, place)), engine
-        except StoreError as error:
-            if "auto_map" not in checkpoint.config:
-                raise
-            raise BadValue(
-                f"'{self.model}' brings code of its own, which Weir never runs; without it: {error}"
-            ) from None
-
-    def _engine(self, checkpoint: Checkpoint) -> str:
-        if self.engine != "auto":
-            return self.engine
+    def _declared(self, checkpoint: Checkpoint, device: str) -> Declared:
         own = supported(checkpoint) and checkpoint.architecture in HEADS
-        return "packed" if own else "transformers"
+        return declare(checkpoint, self.engine, self.dtype, device, own)
 
     def _limit(self, checkpoint: Checkpoint) -> int:
         bound, card = checkpoint.positions, known(self.model)
@@ -156,12 +140,22 @@ class LoadedCross:
     outputs: Callable[[Tokens], Tensor]
     batch_tokens: int
 
+    @property
+    def device(self) -> str:
+        """Where it computes."""
+        return self.place.device
+
+    @property
+    def alone(self) -> bool:
+        """Whether a pair's score is the same bits whatever else is scored with it."""
+        return self.engine.alone
+
     def scores(self, pairs: Iterable[Text], done: Callable[[int], None] | None = None) -> Iterator[Float32]:
         """The scores of a stream of (query, document), some thousand at a time and in order, in bounded memory.
 
         done: told the number of pairs finished so far. Raises BadValue for a pair that does not fit into memory.
         """
-        plan = Plan(at_once(self.engine, self.batch_tokens), padded=self.engine.padded)
+        plan = Plan(self.batch_tokens, padded=self.engine.padded)
         yield from results(pairs, self.tokenizer, self._scored, gathered, plan, done)
 
     def _scored(self, batch: Tokens) -> Tensor:
@@ -182,6 +176,19 @@ def gathered(parts: Sequence[tuple[Int64, Tensor]], count: int) -> Float32:
     return whole
 
 
+def _outputs(checkpoint: Checkpoint, declared: Declared) -> tuple[Callable[[Tokens], Tensor], Engine]:
+    """(what makes the classes' outputs of a batch, the engine in it)."""
+    place = declared.place
+    if declared.engine == "transformers":
+        return _whole(checkpoint, place)
+    try:
+        engine = build(checkpoint, place, declared.engine, segments=True)
+        return partial(_headed, engine, _head(checkpoint, place)), engine
+    except StoreError as error:
+        refuse_own_code(checkpoint, str(error))
+        raise
+
+
 @dataclass(frozen=True, eq=False)
 class _Head:
     """Layer, activation, layer: what makes a score of the first token's state."""
@@ -198,7 +205,7 @@ def _head(checkpoint: Checkpoint, place: Place) -> _Head:
     names = HEADS.get(checkpoint.architecture)
     if names is None:
         raise BadValue(
-            f"the engine 'packed' has no head for '{checkpoint.architecture}'; take 'transformers'"
+            f"the engines torch and openvino have no head for '{checkpoint.architecture}'; take 'transformers'"
         )
     state, device = read_state(checkpoint.folder), torch.device(place.device)
     inner, activation, outer = names
@@ -214,7 +221,6 @@ def _head(checkpoint: Checkpoint, place: Place) -> _Head:
 def _headed(engine: Engine, head: _Head, batch: Tokens) -> Tensor:
     """The outputs for a batch: the head over the state of each pair's first token, in float32."""
     torch = require("torch", extra="neural")
-    linear = torch.nn.functional.linear
     states = engine.hidden(batch)
     first = states[torch.from_numpy(batch.ptr[:-1]).to(states.device)].float()
     return linear(head.activation(linear(first, head.weight, head.bias)), head.last, head.last_bias)

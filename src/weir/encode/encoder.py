@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from weir.core.strings import Int64, Strings
 from weir.encode.batching import Plan, results
+from weir.encode.cards import check_kind
 from weir.encode.checkpoint import Checkpoint
-from weir.encode.engine import DTYPES, ENGINES, Engine, Place, at_once, best_device, build, choose
+from weir.encode.engine import Declared, Engine, Place, build, check_engine, declare, prepare
 from weir.encode.pooling import POOLINGS, Projection, pool, read_projection, unit
-from weir.encode.recipe import Recipe, fingerprint, resolve
+from weir.encode.recipe import Recipe, fetch_encoder, resolve
 from weir.encode.tokens import Text, Tokenizer, Tokens, load_tokenizer
 from weir.encode.weights import Tensor
 from weir.errors import BadValue, require
-from weir.settings import settings
 
 __all__ = ["Encoder", "Float32", "Kind", "Loaded"]
 
@@ -41,8 +41,8 @@ class Encoder:
     similarity: dot, or cosine (then vectors have length 1); query_prompt, document_prompt: put before a text, ""
     for nothing, {task} in them is the collection's instruction; max_length, max_query: tokens of a document and a
     query at most; None leaves each to the checkpoint. dtype: fp32, bf16, fp16 or int8, the least precision to
-    compute in; vectors are float32 always. engine: auto measures which is fastest here; or packed, openvino,
-    transformers. batch_tokens: 0 takes what suits the device.
+    compute in; vectors are float32 always. engine: auto takes one by a fixed rule, see weir.encode.engine; or torch,
+    openvino, transformers. batch_tokens: 0 takes what suits the device.
     Raises BadValue for settings out of range.
     """
 
@@ -62,10 +62,10 @@ class Encoder:
             raise BadValue(
                 f"model is {self.model!r}; expected a name of `weir models`, a hub name or a folder"
             )
+        check_kind(self.model, "dense", "which gives no single vector for a text")
         _among("pooling", self.pooling, (None, *POOLINGS))
         _among("similarity", self.similarity, (None, "dot", "cosine"))
-        _among("dtype", self.dtype, DTYPES)
-        _among("engine", self.engine, ("auto", *ENGINES))
+        check_engine(self.engine, self.dtype)
         for name in ("query_prompt", "document_prompt"):
             if not isinstance(getattr(self, name), (str, type(None))):
                 raise BadValue(f"{name} is {getattr(self, name)!r}; expected a text")
@@ -82,51 +82,52 @@ class Encoder:
         return [self.model], {n: getattr(self, n) for n in names if getattr(self, n) != getattr(default, n)}
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """Everything that can move a number: what `load` would use, without loading it.
+        """What decides the vectors, and under "engine" what computes them on a device, None where it is not installed.
 
-        Fetches the checkpoint and measures engines where that was not done before.
+        Reads the checkpoint's files and nothing else. Raises DownloadError where the checkpoint is not here.
         """
         recipe = resolve(self)
-        place, engine = _chosen(self, recipe, best_device(device))
-        return recipe.describe() | {
-            "engine": engine,
-            "device": place.device,
-            "dtype": place.dtype,
-            "asked": self.dtype,
-        }
+        return recipe.describe() | {"dtype": self.dtype, "engine": self.declared(recipe, device).label}
+
+    def declared(self, recipe: Recipe, device: str = "auto") -> Declared:
+        """The engine that encodes on a device."""
+        return declare(recipe.document, self.engine, self.dtype, device)
+
+    def fetch(self) -> None:
+        """Download the checkpoint where it is not here; raises DownloadError where that fails."""
+        fetch_encoder(self.model)
 
     def on_collection(self, collection: str, instruction: str) -> Encoder:
         """The encoder with the prompts it uses on a collection: those declared for it, {task} in them filled in.
 
-        collection: its name; instruction: what to look for there, "" where nothing says so. Fetches the checkpoint.
+        collection: its name; instruction: what to look for there, "" where nothing says so. Raises DownloadError where
+        the checkpoint is not here.
         """
         usual, there = resolve(self), resolve(self, collection, instruction)
         prompts = {n: getattr(there, n) for n in ("query_prompt", "document_prompt")}
         return replace(self, **{n: p for n, p in prompts.items() if p != getattr(usual, n)})
 
     def load(self, device: str = "auto") -> Loaded:
-        """The encoder in memory, on auto (a GPU where there is one), cpu, cuda, or cuda:1.
+        """The encoder in memory, on auto (a GPU where there is one), cpu, cuda, or cuda:1; downloads what is not here.
 
         Warns when the checkpoint declares prompts and none is used. Raises DownloadError, StoreError or
         BadValue for a checkpoint that is not here, damaged, or of a kind Weir cannot use.
         """
-        torch = require("torch", extra="neural")
+        self.fetch()
         recipe = resolve(self)
         for note in recipe.notes:
             warnings.warn(note, stacklevel=2)
-        where = best_device(device)
-        if where == "cpu":
-            torch.set_num_threads(settings().threads)
-        place, engine = _chosen(self, recipe, where)
-        document = _part(recipe.document, recipe.max_document, place, engine)
+        declared = self.declared(recipe, device)
+        prepare(declared.place.device)
+        document = _part(recipe.document, recipe.max_document, declared)
         same = recipe.query is recipe.document
-        query = document if same else _part(recipe.query, recipe.max_query, place, engine)
+        query = document if same else _part(recipe.query, recipe.max_query, declared)
         if same and recipe.max_query != recipe.max_document:
             query = Part(
                 document.engine, document.tokenizer.with_limit(recipe.max_query), document.projections
             )
-        budget = self.batch_tokens or BATCH_TOKENS[place.device.partition(":")[0]]
-        return Loaded(self, recipe, place, query, document, budget)
+        budget = self.batch_tokens or BATCH_TOKENS[declared.place.kind]
+        return Loaded(self, recipe, declared.place, query, document, budget)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,16 +149,6 @@ class Loaded:
     query: Part
     document: Part
     batch_tokens: int
-
-    def describe(self) -> dict[str, object]:
-        """Everything that can move a number, as the manifest records it."""
-        at = {"device": self.place.device, "dtype": self.place.dtype, "asked": self.encoder.dtype}
-        return (
-            self.recipe.describe()
-            | at
-            | {"batch_tokens": self.batch_tokens}
-            | self.document.engine.describe()
-        )
 
     def encode(
         self, texts: Strings | Sequence[str], kind: Kind = "document", progress: Progress | None = None
@@ -182,7 +173,7 @@ class Loaded:
         part = self.query if kind == "query" else self.document
         prompt = self.recipe.query_prompt if kind == "query" else self.recipe.document_prompt
         given: Iterable[Text] = (prompt + t for t in texts) if prompt else texts
-        plan = Plan(at_once(part.engine, self.batch_tokens), padded=part.engine.padded)
+        plan = Plan(self.batch_tokens, padded=part.engine.padded)
         first = 0
         for block in results(given, part.tokenizer, partial(self._vectors, part), _gathered, plan, done):
             vectors: Float32 = np.asarray(block, np.float32)
@@ -204,18 +195,11 @@ class Loaded:
             return unit(x) if self.recipe.normalise else x
 
 
-def _chosen(encoder: Encoder, recipe: Recipe, device: str) -> tuple[Place, str]:
-    """(place, engine): what is asked for, or what is fastest here."""
-    asked = Place(device, encoder.dtype)
-    if encoder.engine != "auto":
-        return asked, encoder.engine
-    engine, dtype = choose(recipe.document, asked, fingerprint(recipe.document))
-    return Place(device, dtype), engine
-
-
-def _part(checkpoint: Checkpoint, limit: int, place: Place, engine: str) -> Part:
+def _part(checkpoint: Checkpoint, limit: int, declared: Declared) -> Part:
+    place = declared.place
     projections = tuple(read_projection(head, place.device) for head in checkpoint.heads)
-    return Part(build(checkpoint, place, engine), load_tokenizer(checkpoint.folder, limit), projections)
+    engine = build(checkpoint, place, declared.engine)
+    return Part(engine, load_tokenizer(checkpoint.folder, limit), projections)
 
 
 def _gathered(parts: Sequence[tuple[Int64, Tensor]], count: int) -> Float32:

@@ -1,55 +1,48 @@
-"""What turns a batch of tokens into hidden states, and how one is chosen: by what is installed, and measured."""
+"""What turns a batch of tokens into hidden states, and the fixed rule by which one is taken.
+
+Nothing is measured: the rule looks at what is installed, the device and the instruction set, so that the same settings
+on the same machine always name the same engine. `weir models NAME` prints its choice, and why.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import time
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-import numpy as np
-
-from weir.core.strings import Int64
 from weir.encode.checkpoint import Checkpoint
+from weir.encode.hardware import declared_device, instructions, package_version
 from weir.encode.tokens import Tokens
-from weir.encode.weights import Tensor, read_weights, supported
-from weir.errors import BadValue, StoreError, require
-from weir.io.atomic import write_json
+from weir.encode.weights import Tensor, supported
+from weir.errors import BadValue, require
 from weir.settings import settings
 
-__all__ = ["DTYPES", "ENGINES", "Engine", "Place", "at_once", "best_device", "build", "choose"]
+__all__ = ["DTYPES", "ENGINES", "Declared", "Engine", "Place", "build", "check_engine", "declare", "prepare"]
 
 DTYPES = ("fp32", "bf16", "fp16", "int8")
-ENGINES = ("packed", "openvino", "transformers")
-PROBE_LENGTHS = (230, 190, 150, 110, 90, 70, 50, 30)
-"""Tokens of the texts an engine is measured on."""
+ENGINES = ("torch", "openvino", "transformers")
+NEEDED = {
+    "torch": ("torch", "safetensors", "tokenizers"),
+    "transformers": ("torch", "transformers", "tokenizers"),
+    "openvino": ("torch", "transformers", "openvino", "tokenizers"),
+}
+"""Distributions without which an engine cannot run."""
 
 
 class Engine(Protocol):
     """A model ready to compute: the seam between batching and whatever multiplies the matrices."""
 
     @property
-    def name(self) -> str:
-        """What the engine is called in manifests."""
-        ...
-
-    @property
     def padded(self) -> bool:
         """Whether a batch costs its texts times the longest of them."""
         ...
 
-    def hidden(self, batch: Tokens) -> Tensor:
-        """The last hidden states of the tokens of a batch: a torch tensor [T, H], without padding."""
+    @property
+    def alone(self) -> bool:
+        """Whether a text's states are the same bits whatever else is in the batch."""
         ...
 
-    def describe(self) -> dict[str, object]:
-        """What can move a number: the engine, what it computes in, versions."""
+    def hidden(self, batch: Tokens) -> Tensor:
+        """The last hidden states of the tokens of a batch: a torch tensor [T, H], without padding."""
         ...
 
 
@@ -60,145 +53,124 @@ class Place:
     device: str
     dtype: str
 
+    @property
+    def kind(self) -> str:
+        """The kind of device: cpu or cuda."""
+        return self.device.partition(":")[0]
 
-def best_device(device: str) -> str:
-    """The device that "auto" stands for: the first GPU torch can use, else the processor; of several the first.
 
-    Raises BadValue for a device that torch does not have.
+@dataclass(frozen=True)
+class Declared:
+    """The engine that settings come to on this machine, before anything is loaded; why: the reason, for people."""
+
+    engine: str
+    place: Place
+    why: str
+
+    @property
+    def label(self) -> str | None:
+        """What stands under "engine" in a description, such as "torch cpu fp32, tokenizers 0.23"; None where a package
+        that it needs is not installed.
+
+        It holds what can move a number beyond its last bits and is not in the checkpoint: the engine, the kind of
+        device, what it computes in, the version of the tokenizer's library, and for int8 of what chose the bytes.
+        """
+        needed = [*NEEDED[self.engine], *(["nncf"] if self.place.dtype == "int8" else [])]
+        if any(package_version(name) is None for name in needed):
+            return None
+        deciding = ["tokenizers", *(["openvino", "nncf"] if self.place.dtype == "int8" else [])]
+        versions = [f"{name} {package_version(name)}" for name in deciding]
+        return ", ".join([f"{self.engine} {self.place.kind} {self.place.dtype}", *versions])
+
+
+def check_engine(engine: object, dtype: object, engines: tuple[str, ...] = ENGINES) -> None:
+    """Raise BadValue for an engine or a dtype that is not known, and for two that do not go together."""
+    for name, value, allowed in (("dtype", dtype, DTYPES), ("engine", engine, ("auto", *engines))):
+        if value not in allowed:
+            raise BadValue(f"{name} is {value!r}; expected {', '.join(allowed)}")
+    if dtype == "int8" and engine in ("torch", "transformers"):
+        raise BadValue(f"the engine '{engine}' does not compute in int8; take 'openvino', bf16 or fp32")
+
+
+def declare(
+    checkpoint: Checkpoint, engine: str, dtype: str, device: str, own: bool | None = None
+) -> Declared:
+    """The engine that these settings come to here, by a fixed rule.
+
+    engine: a name of ENGINES, which then is taken, or auto; dtype: the least precision to compute in; device: auto,
+    cpu, cuda or cuda:1; own: whether the engine torch serves, None for what `supported` says. On a GPU, and in fp32
+    anywhere, it is torch without padding, or transformers where that does not know the architecture. On a processor
+    bf16 is computed where there are instructions for it, int8 by OpenVINO where it, nncf and the instructions are
+    there, and fp32, which is then no slower, in all other cases. Raises BadValue for int8 on a GPU.
     """
+    place = Place(declared_device(device), dtype)
+    if engine == "openvino" and device == "auto":
+        place = Place("cpu", dtype)
+    if place.kind != "cpu" and (dtype == "int8" or engine == "openvino"):
+        raise BadValue(
+            "int8 and the engine 'openvino' are for the processor; on a GPU take torch in bf16 or fp16"
+        )
+    if engine != "auto":
+        return Declared(engine, place, f"engine={engine!r} was asked for")
+    served = supported(checkpoint) if own is None else own
+    usual = "torch" if served else "transformers"
+    why = "without padding" if served else f"torch without padding does not know '{checkpoint.architecture}'"
+    if place.kind != "cpu":
+        return Declared(usual, place, f"a GPU is there; {why}")
+    return _on_processor(usual, dtype, why)
+
+
+def _on_processor(usual: str, dtype: str, why: str) -> Declared:
+    if dtype == "int8" and usual == "torch":
+        lacking = _lacking_int8()
+        if lacking is None:
+            return Declared(
+                "openvino", Place("cpu", dtype), "openvino, nncf and instructions for int8 are there"
+            )
+        why = f"{lacking}; {why}"
+    if dtype in ("bf16", "int8") and "bf16" in instructions():
+        return Declared(usual, Place("cpu", "bf16"), why)
+    if dtype != "fp32":
+        why = f"no instructions for {dtype} here, so that fp32 is no slower; {why}"
+    return Declared(usual, Place("cpu", "fp32"), why)
+
+
+def _lacking_int8() -> str | None:
+    """What int8 needs and is not here."""
+    for name in ("openvino", "nncf"):
+        if package_version(name) is None:
+            return f"{name} is not installed"
+    return None if "int8" in instructions() else "no instructions for int8 here"
+
+
+def prepare(device: str) -> None:
+    """Let torch compute on a device with the threads of the settings; raises BadValue where it does not have it."""
     torch = require("torch", extra="neural")
-    there, device = torch.cuda.is_available(), device.partition(",")[0].strip()
-    if device == "auto":
-        return "cuda" if there else "cpu"
     kind, _, number = device.partition(":")
-    if kind not in ("cpu", "cuda") or (number and not number.isdecimal()):
-        raise BadValue(f"device is '{device}'; expected auto, cpu, cuda, or cuda:1")
-    if kind == "cuda" and not (there and int(number or 0) < torch.cuda.device_count()):
-        raise BadValue(f"device is '{device}', which torch {torch.__version__} does not find here")
-    return device
+    if kind == "cpu":
+        torch.set_num_threads(settings().threads)
+    elif not (torch.cuda.is_available() and int(number or 0) < torch.cuda.device_count()):
+        raise BadValue(f"device is '{device}', which torch {torch.__version__} does not find here; take cpu")
 
 
-def choose(checkpoint: Checkpoint, place: Place, revision: str) -> tuple[str, str]:
-    """(engine, dtype) that encode fastest here and at least as exactly as asked.
+def build(checkpoint: Checkpoint, place: Place, engine: str, segments: bool = False) -> Engine:
+    """The engine of that name, loaded; raises BadValue where it cannot serve this checkpoint or device.
 
-    What can be taken is measured once for each checkpoint, machine and version, and remembered in Weir's home.
+    segments: whether batches will say which of two texts a token belongs to.
     """
-    able = _able(checkpoint, place)
-    if len(able) == 1:
-        return able[0]
-    path = settings().home / "engines" / f"{_machine(place, revision, able)}.json"
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        known = json.loads(path.read_text(encoding="utf-8"))
-        if (known["engine"], known["dtype"]) in able:
-            return known["engine"], known["dtype"]
-    first = build(checkpoint, Place(place.device, able[0][1]), able[0][0])
-    seconds = {able[0]: _measured(checkpoint, first)}
-    # Weir's own kernels are only built where their products keep up with torch's; nothing else has outrun them then
-    # (benchmarks/encode_bench.py).
-    for name, exactness in () if first.name == "packed (tiles)" else able[1:]:
-        with suppress(Exception):  # what cannot serve this checkpoint is not taken; the first one must
-            ready = build(checkpoint, Place(place.device, exactness), name)
-            seconds[name, exactness] = _measured(checkpoint, ready)
-    engine, dtype = min(seconds, key=lambda pair: seconds[pair])
-    table = [{"engine": e, "dtype": d, "seconds": s} for (e, d), s in seconds.items()]
-    with suppress(StoreError):  # a home that cannot be written to means measuring again
-        write_json(path, {"engine": engine, "dtype": dtype, "measured": table}, durable=False)
-    return engine, dtype
-
-
-def at_once(engine: Engine, tokens: int) -> int:
-    """Tokens to hand to an engine together, where `tokens` suit one thread: twice as many for each of several.
-
-    Texts differ in length, and a thread that is done waits for the others.
-    """
-    threads = getattr(engine, "threads", 1)
-    return tokens * (2 * threads if threads > 1 else 1)
-
-
-def build(checkpoint: Checkpoint, place: Place, engine: str) -> Engine:
-    """The engine of that name, loaded; raises BadValue where it cannot serve this checkpoint or device."""
     if engine == "transformers":
-        from weir.encode.reference import transformers_engine
+        from weir.encode.transformers_engine import transformers_engine
 
         return transformers_engine(checkpoint, place.device, place.dtype)
     if engine == "openvino":
-        from weir.encode.vino import openvino_engine
+        from weir.encode.openvino_engine import openvino_engine
 
-        return openvino_engine(checkpoint, place.device, place.dtype)
+        return openvino_engine(checkpoint, place, segments)
     if not supported(checkpoint):
-        raise BadValue(f"{checkpoint.folder}: the engine 'packed' does not know '{checkpoint.architecture}'")
-    return _packed(checkpoint, place)
+        raise BadValue(
+            f"{checkpoint.folder}: the engine 'torch' does not know '{checkpoint.architecture}'; take 'transformers'"
+        )
+    from weir.encode.torch_engine import torch_engine
+    from weir.encode.weights import read_weights
 
-
-def _packed(checkpoint: Checkpoint, place: Place) -> Engine:
-    """Weir's own forward pass: with its own kernels where they serve here, else with torch's."""
-    from weir.encode.tiled import tiled_engine
-
-    weights = read_weights(checkpoint)
-    own = tiled_engine(weights, place.dtype) if place.device == "cpu" else None
-    if own is not None:
-        return own
-    if place.dtype == "int8":
-        from weir.encode.eight import pack_int8
-
-        return pack_int8(weights)
-    from weir.encode.packed import pack
-
-    return pack(weights, place.device, place.dtype)
-
-
-def _able(checkpoint: Checkpoint, place: Place) -> list[tuple[str, str]]:
-    """The engines, with what they compute in, that are exact enough and can run here."""
-    own = supported(checkpoint)
-    if place.device != "cpu":
-        if place.dtype == "int8":
-            raise BadValue("dtype int8 is for the processor; on a GPU take bf16 or fp16")
-        return [("packed" if own else "transformers", place.dtype)]
-    if not own:
-        return [("transformers", "fp32" if place.dtype == "int8" else place.dtype)]
-    vino = find_spec("openvino") is not None and (place.dtype != "int8" or find_spec("nncf") is not None)
-    engines = ("packed", "openvino") if vino else ("packed",)
-    # Less precision is only faster where the processor has units for it: what computes in fp32 may serve too.
-    dtypes = dict.fromkeys((place.dtype, "fp32"))
-    return [(engine, dtype) for dtype in dtypes for engine in engines]
-
-
-def _measured(checkpoint: Checkpoint, ready: Engine) -> float:
-    """Seconds for a batch of about a thousand tokens of random words."""
-    rng = np.random.default_rng(0)
-    lengths = np.minimum(np.array(PROBE_LENGTHS, np.int64), checkpoint.limit)
-    ptr: Int64 = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    words = int(checkpoint.config.get("vocab_size", 1000))
-    probe = Tokens(rng.integers(min(999, words - 1), words, int(ptr[-1])).astype(np.int32), ptr)
-    return _quickest(lambda: ready.hidden(probe))
-
-
-def _quickest(action: Callable[[], object], repetitions: int = 7) -> float:
-    """Seconds of the best of some repetitions: other work on the machine only ever adds."""
-    action()
-    taken = []
-    for _ in range(repetitions):
-        begun = time.perf_counter()
-        action()
-        taken.append(time.perf_counter() - begun)
-    return min(taken)
-
-
-def _machine(place: Place, revision: str, able: list[tuple[str, str]]) -> str:
-    """A hash of what decides which engine is fastest."""
-    facts: list[Any] = [place.device, place.dtype, revision, able, settings().threads, _processor()]
-    for name in ("torch", "openvino", "nncf", "numba", "weir-ir"):
-        with suppress(PackageNotFoundError):
-            facts.append((name, version(name)))
-    return hashlib.blake2b(json.dumps(facts).encode("utf-8"), digest_size=8).hexdigest()
-
-
-def _processor() -> str:
-    """The processor's name and abilities, as far as the system tells them."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n")
-    except OSError:
-        import platform
-
-        return platform.processor()
-    return "".join(next((x for x in lines if x.startswith(key)), "") for key in ("model name", "flags"))
+    return torch_engine(read_weights(checkpoint), place.device, place.dtype)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from weir.core.strings import Int64
 from weir.encode.batching import Ragged
 from weir.encode.checkpoint import Checkpoint
+from weir.encode.linear import filled_up, linear
 from weir.encode.tokens import Tokens
 from weir.encode.weights import ACTIVATIONS, Tensor, read_state
 from weir.errors import BadValue, StoreError, require
@@ -102,7 +103,7 @@ class Transform:
     def __call__(self, h: Tensor) -> Tensor:
         """States [T, E] of the width of the vocabulary's own vectors."""
         f = require("torch", extra="neural").nn.functional
-        x = f.gelu(f.linear(h, self.weight, self.bias), approximate=self.approximate)
+        x = f.gelu(linear(h, self.weight, self.bias), approximate=self.approximate)
         return f.layer_norm(x, (x.shape[1],), self.norm, self.norm_bias, self.eps)
 
 
@@ -126,13 +127,13 @@ class VocabularyHead:
         Never more than ROWS tokens' numbers are held, whatever the batch.
         """
         torch = require("torch", extra="neural")
-        x = h if self.transform is None else self.transform(h)
+        x = filled_up(h if self.transform is None else self.transform(h))
         found = torch.zeros(len(ptr) - 1, self.weight.shape[0], dtype=torch.float32, device=h.device)
         space = h.new_empty(min(ROWS, len(x)), self.weight.shape[0])
-        for start in range(0, len(x), ROWS):
+        for start in range(0, len(h), ROWS):
             stop = min(start + ROWS, len(x))
             numbers = torch.addmm(self.bias, x[start:stop], self.weight.t(), out=space[: stop - start])
-            self._pool(torch, found, numbers, ptr, start)
+            self._pool(torch, found, numbers[: len(h) - start], ptr, start)
         return found if self.pooling == "sum" else activated(found, self.activation)
 
     def _pool(self, torch: Any, found: Tensor, numbers: Tensor, ptr: Int64, start: int) -> None:  # noqa: ANN401
@@ -164,10 +165,7 @@ class TokenHead:
 
     def __call__(self, h: Tensor) -> NDArray[np.float32]:
         """float32[T] from states [T, H]."""
-        torch = require("torch", extra="neural")
-        found: NDArray[np.float32] = (
-            torch.nn.functional.linear(h, self.weight, self.bias)[:, 0].float().cpu().numpy()
-        )
+        found: NDArray[np.float32] = linear(h, self.weight, self.bias)[:, 0].float().cpu().numpy()
         return found
 
 

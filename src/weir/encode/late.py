@@ -17,16 +17,17 @@ from numpy.typing import NDArray
 
 from weir.core.strings import Int64, Strings
 from weir.encode.batching import Plan, Ragged, gather_ragged, results
+from weir.encode.cards import check_kind
 from weir.encode.checkpoint import read_object
 from weir.encode.encoder import BATCH_TOKENS, Kind
-from weir.encode.engine import DTYPES, ENGINES, Engine, Place, at_once, best_device, build, choose
+from weir.encode.engine import Declared, Engine, Place, build, check_engine, declare, prepare
+from weir.encode.hub import fetch
 from weir.encode.late_recipe import LateRecipe, resolve_late
+from weir.encode.linear import linear
 from weir.encode.pooling import unit
-from weir.encode.recipe import fingerprint
 from weir.encode.tokens import Text, Tokenizer, Tokens, load_tokenizer
 from weir.encode.weights import Tensor, read_state
 from weir.errors import BadValue, StoreError, require
-from weir.settings import settings
 
 __all__ = ["LateEncoder", "LoadedLate"]
 
@@ -40,9 +41,9 @@ class LateEncoder:
 
     model: a name of `weir models`, a name on the Hugging Face hub, or a folder; max_length, max_query: tokens of a
     document and a query at most, marker and special ones included, None leaves each to card and checkpoint; dtype:
-    fp32, bf16, fp16 or int8, the least precision to compute in; engine: auto measures which is fastest here, or
-    packed, openvino, transformers; batch_tokens: 0 takes what suits the device. Raises BadValue for settings out of
-    range.
+    fp32, bf16, fp16 or int8, the least precision to compute in; engine: auto takes one by a fixed rule, see
+    weir.encode.engine, or torch, openvino, transformers; batch_tokens: 0 takes what suits the device. Raises BadValue
+    for settings out of range.
     """
 
     model: str = "colbert"
@@ -57,9 +58,8 @@ class LateEncoder:
             raise BadValue(
                 f"model is {self.model!r}; expected a name of `weir models`, a hub name or a folder"
             )
-        for name, allowed in (("dtype", DTYPES), ("engine", ("auto", *ENGINES))):
-            if getattr(self, name) not in allowed:
-                raise BadValue(f"{name} is {getattr(self, name)!r}; expected {', '.join(allowed)}")
+        check_kind(self.model, "late", "which gives no vectors of tokens")
+        check_engine(self.engine, self.dtype)
         for name, least in (("max_length", 4), ("max_query", 4), ("batch_tokens", 0)):
             value = getattr(self, name)
             if value is not None and (type(value) is not int or value < least):
@@ -73,47 +73,43 @@ class LateEncoder:
         return {n: getattr(self, n) for n in names if getattr(self, n) != getattr(default, n)}
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """Everything that can move a number: what `load` would use, without loading it."""
+        """What decides the vectors, and under "engine" what computes them on a device, None where it is not installed.
+
+        Reads the checkpoint's files and nothing else. Raises DownloadError where the checkpoint is not here.
+        """
         recipe = resolve_late(self)
-        place, engine = self._chosen(recipe, best_device(device))
-        at = {"engine": engine, "device": place.device, "dtype": place.dtype, "asked": self.dtype}
-        return recipe.describe() | at
+        return recipe.describe() | {"dtype": self.dtype, "engine": self._declared(recipe, device).label}
+
+    def fetch(self) -> None:
+        """Download the checkpoint where it is not here; raises DownloadError where that fails."""
+        fetch(self.model)
 
     def load(self, device: str = "auto") -> LoadedLate:
-        """The encoder in memory, on auto (a GPU where there is one), cpu, cuda, or cuda:1.
+        """The encoder in memory, on auto (a GPU where there is one), cpu, cuda, or cuda:1; downloads what is not here.
 
         Raises DownloadError, StoreError or BadValue for a checkpoint that is not here, damaged, or of a kind that
         gives no vectors of tokens.
         """
-        torch = require("torch", extra="neural")
+        self.fetch()
         recipe = resolve_late(self)
-        where = best_device(device)
-        if where == "cpu":
-            torch.set_num_threads(settings().threads)
-        place, name = self._chosen(recipe, where)
+        declared = self._declared(recipe, device)
+        place = declared.place
+        prepare(place.device)
         projections = _projections(recipe, place.device)
-        engine = build(recipe.checkpoint, place, name)
-        asking = engine
-        if name == "openvino" and recipe.fill and not recipe.attended:  # it attends to every token
-            asking = build(recipe.checkpoint, place, "packed")
-        budget = self.batch_tokens or BATCH_TOKENS[where.partition(":")[0]]
+        engine = build(recipe.checkpoint, place, declared.engine)
+        budget = self.batch_tokens or BATCH_TOKENS[place.kind]
         return LoadedLate(
             self,
             recipe,
             place,
-            _part(recipe, "query", asking),
+            _part(recipe, "query", engine),
             _part(recipe, "document", engine),
             projections,
             budget,
         )
 
-    def _chosen(self, recipe: LateRecipe, device: str) -> tuple[Place, str]:
-        """(place, engine): what is asked for, or what is fastest here."""
-        asked = Place(device, self.dtype)
-        if self.engine != "auto":
-            return asked, self.engine
-        engine, dtype = choose(recipe.checkpoint, asked, fingerprint(recipe.checkpoint))
-        return Place(device, dtype), engine
+    def _declared(self, recipe: LateRecipe, device: str) -> Declared:
+        return declare(recipe.checkpoint, self.engine, self.dtype, device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,10 +126,8 @@ class Layer:
 
     def __call__(self, x: Tensor) -> Tensor:
         """The vectors [n, d] after this layer."""
-        torch = require("torch", extra="neural")
-        linear = torch.nn.functional.linear
         y = linear(x, self.weight, self.bias)
-        y = torch.tanh(y) if self.bent else y
+        y = y.tanh() if self.bent else y
         if self.added is None:
             return y
         return y + (linear(x, self.added) if self.added.numel() else x)
@@ -187,12 +181,6 @@ class LoadedLate:
         """Numbers in a vector."""
         return int(self.layers[-1].weight.shape[0])
 
-    def describe(self) -> dict[str, object]:
-        """Everything that can move a number, as the manifest records it."""
-        at = {"device": self.place.device, "dtype": self.place.dtype, "asked": self.encoder.dtype}
-        own: dict[str, object] = {"dimensions": self.dimensions, "batch_tokens": self.batch_tokens}
-        return self.recipe.describe() | at | own | self.document.engine.describe()
-
     def encode(self, texts: Strings | Sequence[str], kind: Kind = "document") -> Ragged:
         """The vectors of each text's tokens, in the order of the texts: values float32[any, d], each of length 1.
 
@@ -224,7 +212,7 @@ class LoadedLate:
         part = self.query if kind == "query" else self.document
         given: Iterable[Text] = (part.prompt + t for t in texts) if part.prompt else texts
         budget = max(1, self.batch_tokens // FILLING) if part.fill else self.batch_tokens
-        plan = Plan(at_once(part.engine, budget), padded=part.engine.padded and not part.fill)
+        plan = Plan(budget, padded=part.engine.padded and not part.fill)
         yield from results(given, part.tokens, partial(self._vectors, part), gather_ragged, plan, done)
 
     def _vectors(self, part: Part, batch: Tokens) -> Ragged:

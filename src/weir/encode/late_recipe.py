@@ -12,13 +12,14 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from weir.algorithms import algorithm
 from weir.encode.cards import Card, known
-from weir.encode.checkpoint import Checkpoint, Head, locate, read_checkpoint, read_object
-from weir.encode.recipe import fingerprint
+from weir.encode.checkpoint import Checkpoint, Head, read_checkpoint, read_object
+from weir.encode.fingerprint import fingerprint
+from weir.encode.hub import locate
 from weir.errors import BadValue
 
 if TYPE_CHECKING:
@@ -83,10 +84,10 @@ class LateRecipe:
     skipped_in_queries: bool
 
     def describe(self) -> dict[str, object]:
-        """What can move a number, the engine aside."""
+        """What decides the vectors, the engine aside."""
         filled = f"{self.filler} to {self.max_query}, {'' if self.attended else 'not '}attended"
         return {
-            "model": self.model,
+            "encoding": algorithm("encoding"),
             "revision": fingerprint(self.checkpoint),
             "architecture": self.checkpoint.architecture,
             "query": f"{self.query_marker}{self.query_prompt}{{text}}",
@@ -98,19 +99,16 @@ class LateRecipe:
             "left out": "".join(self.skipped),
             "left out of queries": self.skipped_in_queries,
             "normalised": True,
-            "tokenizers": version("tokenizers"),
         }
 
 
 def resolve_late(encoder: LateEncoder) -> LateRecipe:
-    """What an encoder comes to; finds, or fetches, its checkpoint and reads the files that say how to use it.
+    """What an encoder comes to; reads the files of its checkpoint that say how to use it.
 
     Raises BadValue for a checkpoint that gives one vector for a text or none, and for lengths beyond the architecture;
     DownloadError and StoreError for one that is not here or damaged.
     """
     card = known(encoder.model) or Card(encoder.model, encoder.model, kind="late", source="")
-    if card.kind != "late":
-        raise BadValue(f"'{encoder.model}' is of the kind '{card.kind}', which gives no vectors of tokens")
     folder = locate(encoder.model)
     checkpoint = read_checkpoint(folder)
     if (folder / "modules.json").exists():

@@ -7,7 +7,6 @@ reads a query (SparseStaticEmbedding, first called IDF).
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -52,20 +51,10 @@ class Table:
     tokenizer: Checkpoint
     file: Path | None
 
-    def describe(self) -> str:
-        """What the weights are, in a word or by a hash of their file."""
-        if self.file is None:
-            return "1"
-        folder = self.file.is_dir()
-        files = (
-            [*self.file.glob("*.safetensors"), *self.file.glob("pytorch_model*.bin")]
-            if folder
-            else [self.file]
-        )
-        digest = hashlib.blake2b(digest_size=8)
-        for path in sorted(files):
-            digest.update(path.read_bytes())
-        return digest.hexdigest()
+    @property
+    def weights(self) -> str:
+        """Where the weights of tokens are from, in a word; what they are, the checkpoint's fingerprint says."""
+        return "1" if self.file is None else self.file.name
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +69,7 @@ def read_layout(folder: Path) -> Layout:
     """What the files of a checkpoint say; raises StoreError or BadValue where they are damaged or of another kind."""
     steps = _steps(folder / "modules.json", folder)
     if not steps:
-        side = Side(bare_checkpoint(folder))
+        side = Side(bare_checkpoint(folder, folder))
         return Layout(side, side)
     if steps[0][0] == "Router":
         routes = _routes(steps[0][1])
@@ -130,7 +119,7 @@ def _side(folder: Path, steps: list[Step]) -> Side | Table:
         file = (
             own if stated is None else next((f for f in (own / stated, folder / stated) if f.exists()), own)
         )
-        return Table(bare_checkpoint(own if (own / "tokenizer.json").exists() else folder), file)
+        return Table(bare_checkpoint(own if (own / "tokenizer.json").exists() else folder, folder), file)
     if len(steps) != 2 or kinds[0] not in MODELS or kinds[1] != "SpladePooling":
         raise BadValue(
             f"{folder}: a text goes through {', '.join(kinds)}; expected a model for masked words and SpladePooling"
@@ -139,7 +128,7 @@ def _side(folder: Path, steps: list[Step]) -> Side | Table:
     pooling, activation = facts.get("pooling_strategy", "max"), facts.get("activation_function", "relu")
     if pooling not in POOLED or activation not in ACTIVATED:
         raise BadValue(f"{steps[1][1]}: pooling by {pooling} of {activation} is not known")
-    checkpoint = bare_checkpoint(steps[0][1])
+    checkpoint = bare_checkpoint(steps[0][1], folder)
     return Side(replace(checkpoint, **declared_prompts(folder)), pooling, activation)
 
 

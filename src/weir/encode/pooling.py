@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from weir.core.strings import Int64
 from weir.encode.checkpoint import Head
+from weir.encode.linear import linear
 from weir.encode.weights import Tensor, read_state
 from weir.errors import BadValue, require
 
@@ -54,7 +55,7 @@ class Projection:
         torch = require("torch", extra="neural")
         if self.kind == "LayerNorm":
             return torch.nn.functional.layer_norm(x, (x.shape[1],), self.weight, self.bias)
-        y = torch.nn.functional.linear(x, self.weight, self.bias)
+        y = linear(x, self.weight, self.bias)
         return torch.tanh(y) if self.activation == "Tanh" else y
 
 

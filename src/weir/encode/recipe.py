@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, TypeVar
 
+from weir.algorithms import algorithm
 from weir.encode.cards import Card, known
-from weir.encode.checkpoint import Checkpoint, locate, read_checkpoint
-from weir.errors import BadValue, StoreError
-from weir.io.atomic import write_json
-from weir.settings import settings
+from weir.encode.checkpoint import Checkpoint, read_checkpoint
+from weir.encode.fingerprint import fingerprint
+from weir.encode.hub import fetch, locate
+from weir.errors import BadValue
 
 if TYPE_CHECKING:
     from weir.encode.encoder import Encoder
 
-__all__ = ["Recipe", "fingerprint", "resolve", "told"]
+__all__ = ["Recipe", "fetch_encoder", "resolve", "told"]
 
 T = TypeVar("T")
 
@@ -44,9 +41,9 @@ class Recipe:
     notes: tuple[str, ...]
 
     def describe(self) -> dict[str, object]:
-        """What can move a number, the engine aside."""
+        """What decides the vectors, the engine aside: contents by their hash, no path and no name."""
         found: dict[str, object] = {
-            "model": self.model,
+            "encoding": algorithm("encoding"),
             "revision": fingerprint(self.document),
             "architecture": self.document.architecture,
             "pooling": self.pooling,
@@ -57,16 +54,22 @@ class Recipe:
             "document": self.document_prompt + "{text}",
             "max_query": self.max_query,
             "max_length": self.max_document,
-            "tokenizers": _version("tokenizers"),
-            "notes": list(self.notes),
         }
         if self.query is not self.document:
             found["query revision"] = fingerprint(self.query)
         return found
 
 
+def fetch_encoder(model: str) -> None:
+    """Download the checkpoints of an encoder, of queries too where that is another, as far as they are not here."""
+    fetch(model)
+    card = known(model)
+    if card is not None and card.query_hub:
+        fetch(card.query_hub)
+
+
 def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> Recipe:
-    """What an encoder comes to; finds, or fetches, its checkpoint and reads the files that say how to use it.
+    """What an encoder comes to; reads the files of its checkpoint that say how to use it.
 
     collection, instruction: of what is searched; a checkpoint may declare prompts under a collection's name, and
     {task} in a prompt is the instruction, see `told`. Raises BadValue where nothing says how to pool, and for a
@@ -74,10 +77,6 @@ def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> Re
     damaged.
     """
     card = known(encoder.model) or Card(encoder.model, encoder.model, kind="dense", source="")
-    if card.kind != "dense":
-        raise BadValue(
-            f"'{encoder.model}' is of the kind '{card.kind}', which gives no single vector for a text"
-        )
     document = read_checkpoint(locate(encoder.model))
     query = read_checkpoint(locate(card.query_hub)) if card.query_hub else document
     pooling = _first(encoder.pooling, document.pooling, card.pooling)
@@ -134,22 +133,6 @@ def _plain(name: str) -> str:
     return "".join(c for c in name.lower() if c.isalnum())
 
 
-def fingerprint(checkpoint: Checkpoint) -> str:
-    """The checkpoint's revision; remembered in Weir's home by the sizes and times of its files."""
-    files = sorted(
-        (f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in checkpoint.folder.iterdir() if f.is_file()
-    )
-    seen = json.dumps([str(checkpoint.folder.resolve()), files])
-    key = hashlib.blake2b(seen.encode("utf-8"), digest_size=8).hexdigest()
-    path = settings().home / "encoders" / f"{key}.json"
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        return str(json.loads(path.read_text(encoding="utf-8"))["revision"])
-    revision = checkpoint.revision()
-    with suppress(StoreError):  # a home that cannot be written to means hashing again
-        write_json(path, {"folder": str(checkpoint.folder), "revision": revision}, durable=False)
-    return revision
-
-
 def _limit(own: int | None, card_says: int, checkpoint: Checkpoint, model: str) -> int:
     bound = checkpoint.positions
     if own is not None and bound and own > bound:
@@ -167,10 +150,3 @@ def _unused(model: str, declared: list[str]) -> tuple[str, ...]:
 
 def _first(*values: T | None) -> T | None:
     return next((v for v in values if v is not None), None)
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None

@@ -22,8 +22,8 @@ from weir.settings import settings
 
 __all__ = ["devices", "on_several"]
 
-CHUNKS = 4
-"""Pieces of a batch for each device, so that none waits long for the slowest."""
+AT_ONCE = 4
+"""Pieces for each device at a time, so that none waits long for the slowest."""
 HEAD = struct.Struct("<qq")
 """Rows and columns of an answer, -1 and the length of a message where there is none."""
 
@@ -37,17 +37,17 @@ def devices(setting: str) -> list[str]:
 
 
 @contextmanager
-def on_several(loaded: Loaded, names: Sequence[str]) -> Iterator[Callable[[list[str]], Float32]]:
+def on_several(loaded: Loaded, names: Sequence[str], size: int) -> Iterator[Callable[[list[str]], Float32]]:
     """A function from documents to vectors, float32[N, d], that shares its texts among processes, one for each device.
 
-    loaded: the encoder on the first device, whose choice of an engine they find in Weir's home; the processor's
-    threads are shared among those that run on it. Raises BadValue, naming the device, where a process fails or ends;
-    they all end with the block.
+    loaded: the encoder on the first device; size: texts of a piece, always those between two multiples of it, so that
+    the number of devices does not change which texts are encoded together. The processor's threads are shared among
+    those that run on it. Raises BadValue, naming the device, where a process fails or ends; all end with it.
     """
     own = max(1, settings().threads // max(1, sum(n == "cpu" for n in names)))
     workers = [_Worker.begun(loaded.encoder, name, own) for name in names]
     try:
-        yield lambda texts: _shared(workers, texts)
+        yield lambda texts: _shared(workers, texts, size)
     finally:
         for worker in workers:
             worker.process.kill()
@@ -57,12 +57,11 @@ def on_several(loaded: Loaded, names: Sequence[str]) -> Iterator[Callable[[list[
                     cast(IO[bytes], pipe).close()
 
 
-def _shared(workers: Sequence[_Worker], texts: list[str]) -> Float32:
+def _shared(workers: Sequence[_Worker], texts: list[str], size: int) -> Float32:
     """The vectors of texts: pieces go to whoever is free, and come back in their order."""
     idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
     for worker in workers:
         idle.put(worker)
-    size = max(1, -(-len(texts) // (CHUNKS * len(workers))))
 
     def one(start: int) -> Float32:
         worker = idle.get()

@@ -10,25 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
+from weir.algorithms import algorithm
 from weir.core.strings import Strings
 from weir.encode.batching import Plan, Ragged, gather_ragged, results
-from weir.encode.cards import known
-from weir.encode.checkpoint import Checkpoint, locate
+from weir.encode.cards import check_kind, known
+from weir.encode.checkpoint import Checkpoint
 from weir.encode.encoder import BATCH_TOKENS, Kind
-from weir.encode.engine import DTYPES, ENGINES, Place, best_device, choose
+from weir.encode.engine import Declared, Place, check_engine, declare, prepare
+from weir.encode.fingerprint import fingerprint
 from weir.encode.heads import ACTIVATED, MLM, POOLED, TERM, Keep, merged, pooled, rows_of
+from weir.encode.hub import fetch, locate
 from weir.encode.layout import Layout, Side, Table, read_layout, table_weights
-from weir.encode.recipe import fingerprint
 from weir.encode.tokens import Tokens, load_tokenizer
 from weir.encode.weighing import Part, model, without_special
 from weir.encode.weights import supported
 from weir.errors import BadValue, require
-from weir.settings import settings
 
 __all__ = ["FAMILIES", "LoadedSparse", "SparseEncoder"]
 
@@ -74,16 +74,18 @@ class SparseEncoder:
             value = getattr(self, name)
             if not (isinstance(value, str) and value.strip()) and not (name == "query" and value is None):
                 raise BadValue(f"{who}: {name} is {value!r}; expected a hub name or a folder")
+        check_kind(self.model, "sparse", "which gives no weights of terms")
         among: dict[str, tuple[object, ...]] = {
             "pooling": (None, *POOLED),
             "activation": (None, *ACTIVATED),
             "family": FAMILIES,
         }
-        among |= {"dtype": DTYPES, "engine": ("auto", *ENGINES), "quantised": (False, True)}
+        among |= {"quantised": (False, True)}
         for name, allowed in among.items():
             if getattr(self, name) not in allowed:
                 shown = ", ".join(str(a) for a in allowed if a is not None)
                 raise BadValue(f"{who}: {name} is {getattr(self, name)!r}; expected {shown}")
+        check_engine(self.engine, self.dtype)
         for name, least in (
             ("top", 1),
             ("top_query", 1),
@@ -98,35 +100,44 @@ class SparseEncoder:
             raise BadValue(f"{who}: threshold is {self.threshold!r}; expected a number from 0")
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """Everything that can move a number, without loading a model; fetches the checkpoint where needed."""
-        return self._resolved().describe(best_device(device))
+        """What decides the weights, and under "engine" what computes them on a device, None where it is not installed.
+
+        Reads the checkpoint's files and nothing else. Raises DownloadError where the checkpoint is not here.
+        """
+        return self._resolved().describe(device)
+
+    def fetch(self) -> None:
+        """Download the checkpoints that are not here, of documents and of queries."""
+        fetch(self.model)
+        other = self._asked()
+        if other is not None and other not in ("model", "tokens", "idf"):
+            fetch(other)
 
     def load(self, device: str = "auto") -> LoadedSparse:
-        """The encoder in memory, on auto (a GPU where there is one), cpu, cuda, or cuda:1.
+        """The encoder in memory, on auto (a GPU where there is one), cpu, cuda, or cuda:1; downloads what is not here.
 
         Raises DownloadError, StoreError or BadValue for a checkpoint that is not here, damaged, or of another kind.
         """
-        torch = require("torch", extra="neural")
+        self.fetch()
         recipe = self._resolved()
-        place = Place(best_device(device), self.dtype)
-        if place.device == "cpu":
-            torch.set_num_threads(settings().threads)
-        budget = self.batch_tokens or BATCH_TOKENS[place.device.partition(":")[0]]
-        document = recipe.part("document", place)
-        query = recipe.part("query", place, document)
+        place = recipe.declared(recipe.layout.document.checkpoint, device).place
+        prepare(place.device)
+        budget = self.batch_tokens or BATCH_TOKENS[place.kind]
+        document = recipe.part("document", device)
+        query = recipe.part("query", device, document)
         return LoadedSparse(recipe, place, query, document, budget)
 
     def _resolved(self) -> SparseRecipe:
         card = known(self.model)
-        if card is not None and card.kind != "sparse":
-            raise BadValue(f"'{self.model}' is of the kind '{card.kind}', which gives no weights of terms")
         layout = read_layout(locate(self.model))
-        asked = self.query or (card.query if card is not None else None) or None
-        if asked is None and card is not None and card.query_hub:
-            asked = card.query_hub
         limits = {"document": self.max_length, "query": self.max_query or self.max_length}
         stated = {} if card is None else {"document": card.max_document, "query": card.max_query}
-        return SparseRecipe(self, _with_query(layout, asked), limits, stated)
+        return SparseRecipe(self, _with_query(layout, self._asked()), limits, stated)
+
+    def _asked(self) -> str | None:
+        """What weighs queries: what was given, else what the card says."""
+        card = known(self.model)
+        return self.query or (None if card is None else card.query or card.query_hub) or None
 
 
 def _with_query(layout: Layout, asked: str | None) -> Layout:
@@ -187,23 +198,19 @@ class SparseRecipe:
         return given.pooling or side.pooling or "max", given.activation or side.activation or "relu"
 
     def describe(self, device: str) -> dict[str, object]:
-        """What can move a number, the versions of what computes it aside."""
-        document = self.layout.document
-        place, engine = self.engine(document.checkpoint, Place(device, self.encoder.dtype))
-        found: dict[str, object] = {
-            "model": self.encoder.model,
+        """What decides the weights, and the engine on a device."""
+        document = self.layout.document.checkpoint
+        return {
+            "encoding": algorithm("encoding"),
             "family": self.encoder.family,
-            "revision": fingerprint(document.checkpoint),
-            "architecture": document.checkpoint.architecture,
-            "engine": engine,
-            "device": place.device,
-            "dtype": place.dtype,
+            "revision": fingerprint(document),
+            "architecture": document.architecture,
+            "dtype": self.encoder.dtype,
             "quantised": self.encoder.quantised,
-            "tokenizers": version("tokenizers"),
             "document": self._described("document"),
             "query": self._described("query"),
+            "engine": self.declared(document, device).label,
         }
-        return found
 
     def _described(self, kind: Kind) -> dict[str, object]:
         side, keep = self.side(kind), self.keep(kind)
@@ -214,7 +221,7 @@ class SparseRecipe:
         }
         if isinstance(side, Table):
             counted = "each time" if self.encoder.family == "sparta" else "once"
-            about |= {"weighed by": "token", "weights": side.describe(), "counted": counted}
+            about |= {"weighed by": "token", "weights": side.weights, "counted": counted}
             return about | {"revision": fingerprint(side.tokenizer)}
         prompt = side.checkpoint.query_prompt if kind == "query" else side.checkpoint.document_prompt
         about |= {"weighed by": "model", "revision": fingerprint(side.checkpoint), "prompt": prompt or ""}
@@ -222,16 +229,13 @@ class SparseRecipe:
             about |= dict(zip(("pooling", "activation"), self.how(side), strict=True))
         return about
 
-    def engine(self, checkpoint: Checkpoint, place: Place) -> tuple[Place, str]:
-        """(place, engine): what is asked for, or what is fastest here."""
-        if self.encoder.engine != "auto":
-            return place, self.encoder.engine
-        if self.encoder.family == "splade" and not (supported(checkpoint) and checkpoint.architecture in MLM):
-            return Place(place.device, "fp32" if place.dtype == "int8" else place.dtype), "transformers"
-        name, dtype = choose(checkpoint, place, fingerprint(checkpoint))
-        return Place(place.device, dtype), name
+    def declared(self, checkpoint: Checkpoint, device: str) -> Declared:
+        """The engine that weighs the texts of a side on a device."""
+        headed = self.encoder.family != "splade" or checkpoint.architecture in MLM
+        own = headed and supported(checkpoint)
+        return declare(checkpoint, self.encoder.engine, self.encoder.dtype, device, own)
 
-    def part(self, kind: Kind, place: Place, document: Part | None = None) -> Part:
+    def part(self, kind: Kind, device: str, document: Part | None = None) -> Part:
         """What encodes one kind of text, in memory; document: what is loaded for documents already."""
         side, limit = self.side(kind), self.limit(kind)
         if isinstance(side, Table):
@@ -239,11 +243,10 @@ class SparseRecipe:
             return Part(tokenizer, None, None, table_weights(side, tokenizer))
         if document is not None and side is self.layout.document:
             return replace(document, tokenizer=document.tokenizer.with_limit(limit))
-        place, name = self.engine(side.checkpoint, place)
+        declared = self.declared(side.checkpoint, device)
         tokenizer = load_tokenizer(side.checkpoint.folder, limit)
-        weigh, engine = model(
-            self.encoder.family, self.encoder.model, side.checkpoint, (place, name), self.how(side), tokenizer
-        )
+        how, at = self.how(side), (declared.place, declared.engine)
+        weigh, engine = model(self.encoder.family, self.encoder.model, side.checkpoint, at, how, tokenizer)
         return Part(tokenizer, engine, weigh, None)
 
 
@@ -265,12 +268,6 @@ class LoadedSparse:
         ]
         found: int = max(*sizes, int(self.recipe.layout.document.checkpoint.config.get("vocab_size") or 0))
         return found
-
-    def describe(self) -> dict[str, object]:
-        """Everything that can move a number, as the manifest records it."""
-        assert self.document.engine is not None
-        said = self.recipe.describe(self.place.device) | {"batch_tokens": self.batch_tokens}
-        return said | self.document.engine.describe()
 
     def encode(self, texts: Strings | Sequence[str], kind: Kind = "document") -> Ragged:
         """The terms of each text, in their order: rows of TERM, ascending by term (DeepCT: token by token).

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
+from weir.algorithms import algorithm
 from weir.encode.batching import Plan, results
-from weir.encode.cards import known
-from weir.encode.checkpoint import Checkpoint, locate, read_checkpoint
+from weir.encode.cards import check_kind, known
+from weir.encode.checkpoint import Checkpoint
 from weir.encode.cross import gathered
 from weir.encode.encoder import Float32
-from weir.encode.engine import Place, best_device
-from weir.encode.recipe import fingerprint
-from weir.encode.t5 import DTYPES, T5, check_t5, load_t5
-from weir.encode.t5_pieces import load_pieces
-from weir.encode.tokens import Text, Tokens
+from weir.encode.fingerprint import fingerprint
+from weir.encode.hub import fetch
+from weir.encode.t5 import DTYPES, T5, declare_t5, load_t5, read_t5
+from weir.encode.tokens import Text, Tokens, load_tokenizer
 from weir.encode.weights import Tensor
 from weir.errors import BadValue, require
-from weir.settings import settings
 
 __all__ = ["LoadedMonoT5", "MonoT5", "Prompts"]
 
@@ -68,6 +66,7 @@ class MonoT5:
     def __post_init__(self) -> None:
         if not isinstance(self.model, str) or not self.model.strip():
             raise BadValue(f"model is {self.model!r}; expected a hub name or a folder")
+        check_kind(self.model, "t5", "and no T5 such as monot5")
         if self.dtype not in DTYPES:
             raise BadValue(f"dtype is {self.dtype!r}; expected {', '.join(DTYPES)}")
         for name, least in (("max_length", 16), ("batch_tokens", 0)):
@@ -94,48 +93,44 @@ class MonoT5:
         return WORDS.get((card.hub if card is not None else self.model).lower(), USUAL)
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """Everything that can move a number, without loading the model; fetches the checkpoint where needed."""
+        """What decides a score, and under "engine" what computes it on a device, None where that is not installed.
+
+        Reads the checkpoint's files and nothing else. Raises DownloadError where the checkpoint is not here.
+        """
         checkpoint = self.checkpoint()
         return {
-            "model": self.model,
+            "encoding": algorithm("encoding"),
             "revision": fingerprint(checkpoint),
             "architecture": checkpoint.architecture,
             "prompt": f"{HEAD} {{query}} {MIDDLE} {{document}} {TAIL}",
             "max_length": self.max_length,
             "score": f"log p({self.words[1]}) among {' and '.join(self.words)}",
-            "engine": "packed t5",
-            "device": best_device(device),
             "dtype": self.dtype,
-            "tokenizers": version("tokenizers"),
+            "engine": declare_t5(checkpoint, self.dtype, device).label,
         }
+
+    def fetch(self) -> None:
+        """Download the checkpoint where it is not here; raises DownloadError where that fails."""
+        fetch(self.model)
 
     def checkpoint(self) -> Checkpoint:
         """The checkpoint's files; raises BadValue for one that is no T5 with a decoder."""
-        card = known(self.model)
-        if card is not None and card.kind != "t5":
-            raise BadValue(f"'{self.model}' is of the kind '{card.kind}'; expected a T5 such as monot5")
-        checkpoint = read_checkpoint(locate(self.model))
-        check_t5(checkpoint, self.model)
-        return checkpoint
+        return read_t5(self.model)
 
     def load(self, device: str = "auto") -> LoadedMonoT5:
-        """The model in memory, on auto (a GPU where there is one), cpu, cuda, or cuda:1.
+        """The model in memory, on auto (a GPU where there is one), cpu, cuda, or cuda:1; downloads what is not here.
 
         Raises DownloadError, StoreError or BadValue for a checkpoint that is not here, damaged, or of a kind
         that Weir cannot use; BadValue for a vocabulary without the words for no and yes.
         """
-        torch = require("torch", extra="neural")
+        self.fetch()
         checkpoint = self.checkpoint()
-        place = Place(best_device(device), self.dtype)
-        if place.device == "cpu":
-            torch.set_num_threads(settings().threads)
-        inner = load_pieces(checkpoint.folder, self.max_length).inner
-        engine = load_t5(checkpoint, place)
+        place = declare_t5(checkpoint, self.dtype, device).place
+        inner = load_tokenizer(checkpoint.folder, self.max_length).inner
         answers = [_word(inner, word, self.model) for word in self.words]
-        budget = self.batch_tokens or BATCH_TOKENS[place.device.partition(":")[0]]
-        return LoadedMonoT5(
-            self, place, engine, Prompts.of(inner, self.max_length, engine.end), answers, budget
-        )
+        engine = load_t5(checkpoint, place)
+        prompts = Prompts.of(inner, self.max_length, engine.end)
+        return LoadedMonoT5(self, engine, prompts, answers, self.batch_tokens or BATCH_TOKENS[place.kind])
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,27 +138,30 @@ class LoadedMonoT5:
     """A monoT5 in memory; answers: the tokens for no and yes."""
 
     encoder: MonoT5
-    place: Place
     engine: T5
     prompts: Prompts
     answers: list[int]
     batch_tokens: int
+    alone: bool = False
+
+    @property
+    def device(self) -> str:
+        """Where it computes."""
+        return self.engine.place.device
 
     def scores(self, pairs: Iterable[Text], done: Callable[[int], None] | None = None) -> Iterator[Float32]:
         """The scores of a stream of (query, document), some thousand at a time and in order, in bounded memory.
 
         done: told the number of pairs finished so far. Raises BadValue for a pair that does not fit into memory.
         """
-        plan = Plan(self.batch_tokens)
+        plan = Plan(self.batch_tokens, padded=True)
         yield from results(pairs, self.prompts, self._scored, gathered, plan, done)
 
     def _scored(self, batch: Tokens) -> Tensor:
         torch = require("torch", extra="neural")
-        with torch.inference_mode():
-            states = self.engine.first(self.engine.encoded(batch), batch.lengths)
-            words = self.engine.words_of(states, self.answers)
-            # Not log(softmax): this tells apart the very likely ones too, which that rounds to 0.
-            return torch.nn.functional.logsigmoid(words[:, 1] - words[:, 0])
+        words = self.engine.first_words(batch, self.answers)
+        # Not log(softmax): this tells apart the very likely ones too, which that rounds to 0.
+        return torch.nn.functional.logsigmoid(words[:, 1] - words[:, 0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
-from importlib.metadata import version
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
+from weir.algorithms import algorithm
 from weir.core.strings import Float64, Int64
 from weir.encode.batching import Plan, results
-from weir.encode.cards import known
-from weir.encode.checkpoint import Checkpoint, locate, read_checkpoint
-from weir.encode.engine import Place, best_device
-from weir.encode.recipe import fingerprint
-from weir.encode.t5 import DTYPES, T5, Layer, check_t5, load_t5, padded, rms
-from weir.encode.t5_pieces import load_pieces
-from weir.encode.tokens import Text, Tokenizer, Tokens
+from weir.encode.cards import check_kind
+from weir.encode.checkpoint import Checkpoint
+from weir.encode.fingerprint import fingerprint
+from weir.encode.hub import fetch
+from weir.encode.t5 import DTYPES, T5, declare_t5, load_t5, read_t5
+from weir.encode.tokens import Text, Tokenizer, Tokens, load_tokenizer
 from weir.encode.weights import Tensor
 from weir.errors import BadValue, require
-from weir.settings import settings
 
 __all__ = ["LoadedWriter", "QuestionWriter"]
 
@@ -29,8 +27,6 @@ BATCH_TOKENS = {"cpu": 1, "cuda": 8192}
 """Tokens of texts that are written about together: on a processor one text alone, its questions are work enough."""
 WINDOW = {"cpu": 16, "cuda": 256}
 """Texts whose questions come back together."""
-NARROWER = 0.75
-"""Share of questions still being written at which those that have ended are left out."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +53,7 @@ class QuestionWriter:
     def __post_init__(self) -> None:
         if not isinstance(self.model, str) or not self.model.strip():
             raise BadValue(f"model is {self.model!r}; expected a hub name or a folder")
+        check_kind(self.model, "t5", "and no T5 such as doc2query")
         if self.dtype not in DTYPES:
             raise BadValue(f"dtype is {self.dtype!r}; expected {', '.join(DTYPES)}")
         least = {"n": 1, "top_k": 1, "seed": 0, "max_length": 2, "max_words": 1, "batch_tokens": 0}
@@ -71,40 +68,39 @@ class QuestionWriter:
         return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """Everything that can move a word, without loading the model; fetches the checkpoint where needed."""
+        """What decides the words, and under "engine" what computes them on a device, None where it is not installed.
+
+        Reads the checkpoint's files and nothing else. Raises DownloadError where the checkpoint is not here.
+        """
         checkpoint = self.checkpoint()
-        names = ("model", "n", "top_k", "seed", "max_length", "max_words", "dtype")
+        names = ("n", "top_k", "seed", "max_length", "max_words", "dtype")
         return {name: getattr(self, name) for name in names} | {
+            "questions": algorithm("questions"),
             "revision": fingerprint(checkpoint),
             "architecture": checkpoint.architecture,
-            "engine": "packed t5",
-            "device": best_device(device),
-            "tokenizers": version("tokenizers"),
+            "engine": declare_t5(checkpoint, self.dtype, device).label,
         }
+
+    def fetch(self) -> None:
+        """Download the checkpoint where it is not here; raises DownloadError where that fails."""
+        fetch(self.model)
 
     def checkpoint(self) -> Checkpoint:
         """The checkpoint's files; raises BadValue for one that is no T5 with a decoder."""
-        card = known(self.model)
-        if card is not None and card.kind != "t5":
-            raise BadValue(f"'{self.model}' is of the kind '{card.kind}'; expected a T5 such as doc2query")
-        checkpoint = read_checkpoint(locate(self.model))
-        check_t5(checkpoint, self.model)
-        return checkpoint
+        return read_t5(self.model)
 
     def load(self, device: str = "auto") -> LoadedWriter:
-        """The model in memory, on auto (a GPU where there is one), cpu, cuda, or cuda:1.
+        """The model in memory, on auto (a GPU where there is one), cpu, cuda, or cuda:1; downloads what is not here.
 
         Raises DownloadError, StoreError or BadValue for a checkpoint that is not here, damaged, or of a kind
         that Weir cannot use.
         """
-        torch = require("torch", extra="neural")
+        self.fetch()
         checkpoint = self.checkpoint()
-        place = Place(best_device(device), self.dtype)
-        if place.device == "cpu":
-            torch.set_num_threads(settings().threads)
-        tokenizer = load_pieces(checkpoint.folder, self.max_length)
-        budget = self.batch_tokens or BATCH_TOKENS[place.device.partition(":")[0]]
-        return LoadedWriter(self, place, load_t5(checkpoint, place), tokenizer, budget)
+        place = declare_t5(checkpoint, self.dtype, device).place
+        tokenizer = load_tokenizer(checkpoint.folder, self.max_length)
+        budget = self.batch_tokens or BATCH_TOKENS[place.kind]
+        return LoadedWriter(self, load_t5(checkpoint, place), tokenizer, budget)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +108,6 @@ class LoadedWriter:
     """A writer of questions in memory."""
 
     writer: QuestionWriter
-    place: Place
     engine: T5
     tokenizer: Tokenizer
     batch_tokens: int
@@ -124,7 +119,7 @@ class LoadedWriter:
 
         done: told the number of texts finished so far. Raises BadValue for a text that does not fit into memory.
         """
-        plan = Plan(self.batch_tokens, padded=True, window=WINDOW[self.place.device.partition(":")[0]])
+        plan = Plan(self.batch_tokens, padded=True, window=WINDOW[self.engine.place.kind])
         for block in results(texts, self.tokenizer, self._written, _gathered, plan, done):
             flat = [ids for text in block for ids in text]
             found: list[str] = self.tokenizer.inner.decode_batch(flat, skip_special_tokens=True)
@@ -134,27 +129,26 @@ class LoadedWriter:
     def _written(self, batch: Tokens) -> list[list[list[int]]]:
         """The tokens of each text's questions."""
         torch, writer, model = require("torch", extra="neural"), self.writer, self.engine
-        draws = np.stack([self._draws(batch, i) for i in range(len(batch))])
+        texts, n = len(batch), writer.n
+        draws = np.concatenate([self._draws(batch, i) for i in range(texts)])
+        written = np.full((texts * n, writer.max_words), model.end, np.int64)
+        alive = np.arange(texts * n)  # the questions that still go on, in the order of the decoder's rows
         with torch.inference_mode():
-            decoder = _Decoder.of(model, model.encoded(batch), batch.lengths, writer.max_words)
-            shape = (len(batch), writer.n)
-            written = np.full((*shape, writer.max_words), model.end, np.int64)
-            place = np.tile(np.arange(writer.n), (len(batch), 1))  # which question stands in which column
-            last, over = np.full(shape, model.start, np.int64), np.zeros(shape, np.bool_)
+            decoder = _Decoder.of(model, batch)
+            words = decoder.step(np.full(texts, model.start, np.int64))
+            words, decoder = words.repeat_interleave(n, 0), decoder.widened(n)
             for step in range(writer.max_words):
-                words = model.words_of(decoder.step(last, step)).topk(min(writer.top_k, len(model.head)))
-                found = _drawn(words, np.take_along_axis(draws[..., step], place, 1))
-                last = np.where(over, model.end, found)
-                over = last == model.end
-                np.put_along_axis(written[..., step], place, last, 1)
-                alive = int((~over).sum(1).max())
-                if alive == 0:
+                best = words.float().topk(min(writer.top_k, words.shape[-1]))
+                found = _drawn(best, draws[alive, step])
+                written[alive, step] = found
+                going = found != model.end
+                if not going.any() or step + 1 == writer.max_words:
                     break
-                if alive <= NARROWER * last.shape[1]:
-                    kept = np.argsort(over, axis=1, kind="stable")[:, :alive]
-                    last, over, place = (np.take_along_axis(x, kept, 1) for x in (last, over, place))
-                    decoder = decoder.narrowed(kept)
-        return [[_until(row, model.end) for row in text] for text in written.tolist()]
+                if not going.all():
+                    decoder, alive, found = decoder.taken(np.flatnonzero(going)), alive[going], found[going]
+                words = decoder.step(found)
+        rows = [_until(row, model.end) for row in written.tolist()]
+        return [rows[i * n : (i + 1) * n] for i in range(texts)]
 
     def _draws(self, batch: Tokens, number: int) -> Float64:
         """A text's own draws, [n, max_words] in [0, 1): by its tokens and the seed."""
@@ -167,82 +161,63 @@ class LoadedWriter:
 
 @dataclass(frozen=True, eq=False)
 class _Decoder:
-    """The decoder of a T5 at work on several questions for each of several texts.
+    """The decoder of a T5 at work: rows of words, each with what it has read of its text and written so far.
 
-    read: for each layer keys and values of the texts [texts, heads, L, D]; closed: what is added to attention where a
-    text has ended; written: for each layer keys and values [texts, columns, heads, words, D] of what stands already;
-    bias: [heads, words], what distance adds.
+    states, mask: of the texts; kept: transformers' keys and values. The first word of all questions of a text follows
+    from one row; where one text stands alone its keys and values are then shared by all of them, never copied.
     """
 
     model: T5
-    read: list[tuple[Tensor, Tensor]]
-    closed: Tensor
-    written: list[Tensor]
-    bias: Tensor
+    states: Any
+    mask: Tensor
+    kept: Any
 
     @staticmethod
-    def of(model: T5, states: Tensor, lengths: Int64, words: int) -> _Decoder:
-        """A decoder before the first word."""
+    def of(model: T5, batch: Tokens) -> _Decoder:
+        """A decoder before the first word, a row for each text."""
+        library = require("transformers", extra="neural")
+        kept = library.EncoderDecoderCache(library.DynamicCache(), library.DynamicCache())
+        return _Decoder(model, *model.encoded(batch), kept)
+
+    def step(self, last: Int64) -> Tensor:
+        """The scores of the words to follow these, [rows, V]."""
         torch = require("torch", extra="neural")
-        table, closed = padded(torch, states.to(model.dtype), lengths)
-        read = [
-            tuple(torch.einsum("nlk,hdk->nhld", table, m) for m in (part.key, part.value))
-            for part in model.reading
-        ]
-        shut = torch.zeros(closed.shape, dtype=model.dtype, device=closed.device)
-        shut = shut.masked_fill_(closed, float("-inf"))[:, None]
-        bias = model.past[_buckets(model.past.shape[0], words)].t().contiguous()
-        return _Decoder(model, read, shut, [None] * len(read), bias)
-
-    def step(self, last: Int64, step: int) -> Tensor:
-        """The states from which the next words of all questions are drawn, [texts, columns, H]."""
-        torch, model = require("torch", extra="neural"), self.model
-        attention = torch.nn.functional.scaled_dot_product_attention
-        texts, columns = last.shape
-        h = model.words[torch.from_numpy(last.ravel()).to(model.device)].float()
-        for number, (layer, part) in enumerate(zip(model.decoder, model.reading, strict=True)):
-            model.add(h, self._own(attention, h, layer, number, (texts, columns, step)), layer.out)
-            x = model.normed(h, part.norm).view(texts, columns, -1)
-            asked = torch.einsum("nck,hdk->nhcd", x, part.query)
-            found = attention(asked, *self.read[number], attn_mask=self.closed, scale=1.0)
-            model.add(h, found.transpose(1, 2).reshape(texts * columns, -1), part.out)
-            model.widen(h, layer)
-        return (rms(torch, h, model.last, model.eps) * model.scale).view(texts, columns, -1)
-
-    def _own(
-        self, attention: Callable[..., Tensor], h: Tensor, layer: Layer, number: int, at: tuple[int, int, int]
-    ) -> Tensor:
-        """Attention of the last words to those before them in the same question."""
-        model, (texts, columns, step) = self.model, at
-        qkv = model.product(model.normed(h, layer.norm), layer.qkv, "own")
-        query, key, value = qkv.view(texts * columns, 3, model.heads, 1, -1).unbind(1)
-        kept = self.written[number]
-        if kept is None:
-            shape = (2, texts * columns, model.heads, self.bias.shape[1], key.shape[-1])
-            kept = self.written[number] = qkv.new_empty(shape)
-        kept[0, :, :, step : step + 1], kept[1, :, :, step : step + 1] = key, value
-        before = kept[:, :, :, : step + 1]
-        bias = self.bias[:, : step + 1].flip(1)[:, None]
-        return attention(query, before[0], before[1], attn_mask=bias).reshape(texts * columns, -1)
-
-    def narrowed(self, kept: Int64) -> _Decoder:
-        """The same for these columns of each text."""
-        torch = require("torch", extra="neural")
-        columns = self.written[0].shape[1] // len(kept)
-        rows = torch.from_numpy((kept + columns * np.arange(len(kept))[:, None]).ravel()).to(
-            self.model.device
+        given = torch.from_numpy(last[:, None]).to(self.mask.device)
+        found = self.model.module(
+            encoder_outputs=self.states,
+            attention_mask=self.mask,
+            decoder_input_ids=given,
+            past_key_values=self.kept,
+            use_cache=True,
         )
-        written = [w[:, rows] for w in self.written]
-        return _Decoder(self.model, self.read, self.closed, written, self.bias)
+        return found.logits[:, -1]
 
+    def widened(self, n: int) -> _Decoder:
+        """The same with n rows for each one."""
 
-def _buckets(count: int, words: int) -> Int64:
-    """The bucket of each distance back, 0 to words - 1, of `count` that widen with it. Source: Raffel et al. 2020."""
-    distance, near = np.arange(words), count // 2
-    far = np.log(np.maximum(distance, 1).astype(np.float32) / np.float32(near)) / np.log(128 / near)
-    wide = near + (far * (count - near)).astype(np.int64)
-    found: Int64 = np.where(distance < near, distance, np.minimum(wide, count - 1))
-    return found
+        def wide(table: Tensor) -> Tensor:
+            return table[:, None].expand(-1, n, *table.shape[1:]).flatten(0, 1)
+
+        return self._each(wide, wide)
+
+    def taken(self, rows: Int64) -> _Decoder:
+        """The same for these rows alone."""
+        torch = require("torch", extra="neural")
+        chosen = torch.from_numpy(rows).to(self.mask.device)
+        if self.mask.shape[0] == 1 or self.mask.stride(0) == 0:  # one text, which all rows share
+            return self._each(lambda table: table[chosen], lambda table: table[: len(rows)])
+        return self._each(lambda table: table[chosen], lambda table: table[chosen])
+
+    def _each(self, own: Callable[[Tensor], Tensor], read: Callable[[Tensor], Tensor]) -> _Decoder:
+        """The same after changes of what rows wrote, and of what they read."""
+        for kept, change in (
+            (self.kept.self_attention_cache, own),
+            (self.kept.cross_attention_cache, read),
+        ):
+            for layer in kept.layers:
+                layer.keys, layer.values = change(layer.keys), change(layer.values)
+        self.states.last_hidden_state = read(self.states.last_hidden_state)
+        return replace(self, mask=read(self.mask))
 
 
 def _drawn(best: Any, draws: Float64) -> Int64:  # noqa: ANN401 - what torch's topk gives

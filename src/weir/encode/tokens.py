@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.strings import Int32, Int64
+from weir.encode.checkpoint import read_object
 from weir.errors import BadValue, StoreError, require
 
 __all__ = ["Text", "Tokenizer", "Tokens", "load_tokenizer"]
@@ -126,9 +126,13 @@ def _from_json(folder: Path) -> Any:  # noqa: ANN401 - a tokenizers.Tokenizer
 def _converted(folder: Path) -> Any:  # noqa: ANN401 - a tokenizers.Tokenizer
     transformers = require("transformers", extra="neural")
     try:
-        slow = transformers.AutoTokenizer.from_pretrained(str(folder))
-    except (OSError, ValueError, KeyError, ImportError) as error:
-        raise StoreError(f"{folder}: the tokenizer cannot be read: {error}") from None
+        # Code that a checkpoint brings is never run, and nobody is asked whether it may be.
+        slow = transformers.AutoTokenizer.from_pretrained(
+            str(folder), local_files_only=True, trust_remote_code=False
+        )
+    except Exception as error:  # noqa: BLE001 - the library raises errors of many families for a damaged file
+        reason = " ".join(str(error).split())[:200]
+        raise StoreError(f"{folder}: the tokenizer cannot be read: {reason}") from None
     inner = getattr(slow, "backend_tokenizer", None)
     if inner is None:
         raise BadValue(f"{folder}: its tokenizer has no fast form, which Weir needs")
@@ -137,11 +141,8 @@ def _converted(folder: Path) -> Any:  # noqa: ANN401 - a tokenizers.Tokenizer
 
 def _lower(folder: Path) -> bool:
     """Whether the checkpoint's sentence-transformers settings ask for lower case before the tokenizer."""
-    try:
-        facts = json.loads((folder / "sentence_bert_config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(facts, dict) and facts.get("do_lower_case") is True
+    settings = (read_object(path) for path in sorted(folder.glob("sentence_*_config.json")))
+    return any(facts.get("do_lower_case") is True for facts in settings)
 
 
 def _lowered(text: Text) -> Text:

@@ -12,9 +12,9 @@ import numpy as np
 from weir.encode.checkpoint import Checkpoint
 from weir.encode.engine import Engine, Place, build
 from weir.encode.heads import MLM, TokenHead, VocabularyHead, activated, mlm_head, token_head, word_head
-from weir.encode.packed import to_device
-from weir.encode.reference import Padded, inputs, load_model
 from weir.encode.tokens import Tokenizer, Tokens
+from weir.encode.torch_engine import to_device
+from weir.encode.transformers_engine import Padded, inputs, load_model
 from weir.encode.weights import Tensor
 from weir.errors import BadValue, require
 

@@ -15,7 +15,7 @@ from weir.core.scores import Scores
 from weir.datasets.load import Dataset, load
 from weir.errors import BadValue
 from weir.experiment.finished import Finished, dataset_of, open_cell
-from weir.io.jsonfile import is_json
+from weir.io.formats import format_of
 from weir.io.trec import read_qrels, read_run, read_run_against, run_name
 from weir.measures import Measure, parse_measure, scores_of
 from weir.measures.conventions import DEFAULT, Conventions
@@ -102,7 +102,7 @@ def _scores(cell: Finished) -> Scores:
 
 def _run(path: Path, qrels: Qrels | None, queries: Ids | None = None) -> Run:
     """The rankings of a file, with the identifiers of the judged documents only where the format allows it."""
-    if is_json(path):
+    if format_of(path, "run").name == "json":
         return read_run(path)
     docs = Ids.of([]) if qrels is None else qrels.docs
     known = qrels.queries if qrels is not None else queries

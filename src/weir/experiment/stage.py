@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from weir.errors import StoreError
+from weir.errors import StoreError, is_shortage
 from weir.io.atomic import write_json
 from weir.io.checksums import Checksum, checksums_read, verify_files
 
@@ -193,6 +193,8 @@ def read_record(path: Path) -> Record:
         if record.stage.key != said["key"]:
             raise StoreError(f"{path}: its key is not that of what it declares")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        if is_shortage(error):
+            raise
         raise StoreError(f"{path}: damaged ({type(error).__name__}: {error})") from None
     return record
 

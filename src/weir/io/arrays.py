@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from weir.errors import StoreError
+from weir.errors import StoreError, is_shortage
 
 __all__ = ["read_array"]
 
@@ -22,7 +22,9 @@ def read_array(path: Path, dtype: DTypeLike | None = None, shape: tuple[int, ...
     try:
         # A plain array: slicing a memmap costs more than searching a short list.
         found = np.asarray(np.lib.format.open_memmap(path, mode="r"))
-    except Exception as error:  # noqa: BLE001 - a damaged header raises whatever Python's parser does
+    except Exception as error:
+        if is_shortage(error):
+            raise
         raise StoreError(f"{path}: damaged ({type(error).__name__}: {str(error)[:80]})") from None
     fits = found.ndim == len(shape) and all(w in (-1, n) for w, n in zip(shape, found.shape, strict=True))
     numbers = found.dtype.kind in "iuf" if dtype is None else found.dtype == np.dtype(dtype)

@@ -32,7 +32,7 @@ from weir.core.corpus import Corpus
 from weir.core.hashing import hash_strings
 from weir.core.ids import HashIndex, Ids
 from weir.core.strings import StringColumn, Strings
-from weir.errors import FormatError, StoreError, StoreWarning
+from weir.errors import FormatError, StoreError, StoreWarning, is_shortage
 from weir.io.arrays import read_array
 from weir.io.arrow import Extent, write_strings
 from weir.io.atomic import atomic_dir, locked, writable
@@ -250,6 +250,8 @@ def _opened(place: Path, part: Part | None) -> Store | None:
         corpus = Corpus(ids, columns["text"], columns.get("title"), str(about["fingerprint"]))
         return Store(place, corpus, columns.get("metadata"), int(about["null_texts"]))
     except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
+        if is_shortage(error):
+            raise
         raise StoreError(f"{place}: damaged ({type(error).__name__}: {error})") from None
 
 

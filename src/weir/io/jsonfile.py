@@ -11,15 +11,10 @@ from weir.core.strings import first_repeated
 from weir.errors import BadRanking, FormatError
 from weir.io.lines import read_bytes
 
-__all__ = ["is_json", "read_nested"]
+__all__ = ["read_nested"]
 
 Nested = dict[str, dict[str, float]]
 _EXPECTED = 'an object {"query": {"document": number}}'
-
-
-def is_json(path: Path) -> bool:
-    """Whether the first character of a file opens a JSON object."""
-    return read_bytes(path, 64).lstrip().startswith(b"{")
 
 
 def read_nested(path: Path) -> Nested:

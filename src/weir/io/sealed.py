@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from weir.errors import StoreError
+from weir.errors import StoreError, is_shortage
 from weir.io.atomic import write_json
 from weir.io.checksums import checksums_of, checksums_read, verify_files
 
@@ -31,6 +31,8 @@ def read_sealed(path: Path) -> dict[str, Any]:
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
+        if is_shortage(error):
+            raise
         raise StoreError(f"{path}: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
         raise StoreError(f"{path}: damaged ({str(error)[:80]})") from None

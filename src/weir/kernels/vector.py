@@ -13,14 +13,14 @@ from typing import Any
 
 from weir.errors import require
 
-__all__ = ["HAS_INT8", "ROWS", "WIDTH", "dot32", "dot64", "float_tile", "int8_tile", "lowest_bit"]
+__all__ = ["HAS_INT8", "ROWS", "WIDTH", "dot32", "dot64", "features", "float_tile", "int8_tile", "lowest_bit"]
 
 ir = require("llvmlite.ir", extra="run")
 numba = require("numba", extra="run")
 intrinsic = require("numba.extending", extra="run").intrinsic
 
 
-def _features() -> set[str]:
+def features() -> set[str]:
     """The instruction sets that numba names to LLVM, here or by NUMBA_CPU_FEATURES and NUMBA_ENABLE_AVX.
 
     What a processor named by NUMBA_CPU_NAME has beyond them is not asked: plain LLVM uses it anyway.
@@ -31,9 +31,9 @@ def _features() -> set[str]:
     return {feature[1:] for feature in named.split(",") if feature.startswith("+")}
 
 
-WIDE = {"avx512f", "avx512bw", "avx512dq"} <= _features()
-HAS_INT8 = WIDE and "avx512vnni" in _features()
-HALVES = bool({"f16c", "neon", "fullfp16"} & _features())
+WIDE = {"avx512f", "avx512bw", "avx512dq"} <= features()
+HAS_INT8 = WIDE and "avx512vnni" in features()
+HALVES = bool({"f16c", "neon", "fullfp16"} & features())
 """Whether the processor widens half-precision numbers; elsewhere LLVM would call a function that nobody has."""
 LANES = 16
 VECTORS, ROWS = (3, 8) if WIDE else (1, 6)

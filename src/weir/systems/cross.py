@@ -28,7 +28,11 @@ class PairEncoder(Protocol):
         ...
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """Everything that can move a number."""
+        """What decides a score, and under "engine" what computes it."""
+        ...
+
+    def fetch(self) -> None:
+        """Download what is not here."""
         ...
 
     def load(self, device: str = "auto") -> PairModel:
@@ -52,9 +56,13 @@ class PairReranker:
         return called(self.name, first, ({} if self.depth == DEPTH else {"depth": self.depth}) | given)
 
     def describe(self) -> dict[str, object]:
-        """Everything that can move a number; fetches the checkpoint where it is not here."""
-        own: dict[str, object] = {"reranker": str(self), "depth": self.depth, "document": VIEW}
+        """Everything that decides the rankings; raises DownloadError where the checkpoint is not here."""
+        own: dict[str, object] = {"reranker": self.name, "depth": self.depth, "document": VIEW}
         return own | self.encoder.describe(settings().device)
+
+    def fetch(self) -> None:
+        """Download the checkpoint where it is not here; raises DownloadError where that fails."""
+        self.encoder.fetch()
 
     def ready(self, corpus: Corpus, shelf: Shelf, progress: Progress | None = None) -> PairScorer:
         """The model, loaded; scores are kept in Weir's home."""
@@ -75,9 +83,9 @@ def cross(
 
     model: a name of `weir models`, a name on the Hugging Face hub, or a folder; depth: how many documents;
     max_length: tokens of a pair at most, of which the longer text loses first; dtype: fp32, bf16, fp16 or int8;
-    engine: packed, transformers or auto; batch_tokens: 0 takes what suits the device. A score is the model's own
-    number before any activation, and is kept: no pair is scored twice. Source: Nogueira and Cho 2019. Raises BadValue
-    for settings out of range.
+    engine: auto, torch, openvino or transformers, see weir.encode.engine; batch_tokens: 0 takes what suits the device.
+    The score is the model's own number before any activation, and is kept. Source: Nogueira and Cho 2019. Raises
+    BadValue for settings out of range.
     """
     if not isinstance(model, str):
         raise BadValue(f"cross: model is {model!r}; expected a hub name or a folder")

@@ -88,10 +88,14 @@ class DeepCT:
         return called("deepct", first, given)
 
     def describe(self) -> dict[str, object]:
-        """Everything that can move a number; fetches the checkpoint where it is not here."""
+        """Everything that decides the rankings; raises DownloadError where the checkpoint is not here."""
         own = {"m": self.m, "smoothing": self.smoothing, "keep": self.keep, "view": self.view}
         about = self.encoder.describe(settings().device)
-        return {"system": str(self), "words": own, "encoder": about, "of": self.system.describe()}
+        return {"system": "deepct", "words": own, "encoder": about, "of": self.system.describe()}
+
+    def fetch(self) -> None:
+        """Download the checkpoint where it is not here; raises DownloadError where that fails."""
+        self.encoder.fetch()
 
     def index(
         self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.algorithms import algorithm
 from weir.core.corpus import VIEWS, Corpus, Queries
 from weir.core.pointers import below
 from weir.core.run import Run
@@ -19,7 +20,7 @@ from weir.core.strings import Float64, Int64
 from weir.encode.api import Hosted, LoadedHosted, is_hosted
 from weir.encode.cards import known
 from weir.encode.encoder import Encoder, Kind, Loaded
-from weir.encode.several import devices, on_several
+from weir.encode.several import AT_ONCE, devices, on_several
 from weir.errors import BadValue, StoreError, UnknownName
 from weir.io.arrays import read_array
 from weir.io.atomic import atomic_dir
@@ -32,21 +33,19 @@ from weir.vectors.exact import Found, pair_scores, search
 from weir.vectors.gpu import search_on
 from weir.vectors.rows import Rows, Told
 from weir.vectors.store import Store
-from weir.vectors.stored import Encode, Gathered, Texts, stored
+from weir.vectors.stored import Cut, Encode, Gathered, Texts, stored
 
 __all__ = ["Dense", "DenseSearcher"]
 
 FORMAT = 1
 OWN = ("store", "view", "separator", "ann", "effort")
 """The settings that are not the encoder's."""
-BATCH = {"cpu": 512, "cuda": 8192}
-"""Texts encoded and stored together: what a killed process loses at most. An API is asked for fewer."""
+BATCH = {"cpu": 128, "cuda": 8192}
+"""Texts encoded together and stored: what a killed process loses at most."""
 ASKED = 256
-OTHER = {
-    "document": {"query", "max_query", "query revision"},
-    "query": {"document", "max_length", "revision"},
-}
-"""What in an encoder's description says nothing about the texts of a kind, unless both share it."""
+"""Texts that an API is asked for before they are stored."""
+OTHER = {"document": {"query", "max_query", "query revision"}, "query": {"document"}}
+"""What in an encoder's description says nothing about the texts of a kind."""
 
 
 @SYSTEMS.register("dense")
@@ -133,28 +132,37 @@ class Dense:
         return called("dense", [self.model], self._given)
 
     def describe(self) -> dict[str, object]:
-        """Everything that can move a number; fetches the checkpoint where it is not here."""
-        about = self.encoder.describe(settings().device)
-        kept = {"store": self.store, "view": self.view}
-        kept |= {"separator": self.between} if self.between != " " else {}
+        """Everything that decides the rankings; raises DownloadError where the checkpoint is not here."""
         how: dict[str, object] = {"search": "exact, in double, rounded to float"}
         if self.ann is not None:
             how = {"search": self.ann, "effort": self.effort, "scored": "in double, rounded to float"}
             how |= {"library": library(self.ann)}
-        return {"system": str(self), "encoder": about, **kept, **how}
+        return {
+            "system": "dense",
+            "dense search": algorithm("dense search"),
+            "encoder": self.encoder.describe(settings().device),
+            "store": self.store,
+            "view": self.view,
+            "separator": self.between,
+            **how,
+        }
+
+    def fetch(self) -> None:
+        """Download the checkpoint where it is not here; raises DownloadError where that fails."""
+        self.encoder.fetch()
 
     def index(
         self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None
     ) -> DenseSearcher:
         """Encode the corpus into the store of vectors, all that is not there; `at` notes which rows are whose."""
         loaded = self.encoder.load(settings().device)
-        store = Store.of(settings().home / "vectors", _about(loaded, "document"), self.store)
+        store = Store.of(settings().home / "vectors", _about(self.encoder, loaded, "document"), self.store)
         texts = Texts(
             len(corpus), partial(corpus.view, self.view, separator=self.between), corpus.ids.__getitem__
         )
         before = store.snapshot()
-        with _encoding(loaded) as (encode, batch):
-            vectors = stored(store, texts, encode, progress, batch)
+        with _encoding(loaded) as (encode, cut):
+            vectors = stored(store, texts, encode, progress, cut)
         near = build(self.ann, self.effort, vectors) if self.ann is not None else None
         if at is not None:
             facts = {"format": FORMAT, "system": str(self), "store": store.folder.name}
@@ -272,32 +280,32 @@ class DenseSearcher:
         """The queries' vectors: computed each time, since how long an answer takes is measured, but for an API."""
         if not isinstance(self.loaded, LoadedHosted):
             return self.loaded.encode(queries.text, "query")
-        about = _about(self.loaded, "query")
+        about = _about(self.system.encoder, self.loaded, "query")
         store = Store.of(settings().home / "vectors", about)
         texts = Texts(len(queries), queries.text.slice, queries.ids.__getitem__)
-        return stored(store, texts, partial(_encode, self.loaded, "query"), None, ASKED).values
+        cut = Cut(ASKED, whole=False)
+        return stored(store, texts, partial(_encode, self.loaded, "query"), None, cut).values
 
 
-def _about(loaded: Loaded | LoadedHosted, kind: Kind) -> dict[str, object]:
-    """What decides the vector of a text of that kind."""
-    found = loaded.identity() if isinstance(loaded, LoadedHosted) else loaded.describe()
-    shared = {"max_length", "revision"} if isinstance(loaded, LoadedHosted) else set()
-    left_out = (OTHER[kind] - shared) | {"notes", "asked"}
-    return {"kind": kind} | {name: value for name, value in found.items() if name not in left_out}
+def _about(encoder: Encoder | Hosted, loaded: Loaded | LoadedHosted, kind: Kind) -> dict[str, object]:
+    """What decides the vector of a text of that kind, and the engine, whose bits may differ from another's."""
+    device = settings().device
+    found = loaded.identity() if isinstance(loaded, LoadedHosted) else encoder.describe(device)
+    return {"kind": kind} | {name: value for name, value in found.items() if name not in OTHER[kind]}
 
 
 @contextmanager
-def _encoding(loaded: Loaded | LoadedHosted) -> Iterator[tuple[Encode, int]]:
-    """(what encodes documents, how many of them at once): on one device, on several, or by an API."""
+def _encoding(loaded: Loaded | LoadedHosted) -> Iterator[tuple[Encode, Cut]]:
+    """(what encodes documents, the blocks it takes): on one device, on several, or by an API."""
     if isinstance(loaded, LoadedHosted):
-        yield partial(_encode, loaded, "document"), ASKED
+        yield partial(_encode, loaded, "document"), Cut(ASKED, whole=False)
         return
-    names, batch = devices(settings().device), BATCH[loaded.place.device.partition(":")[0]]
+    names, size = devices(settings().device), BATCH[loaded.place.kind]
     if len(names) == 1:
-        yield partial(_encode, loaded, "document"), batch
+        yield partial(_encode, loaded, "document"), Cut(size)
         return
-    with on_several(loaded, names) as encode:
-        yield encode, batch * len(names)
+    with on_several(loaded, names, size) as encode:
+        yield encode, Cut(size * AT_ONCE * len(names))
 
 
 def _encode(

@@ -95,16 +95,19 @@ class Doc2Query:
         return called("doc2query", first, self._given)
 
     def describe(self) -> dict[str, object]:
-        """Everything that can move a number; fetches the checkpoint where it is not here."""
-        return {"system": str(self), "questions": self._source, "of": self.system.describe()}
+        """Everything that decides the rankings; raises DownloadError where the checkpoint is not here."""
+        return {"system": "doc2query", "questions": self._source(), "of": self.system.describe()}
 
-    @cached_property
+    def fetch(self) -> None:
+        """Download the model that writes questions where one is needed and not here."""
+        if self.expansions is None:
+            self.writer.fetch()
+
     def _source(self) -> dict[str, object]:
         """Where the questions come from."""
         if self.expansions is None:
             return self.writer.describe(settings().device)
-        path = Path(self.expansions).expanduser()
-        return {"contents": contents(path), "n": self.n}
+        return {"contents": contents(Path(self.expansions).expanduser()), "n": self.n}
 
     def index(
         self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None
@@ -137,7 +140,8 @@ class Doc2Query:
         """The corpus with another text, named by what made it."""
         if not corpus.fingerprint:
             return replace(corpus, text=text)
-        shape = json.dumps([corpus.fingerprint, self._source], sort_keys=True, default=str)
+        source = {name: value for name, value in self._source().items() if name != "engine"}
+        shape = json.dumps([corpus.fingerprint, source], sort_keys=True, default=str)
         key = hashlib.blake2b(shape.encode("utf-8"), digest_size=16).hexdigest()
         return replace(corpus, text=text, fingerprint=key)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from weir.core.corpus import Corpus
 from weir.core.strings import Int32, Int64, Strings
+from weir.encode.hardware import declared_device
 from weir.encode.t5_write import LoadedWriter, QuestionWriter
 from weir.errors import FormatError
 from weir.io.jsonl import read_records
@@ -20,7 +21,7 @@ from weir.settings import settings
 from weir.systems.kept import Steps
 from weir.systems.system import Progress
 from weir.vectors.ragged import Block, RaggedStore, stored_ragged
-from weir.vectors.stored import Texts
+from weir.vectors.stored import Cut, Texts
 
 __all__ = ["Expansions", "contents", "read_questions", "written_questions"]
 
@@ -54,7 +55,9 @@ def written_questions(writer: QuestionWriter, corpus: Corpus, progress: Progress
     store = RaggedStore.of(settings().home / "questions", writer.describe(device), 1)
     texts = Texts(len(corpus), lambda start, stop: corpus.view(VIEW, start, stop), corpus.ids.__getitem__)
     writing = _Writing(writer, device, Steps(progress, len(corpus)))
-    rows = stored_ragged(store, texts, writing, writing.steps.batch, BATCH)
+    # On a processor a text is written about by itself, so that only what is missing has to be.
+    cut = Cut(BATCH, whole=declared_device(device) != "cpu")
+    rows = stored_ragged(store, texts, writing, writing.steps.batch, cut)
 
     def block(start: int, stop: int) -> Strings:
         ptr, data = rows.block(start, stop)

@@ -22,13 +22,13 @@ from weir.settings import settings
 from weir.systems.system import Outside, Progress
 from weir.vectors.journal import Hashes, hash_texts
 from weir.vectors.store import Store
-from weir.vectors.stored import completed
+from weir.vectors.stored import Cut, completed
 
 __all__ = ["PairModel", "PairScorer", "Steps", "Tally"]
 
 VIEW = "title text"
 BLOCK = {"cpu": 256, "cuda": 4096}
-"""Pairs scored and kept together: what a killed process loses at most."""
+"""Pairs scored together and kept: what a killed process loses at most."""
 AT_ONCE = 4096
 """Pairs rendered together."""
 
@@ -37,6 +37,16 @@ Float32: TypeAlias = NDArray[np.float32]
 
 class PairModel(Protocol):
     """A model in memory that reads a query and a document together."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether a pair's score is the same bits whatever else is scored with it."""
+        ...
+
+    @property
+    def device(self) -> str:
+        """Where it computes, such as "cpu" or "cuda:1"."""
+        ...
 
     def scores(self, pairs: Iterable[Text], done: Callable[[int], None] | None = None) -> Iterator[Float32]:
         """The scores of (query, document) in order, some at a time; done: told the pairs finished so far."""
@@ -100,12 +110,15 @@ class PairScorer:
         self.tally.asked += len(pairs)
         steps = Steps(self.progress, len(pairs))
 
-        def add(numbers: Int64) -> None:
-            store.add(hashes[numbers], self._computed(pairs, numbers, steps.within)[:, None])
+        def add(numbers: Int64, wanted: NDArray[np.bool_]) -> None:
+            found = self._computed(pairs, numbers, steps.within)
+            store.add(hashes[numbers[wanted]], found[wanted][:, None])
             self.tally.computed += len(numbers)
 
-        block = BLOCK[str(self.about.get("device", "cpu")).partition(":")[0]]
-        snapshot = completed(store, hashes, add, steps.batch, block)
+        # The pairs of a query are a block where company moves bits, so that another query changes nothing.
+        block = BLOCK[self.model.device.partition(":")[0]]
+        cut = Cut(block, whole=not self.model.alone, group=candidates.query_of_row().astype(np.int64))
+        snapshot = completed(store, hashes, add, steps.batch, cut)
         return snapshot.vectors(snapshot.find(hashes))[:, 0].astype(np.float64)
 
     def watched(self, progress: Progress) -> PairScorer:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from weir.algorithms import algorithm
 from weir.core.corpus import VIEWS, Corpus, Queries
 from weir.core.pointers import below
 from weir.core.run import Run
@@ -47,7 +48,7 @@ from weir.vectors.clusters import (
 from weir.vectors.exact import Found
 from weir.vectors.late import Query, TokenRows, TokenVectors, search_chosen, search_tokens
 from weir.vectors.ragged import GatheredRagged, RaggedStore, stored_ragged
-from weir.vectors.stored import Texts
+from weir.vectors.stored import Cut, Texts
 
 __all__ = ["ColBERT", "LateSearcher"]
 
@@ -115,7 +116,7 @@ class ColBERT:
         return called("colbert", [self.model], self.encoder.given | own)
 
     def describe(self) -> dict[str, object]:
-        """Everything that can move a number; fetches the checkpoint where it is not here."""
+        """Everything that decides the rankings; raises DownloadError where the checkpoint is not here."""
         kept = {"store": self.store, "view": self.view}
         how: dict[str, object] = {"search": "exact MaxSim, float32 products, sums in double"}
         if self.bits:
@@ -128,7 +129,12 @@ class ColBERT:
                 "candidates": limit if self.candidates == "auto" else self.candidates,
                 "probes": self.probes,
             }
-        return {"system": str(self), "encoder": self.encoder.describe(settings().device), **kept, **how}
+        about = {"late search": algorithm("late search"), "encoder": self.encoder.describe(settings().device)}
+        return {"system": "colbert", **about, **kept, **how}
+
+    def fetch(self) -> None:
+        """Download the checkpoint where it is not here; raises DownloadError where that fails."""
+        self.encoder.fetch()
 
     def index(self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None) -> LateSearcher:
         """Encode the corpus into the store, all that is not there; `at` notes which texts, and holds centroids."""
@@ -138,7 +144,7 @@ class ColBERT:
         texts = Texts(len(corpus), partial(corpus.view, self.view), corpus.ids.__getitem__)
         before = store.snapshot()
         encode = partial(encoded_blocks, loaded, self.store)
-        rows = stored_ragged(store, texts, encode, progress, BATCH[loaded.place.device.partition(":")[0]])
+        rows = stored_ragged(store, texts, encode, progress, Cut(BATCH[loaded.place.kind]))
         tokens = TokenVectors(rows, DTYPES[self.store])
         made = _made(self, tokens)
         if at is not None:

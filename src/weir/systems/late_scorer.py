@@ -17,7 +17,7 @@ from weir.systems.kept import Tally
 from weir.systems.system import Outside, Progress
 from weir.vectors.late import HeldTokens, Query, TokenRows, TokenVectors, pair_maxsim
 from weir.vectors.ragged import Block, RaggedStore, stored_ragged
-from weir.vectors.stored import Texts
+from weir.vectors.stored import Cut, Texts
 
 __all__ = [
     "BATCH",
@@ -30,16 +30,17 @@ __all__ = [
 ]
 
 DTYPES: dict[str, type[np.floating]] = {"fp16": np.float16, "fp32": np.float32}
-BATCH = {"cpu": 256, "cuda": 4096}
-"""Texts encoded and stored together: what a killed process loses at most."""
-QUERIES = {"query", "max_query", "filled", "cut", "left out of queries", "asked"}
+BATCH = {"cpu": 128, "cuda": 4096}
+"""Texts encoded together and stored: what a killed process loses at most."""
+QUERIES = {"query", "max_query", "filled", "cut", "left out of queries"}
 """What in an encoder's description says nothing about documents."""
 LOWEST = -float(np.finfo(np.float32).max)
 
 
 def documents_store(loaded: LoadedLate, kept: str) -> RaggedStore:
     """The store of documents' token vectors by this encoder; kept: fp16 or fp32."""
-    about = {n: v for n, v in loaded.describe().items() if n not in QUERIES}
+    described = loaded.encoder.describe(settings().device)
+    about = {name: value for name, value in described.items() if name not in QUERIES}
     width = loaded.dimensions * np.dtype(DTYPES[kept]).itemsize
     about |= {"kind": "tokens", "stored": kept}
     return RaggedStore.of(settings().home / "vectors", about, width, np.dtype(DTYPES[kept]).name)
@@ -132,9 +133,9 @@ class LateScorer:
         new = np.ones(len(docs), np.bool_) if before is None else before.find(texts.hashes()) < 0
         self.tally.asked += len(place)
         self.tally.computed += int(new[place].sum())
-        batch = BATCH[self.loaded.place.device.partition(":")[0]]
+        cut = Cut(BATCH[self.loaded.place.kind], whole=not self.loaded.document.engine.alone)
         encode = partial(encoded_blocks, self.loaded, self.kept)
-        return TokenVectors(stored_ragged(store, texts, encode, self.progress, batch), DTYPES[self.kept])
+        return TokenVectors(stored_ragged(store, texts, encode, self.progress, cut), DTYPES[self.kept])
 
     def _texts(self, docs: Int64) -> Strings:
         corpus = self.corpus

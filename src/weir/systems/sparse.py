@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from weir.algorithms import algorithm
 from weir.core.corpus import VIEWS, Corpus, Queries
 from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64
@@ -26,13 +27,13 @@ from weir.systems.impact import Float32, ImpactIndex, load_index, save_index, to
 from weir.systems.pairs import pair_scores
 from weir.systems.system import SYSTEMS, Outside, Progress, called
 from weir.vectors.ragged import GatheredRagged, RaggedStore, stored_ragged
-from weir.vectors.stored import Texts
+from weir.vectors.stored import Cut, Texts
 
 __all__ = ["Sparse", "SparseSearcher", "stored_terms"]
 
 VIEW = "title text"
-BATCH = {"cpu": 512, "cuda": 8192}
-"""Texts encoded and stored together: what a killed process loses at most."""
+BATCH = {"cpu": 128, "cuda": 8192}
+"""Texts encoded together and stored: what a killed process loses at most."""
 ROWS = 1 << 20
 """Weights read from the store at once."""
 
@@ -60,10 +61,19 @@ class Sparse:
         return called(self.encoder.family, [self.encoder.model], given | view)
 
     def describe(self) -> dict[str, object]:
-        """Everything that can move a number; fetches the checkpoint where it is not here."""
-        about = self.encoder.describe(settings().device)
-        how = {"search": "exact, in double, rounded to float"}
-        return {"system": str(self), "encoder": about, "view": self.view, **how}
+        """Everything that decides the rankings; raises DownloadError where the checkpoint is not here."""
+        numbers = {name: algorithm(name) for name in ("sparse index", "sparse search")}
+        about = {"encoder": self.encoder.describe(settings().device), "view": self.view}
+        return {
+            "system": self.encoder.family,
+            **about,
+            **numbers,
+            "search": "exact, in double, rounded to float",
+        }
+
+    def fetch(self) -> None:
+        """Download the checkpoint where it is not here; raises DownloadError where that fails."""
+        self.encoder.fetch()
 
     def index(
         self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None
@@ -132,12 +142,13 @@ def stored_terms(
     loaded: LoadedSparse, corpus: Corpus, view: str, progress: Progress | None
 ) -> tuple[GatheredRagged, Outside]:
     """The rows of TERM of each document, from the store; what it lacks is encoded, and kept batch by batch."""
-    about = {"kind": "terms"} | {n: v for n, v in loaded.describe().items() if n not in ("query", "asked")}
+    described = loaded.recipe.encoder.describe(settings().device)
+    about = {"kind": "terms"} | {name: value for name, value in described.items() if name != "query"}
     store = RaggedStore.of(settings().home / "vectors", about, TERM.itemsize)
     before = store.snapshot()
     texts = Texts(len(corpus), partial(corpus.view, view), corpus.ids.__getitem__)
-    batch = BATCH[loaded.place.device.partition(":")[0]]
-    found = stored_ragged(store, texts, partial(_encode, loaded, "document"), progress, batch)
+    cut = Cut(BATCH[loaded.place.kind])
+    found = stored_ragged(store, texts, partial(_encode, loaded, "document"), progress, cut)
     reused = 0 if before is None else int(np.count_nonzero(found.numbers < len(before)))
     return found, Outside(int(found.lengths.sum()) * TERM.itemsize, reused)
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from weir.core.hashing import hash_strings
 from weir.core.strings import Int64
-from weir.errors import StoreError, StoreWarning
+from weir.errors import StoreError, StoreWarning, is_shortage
 from weir.io.atomic import atomic_dir, locked, storing, sweep_inside, write_json
 
 __all__ = ["Column", "Hashes", "Journal", "Known", "hash_texts", "mended", "store_folder"]
@@ -209,6 +209,8 @@ class Journal:
         except (FileNotFoundError, NotADirectoryError):
             data = b""
         except OSError as error:
+            if is_shortage(error):
+                raise
             raise StoreError(f"{self.folder / JOURNAL}: {error.strerror or error}") from None
         width = self.record.itemsize
         records = np.frombuffer(data[: len(data) // width * width], self.record)

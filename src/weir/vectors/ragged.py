@@ -25,7 +25,7 @@ from weir.errors import BadValue, StoreError
 from weir.io.atomic import storing
 from weir.vectors.journal import Column, Hashes, Journal, Known, mended, store_folder
 from weir.vectors.store import release
-from weir.vectors.stored import Progress, Texts, completed, in_pieces
+from weir.vectors.stored import Cut, Progress, Texts, completed, in_pieces
 
 __all__ = ["Block", "GatheredRagged", "RaggedSnapshot", "RaggedStore", "stored_ragged"]
 
@@ -227,30 +227,31 @@ def stored_ragged(
     texts: Texts,
     encode: EncodeRagged,
     progress: Progress | None = None,
-    batch: int = 512,
+    cut: Cut | None = None,
 ) -> GatheredRagged:
-    """The rows of texts in their order; those the store lacks are encoded, in batches of so many texts.
+    """The rows of texts in their order; those the store lacks are encoded, in blocks, see weir.vectors.stored.Cut.
 
-    A text that occurs often is encoded once. What is missing is encoded in the order of the texts, so that a
-    process that was killed continues with the very batches an undisturbed one would have made.
-    progress: told (texts that have their rows, all texts). Raises BadValue, naming the text, for another number of
-    texts or another width than expected, and for numbers that are not finite; StoreError as the store.
+    A text that occurs often is encoded once. progress: told (texts that have their rows, all texts). Raises BadValue,
+    naming the text, for another number of texts or another width than expected, and for numbers that are not finite;
+    StoreError as the store.
     """
     hashes = texts.hashes()
     if texts.count == 0 and store.snapshot() is None:
         nothing = np.zeros((0, store.width), np.uint8)
         return GatheredRagged(RaggedSnapshot(nothing, hashes, np.zeros(1, np.int64)), np.zeros(0, np.int64))
 
-    def keep(numbers: Int64) -> None:
+    def keep(numbers: Int64, wanted: NDArray[np.bool_]) -> None:
         given = encode(texts.take(numbers))
         for some, (ptr, rows) in in_pieces(given, numbers, lambda block: len(block[0]) - 1, texts.name):
             if len(ptr) != len(some) + 1:
                 first = f"text '{texts.name(int(some[0]))}'"
                 raise BadValue(f"{first}: {len(some)} texts gave the rows of {len(ptr) - 1}")
             _refuse_not_finite(store, texts, some, (ptr, rows))
-            store.add(hashes[some], np.diff(ptr), rows)
+            kept, lengths = wanted[np.searchsorted(numbers, some)], np.diff(ptr)
+            if kept.any():
+                store.add(hashes[some[kept]], lengths[kept], rows[np.repeat(kept, lengths)])
 
-    snapshot = completed(store, hashes, keep, progress, batch)
+    snapshot = completed(store, hashes, keep, progress, cut)
     return GatheredRagged(snapshot, snapshot.find(hashes))
 
 

@@ -18,9 +18,10 @@ from weir.vectors.codec import codec
 from weir.vectors.journal import Hashes, hash_texts
 from weir.vectors.store import Snapshot, Store
 
-__all__ = ["Encode", "Gathered", "Texts", "completed", "in_pieces", "stored"]
+__all__ = ["Cut", "Encode", "Gathered", "Texts", "completed", "in_pieces", "stored"]
 
 Float32: TypeAlias = NDArray[np.float32]
+Bool: TypeAlias = NDArray[np.bool_]
 Encode: TypeAlias = Callable[[list[str]], Float32 | Iterator[Float32]]
 """Texts to vectors: all at once, or block by block in their order, each kept before the next is asked for."""
 Progress: TypeAlias = Callable[[int, int], None]
@@ -57,6 +58,35 @@ class Texts:
         if len(numbers) and numbers[-1] - numbers[0] == len(numbers) - 1:
             return self.block(int(numbers[0]), int(numbers[-1]) + 1).tolist()
         return [self.block(i, i + 1)[0] for i in numbers.tolist()]
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """How texts are cut into blocks that are encoded together.
+
+    size: texts of a block; whole: cut all texts by their places, whatever the store holds, and encode a block in which
+    one is missing as a whole: a text's company is then the same however often a process was killed, and so are its
+    bits. Where company moves no bit, or texts are paid for, only what is missing is encoded. group: a number for each
+    text, which changes where a block must end; None where none must.
+    """
+
+    size: int = 512
+    whole: bool = True
+    group: Int64 | None = None
+
+    def blocks(self, once: Int64, lacking: Bool) -> Iterator[Int64]:
+        """The blocks to encode, in order. once: the first place of each distinct text; lacking: of all texts."""
+        if not self.whole:
+            once = once[lacking[once]]
+        group = np.zeros(len(once), np.int64) if self.group is None or not self.whole else self.group[once]
+        ends = np.append(np.flatnonzero(np.diff(group)) + 1, len(once))
+        start = 0
+        for end in ends.tolist():
+            for first in range(start, end, self.size):
+                numbers = once[first : min(first + self.size, end)]
+                if lacking[numbers].any():
+                    yield numbers
+            start = end
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,14 +148,13 @@ class _Storing(Protocol[S_co]):
 
 
 def stored(
-    store: Store, texts: Texts, encode: Encode, progress: Progress | None = None, batch: int = 512
+    store: Store, texts: Texts, encode: Encode, progress: Progress | None = None, cut: Cut | None = None
 ) -> Gathered:
-    """The vectors of texts in their order; those the store lacks are encoded, in batches of so many texts.
+    """The vectors of texts in their order; those the store lacks are encoded, in blocks, see Cut.
 
-    A text that occurs often is encoded once. What is missing is encoded in the order of the texts, so that a
-    process that was killed continues with the very batches an undisturbed one would have made.
-    progress: told (texts that have their vector, all texts). Raises BadValue, naming the text, for a vector
-    that is not finite, and for vectors of another dimension or number than expected; StoreError as the store.
+    A text that occurs often is encoded once. progress: told (texts that have their vector, all texts). Raises
+    BadValue, naming the text, for a vector that is not finite, and for vectors of another dimension or number than
+    expected; StoreError as the store.
     """
     hashes = texts.hashes()
     if texts.count == 0 and store.snapshot() is None:
@@ -133,37 +162,41 @@ def stored(
             Snapshot(codec(store.dtype), 0, np.zeros((0, 0), np.uint8), hashes), np.zeros(0, np.int64)
         )
 
-    def keep(numbers: Int64) -> None:
+    def keep(numbers: Int64, wanted: Bool) -> None:
         for some, vectors in _encoded(texts, numbers, encode, store.dtype):
-            store.add(hashes[some], vectors)
+            kept = wanted[np.searchsorted(numbers, some)]
+            if kept.any():
+                store.add(hashes[some[kept]], vectors[kept])
 
-    snapshot = completed(store, hashes, keep, progress, batch)
+    snapshot = completed(store, hashes, keep, progress, cut)
     return Gathered(snapshot, snapshot.find(hashes))
 
 
 def completed(
     store: _Storing[F],
     hashes: Hashes,
-    keep: Callable[[Int64], None],
+    keep: Callable[[Int64, Bool], None],
     progress: Progress | None = None,
-    batch: int = 512,
+    cut: Cut | None = None,
 ) -> F:
     """The store once it holds all texts with these hashes.
 
-    keep: adds the texts of these numbers, while the store is held; called for what is missing, in the order of the
-    texts and in batches of so many. progress: told (texts that are there, all texts).
+    keep: encodes the texts of these numbers, which ascend, together, and adds those that are wanted, while the store is
+    held. progress: told (texts that are there, all texts).
     """
     snapshot = store.snapshot()
     if snapshot is not None and (snapshot.find(hashes) >= 0).all():
         return snapshot
     with store.alone():
         snapshot = store.snapshot(check=False)  # another process may have added them meanwhile
-        rows = np.full(len(hashes), -1, np.int64) if snapshot is None else snapshot.find(hashes)
-        missing = _first_of_each(hashes, np.flatnonzero(rows < 0))
-        for start in range(0, len(missing), batch):
+        lacking = np.ones(len(hashes), np.bool_) if snapshot is None else snapshot.find(hashes) < 0
+        cut, once = cut or Cut(), _first_of_each(hashes, np.arange(len(hashes)))
+        done = len(hashes) - int(lacking[once].sum())
+        for numbers in cut.blocks(once, lacking):
             if progress is not None:
-                progress(len(hashes) - len(missing) + start, len(hashes))
-            keep(missing[start : start + batch])
+                progress(done, len(hashes))
+            keep(numbers, lacking[numbers])
+            done += int(lacking[numbers].sum())
         snapshot = store.snapshot(check=False)
     assert snapshot is not None  # something was added, or found
     return snapshot

@@ -104,16 +104,17 @@ class Hosted:
         return (self.base or self.provider.base).rstrip("/")
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """Everything that can move a number; asks the API once for the probe where that was never done."""
+        """Everything that decides the vectors; asks the API once for the probe where that was never done."""
         return self.load(device).identity()
+
+    def fetch(self) -> None:
+        """Ask the API once for the probe, where that was never done; `describe` then asks nothing."""
+        self.load()
 
     def on_collection(self, collection: str, instruction: str) -> Hosted:
         """The encoder with {task} in its prompts filled in; see Encoder.on_collection."""
-        return replace(
-            self,
-            query_prompt=told(self.query_prompt, instruction),
-            document_prompt=told(self.document_prompt, instruction),
-        )
+        query, document = (told(prompt, instruction) for prompt in (self.query_prompt, self.document_prompt))
+        return replace(self, query_prompt=query, document_prompt=document)
 
     def load(
         self, device: str = "auto", limits: Limits | None = None, clock: Clock | None = None

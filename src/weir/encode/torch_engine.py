@@ -1,8 +1,12 @@
-"""Weir's own forward pass of BERT-like encoders: only real tokens are computed, on a processor or a GPU."""
+"""The engine torch: BERT-like encoders through torch's products, without padding, on a processor or a GPU.
+
+Every linear layer works on all tokens of a batch at once, and each text attends to itself alone. On a processor the
+rows are filled up to a multiple of ROWS, see weir.encode.linear, so that a text's states are the same bits alone and in
+any batch.
+"""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
@@ -12,55 +16,45 @@ import numpy as np
 
 from weir.core.strings import Int64
 from weir.encode.attention import Attend, cpu_attention, cuda_attention, distance_bias
+from weir.encode.linear import ROWS
 from weir.encode.tokens import Tokens
 from weir.encode.weights import Embedding, Layer, Tensor, Weights
-from weir.errors import require
+from weir.errors import BadValue, require
 
-__all__ = ["Packed", "embed", "pack", "to_device"]
+__all__ = ["TorchEngine", "to_device", "torch_engine"]
 
 
 @dataclass(frozen=True, eq=False)
-class Packed:
-    """An engine: tokens to hidden states, every linear layer over all tokens of the batch at once.
+class TorchEngine:
+    """The engine with its weights in place.
 
-    product: "torch" or "onednn", whichever multiplies faster here (processor only); varlen: whether the GPU's
-    kernel for texts of different lengths is used; kept: work space that batches share.
+    prepacked: whether the matrices are in oneDNN's own order (fp32 on a processor, where torch has it); varlen: whether
+    the GPU's kernel for texts of different lengths is used; kept: work space that batches share.
     """
 
     weights: Weights
     device: Any
     dtype: Any
-    product: str
+    prepacked: bool
     varlen: bool
     rest: Callable[..., Tensor] | None = None
     kept: dict[str, Tensor] = field(default_factory=dict)
     padded: bool = False
 
     @property
-    def name(self) -> str:
-        """What the engine is called in manifests."""
-        kind = "cuda" if self.device.type == "cuda" else self.product
-        attention = ", varlen attention" if self.varlen else ""
-        return f"packed ({kind}{attention})"
-
-    def describe(self) -> dict[str, object]:
-        """What can move a number."""
-        torch = require("torch", extra="neural")
-        return {
-            "engine": self.name,
-            "computes in": str(self.dtype).removeprefix("torch."),
-            "torch": str(torch.__version__),
-        }
+    def alone(self) -> bool:
+        """Whether a text's states are the same bits whatever else is in the batch."""
+        return str(self.device.type) == "cpu"
 
     def hidden(self, batch: Tokens) -> Tensor:
         """The last hidden states [T, H] of the tokens of a batch."""
         torch = require("torch", extra="neural")
         with torch.inference_mode():
-            h = embed(self.weights.embedding, batch, self.device, self.weights.eps)
+            h = _embedded(self.weights.embedding, batch, self.device, self.weights.eps)
             attend = self._attention(batch)
             for layer in self.weights.layers:
                 h = self._on_gpu(h, layer, attend) if self.rest else self._on_processor(h, layer, attend)
-            return h
+            return h[: int(batch.ptr[-1])]
 
     def _attention(self, batch: Tokens) -> Attend:
         bias = None
@@ -80,7 +74,7 @@ class Packed:
         return self.rest(torch, h, context, layer, self.weights.eps, self.weights.approximate)
 
     def _on_processor(self, h: Tensor, layer: Layer, attend: Attend) -> Tensor:
-        """As `after_attention`, in work space that stays: fresh memory costs a tenth of the time here."""
+        """As `after_attention`, in work space that stays: fresh memory costs a tenth of the time."""
         torch = require("torch", extra="neural")
         norm, shape, eps = torch.nn.functional.layer_norm, (h.shape[1],), self.weights.eps
         context = attend(self._linear(h, layer.qkv, layer.qkv_bias, "qkv"))
@@ -94,7 +88,7 @@ class Packed:
         """x times a matrix, plus its bias, and then GELU where `active`."""
         torch = require("torch", extra="neural")
         approximate = self.weights.approximate
-        if self.product == "onednn":
+        if self.prepacked:
             after, form = ("gelu", approximate) if active else ("none", "")
             return torch.ops.mkldnn._linear_pointwise(x, weight, bias, after, [], form)
         space = self.kept.get(place)
@@ -104,35 +98,40 @@ class Packed:
         return torch.ops.aten.gelu_(y, approximate=approximate) if active else y
 
 
-def pack(weights: Weights, device: str, dtype: str, compiled: bool = False) -> Packed:
+def torch_engine(weights: Weights, device: str, dtype: str, compiled: bool = False) -> TorchEngine:
     """The engine for these weights on a device ("cpu", "cuda", "cuda:1"), computing in fp32, bf16 or fp16.
 
-    compiled: let torch fuse what stands between the products on a GPU (takes its compiler a while).
+    compiled: let torch fuse what stands between the products on a GPU (takes its compiler a while). Raises BadValue
+    for another dtype.
     """
     torch = require("torch", extra="neural")
-    place = torch.device(device)
-    kind = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[dtype]
+    kinds = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+    if dtype not in kinds:
+        raise BadValue(f"the engine 'torch' does not compute in {dtype}; expected {', '.join(kinds)}")
+    place, kind = torch.device(device), kinds[dtype]
     placed = _placed(weights, place, kind)
     if place.type != "cpu":
         rest = torch.compile(after_attention, dynamic=True) if compiled else after_attention
-        return Packed(placed, place, kind, "torch", _has_varlen(device, dtype), rest)
-    product = _faster_product(str(dtype), placed.layers[0].up.shape) if placed.layers else "torch"
-    if product == "onednn":
+        return TorchEngine(placed, place, kind, False, _has_varlen(device, dtype), rest)
+    prepacked = dtype == "fp32" and torch.backends.mkldnn.is_available()
+    if prepacked:
         placed = replace(placed, layers=tuple(_prepacked(layer) for layer in placed.layers))
-    return Packed(placed, place, kind, product, varlen=False)
+    return TorchEngine(placed, place, kind, prepacked, varlen=False)
 
 
-def embed(embedding: Embedding, batch: Tokens, device: Any, eps: float) -> Tensor:  # noqa: ANN401 - a torch.device
-    """The tokens of a batch before the first layer: [T, H]."""
+def _embedded(embedding: Embedding, batch: Tokens, device: Any, eps: float) -> Tensor:  # noqa: ANN401 - a torch.device
+    """The tokens of a batch before the first layer: [T, H]; on a processor with rows behind them up to ROWS."""
     torch = require("torch", extra="neural")
-    ids = to_device(torch, batch.ids.astype(np.int64), device)
-    places = to_device(torch, batch.positions + embedding.offset, device)
-    h = embedding.words[ids] + embedding.positions[places]
+    more = -int(batch.ptr[-1]) % ROWS if device.type == "cpu" else 0
+    ids, positions = (np.pad(a.astype(np.int64), (0, more)) for a in (batch.ids, batch.positions))
+    h = embedding.words[to_device(torch, ids, device)]
+    h = h + embedding.positions[to_device(torch, positions + embedding.offset, device)]
     if embedding.segments is not None:
         if batch.segment is None or len(embedding.segments) == 1:
             h = h + embedding.segments[0]
         else:
-            h = h + embedding.segments[to_device(torch, batch.segment.astype(np.int64), device)]
+            segment = np.pad(batch.segment.astype(np.int64), (0, more))
+            h = h + embedding.segments[to_device(torch, segment, device)]
     h = torch.nn.functional.layer_norm(h, (h.shape[1],), embedding.norm, embedding.norm_bias, eps)
     if embedding.project is None:
         return h
@@ -179,31 +178,6 @@ def _placed(weights: Weights, device: Any, dtype: Any) -> Weights:  # noqa: ANN4
 def _prepacked(layer: Layer) -> Layer:
     """A layer whose matrices are in oneDNN's own order."""
     return replace(layer, **{n: getattr(layer, n).to_mkldnn() for n in ("qkv", "out", "up", "down")})
-
-
-@cache
-def _faster_product(dtype: str, shape: tuple[int, int]) -> str:
-    """Which of torch's two libraries multiplies faster on this processor: "torch" (MKL) or "onednn"."""
-    torch = require("torch", extra="neural")
-    if not torch.backends.mkldnn.is_available() or dtype == "fp16":
-        return "torch"
-    kind = {"fp32": torch.float32, "bf16": torch.bfloat16}[dtype]
-    x, w, b = (torch.ones(s, dtype=kind) for s in ((512, shape[1]), shape, (shape[0],)))
-    with torch.inference_mode():
-        packed = w.to_mkldnn()
-        plain = _seconds(lambda: torch.addmm(b, x, w.t()))
-        other = _seconds(lambda: torch.ops.mkldnn._linear_pointwise(x, packed, b, "none", [], ""))
-    return "onednn" if other < 0.9 * plain else "torch"  # the other way reuses its work space
-
-
-def _seconds(action: Callable[[], object]) -> float:
-    """Of the best of some repetitions: other work on the machine only ever adds."""
-    taken = []
-    for _ in range(20):
-        begun = time.perf_counter()
-        action()
-        taken.append(time.perf_counter() - begun)
-    return min(taken)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The engine that any checkpoint can use: transformers' own forward pass over padded tables."""
+"""The engine transformers, which any checkpoint can use: its own forward pass over padded tables."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from weir.encode.checkpoint import Checkpoint
-from weir.encode.packed import to_device
 from weir.encode.tokens import Tokens
+from weir.encode.torch_engine import to_device
 from weir.encode.weights import Tensor
 from weir.errors import BadValue, StoreError, require
 
-__all__ = ["Padded", "inputs", "load_model", "quiet", "transformers_engine"]
+__all__ = ["Padded", "inputs", "last_states", "load_model", "quiet", "refuse_own_code", "transformers_engine"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,22 +29,7 @@ class Padded:
     fill: int
     segments: bool
     padded: bool = True
-
-    @property
-    def name(self) -> str:
-        """What the engine is called in manifests."""
-        return "transformers"
-
-    def describe(self) -> dict[str, object]:
-        """What can move a number."""
-        names = ("torch", "transformers")
-        versions = {n: str(require(n, extra="neural").__version__) for n in names}
-        return {
-            "engine": self.name,
-            "computes in": str(self.dtype).removeprefix("torch."),
-            "attention": str(getattr(self.module.config, "_attn_implementation", None)),
-            **versions,
-        }
+    alone: bool = False
 
     def hidden(self, batch: Tokens) -> Tensor:
         """The last hidden states [T, H] of the tokens of a batch."""
@@ -54,11 +39,16 @@ class Padded:
             for name, table in inputs(batch, self.fill, self.segments).items()
         }
         with torch.inference_mode():
-            found = self.module(**given)
-            states = getattr(found, "last_hidden_state", None)
-            if states is None:  # DPR's models return what they pool, and all states only when asked
-                states = self.module(**given, output_hidden_states=True).hidden_states[-1]
+            states = last_states(self.module, given)
             return states[torch.from_numpy(batch.mask()).to(self.device)]
+
+
+def last_states(module: Any, given: dict[str, Any]) -> Tensor:  # noqa: ANN401 - a module or what it is called by
+    """The last hidden states [n, longest, H] that a model gives for padded tables."""
+    found = module(**given)
+    if "last_hidden_state" in found:
+        return found.last_hidden_state
+    return module(**given, output_hidden_states=True).hidden_states[-1]  # DPR's models return what they pool
 
 
 def inputs(batch: Tokens, fill: int, segments: bool) -> dict[str, Any]:
@@ -101,18 +91,32 @@ def load_model(checkpoint: Checkpoint, dtype: Any, head: str = "", **attention: 
     kind = getattr(transformers, name, None) if name else None
     try:
         with quiet(transformers):
+            # Code that a checkpoint brings is never run, and nobody is asked whether it may be.
             model, found = (kind or transformers.AutoModel).from_pretrained(
-                str(checkpoint.folder), local_files_only=True, output_loading_info=True, **attention
+                str(checkpoint.folder),
+                local_files_only=True,
+                trust_remote_code=False,
+                output_loading_info=True,
+                **attention,
             )
     except Exception as error:  # noqa: BLE001 - the library raises errors of many families for a damaged file
         reason = " ".join(str(error).split())[:200]
+        refuse_own_code(checkpoint, reason)
         raise StoreError(f"{checkpoint.folder}: transformers cannot read it ({reason})") from None
     missing = sorted(name for name in found["missing_keys"] if head or "pooler" not in name)
     if missing:
-        raise StoreError(
-            f"{checkpoint.folder}: the weights have no '{missing[0]}' ({len(missing)} are missing)"
-        )
+        said = f"the weights have no '{missing[0]}' ({len(missing)} are missing)"
+        refuse_own_code(checkpoint, said)
+        raise StoreError(f"{checkpoint.folder}: {said}")
     return model.to(dtype).eval()
+
+
+def refuse_own_code(checkpoint: Checkpoint, reason: str) -> None:
+    """Raise BadValue where a checkpoint that could not be read names code of its own (`auto_map`)."""
+    if "auto_map" in checkpoint.config:
+        raise BadValue(
+            f"{checkpoint.folder}: it brings code of its own, which Weir never runs; without that: {reason}"
+        )
 
 
 @contextmanager
