@@ -38,6 +38,12 @@ def test_a_record_is_never_rewritten(tmp_path, collection, monkeypatch):
     assert before == {p: p.read_bytes() for p in results.rglob("*") if p.is_file()}
 
 
+def test_measures_stand_in_the_order_in_which_they_were_first_scored(tmp_path, collection):
+    for measure in ("nDCG@10", "AP", "RR", "AP", "Judged@10"):
+        Experiment((collection,), ("bm25",), (measure,)).execute(tmp_path / "results")
+    assert [row.measure for row in read_results(tmp_path / "results")] == ["nDCG@10", "AP", "RR", "Judged@10"]
+
+
 RUN_DAMAGE = {
     "emptied": lambda text: "",
     "cut at a line end": lambda text: "".join(text.splitlines(keepends=True)[:3]),

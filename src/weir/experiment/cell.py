@@ -27,7 +27,7 @@ from weir.errors import WeirError
 from weir.experiment.clock import Making
 from weir.experiment.maker import made_now
 from weir.experiment.shelf import StageShelf, inputs_below, run_file
-from weir.experiment.stage import RECORD, Record, Stage, read_record, records_in, write_record
+from weir.experiment.stage import RECORD, Record, Stage, read_record, record_of, records_in, write_record
 from weir.io.atomic import atomic_file, locked, sweep
 from weir.io.checksums import Checksum
 from weir.io.scores import write_scores
@@ -134,10 +134,21 @@ class Cell:
     def _make(self, measures: tuple[Measure, ...]) -> None:
         """The rankings where they are missing, then the measures that are."""
         folder, judged = self._judged()
+        self._drop_damaged(folder)
         known = self._known(folder)
         missing = tuple(m for m in measures if str(m) not in known)
         if missing:
             self._score(folder, judged, missing)
+
+    def _drop_damaged(self, folder: Path) -> None:
+        """Remove records of scores that are damaged, or another stage's."""
+        for path in sorted(folder.glob(SCORES)):
+            record = record_of(folder, path.name)
+            own = record is not None and path.stem == f"scores-{record.stage.key}"
+            if record is None or not own or record.declared.get("run") != self.stage.key:
+                self.shelf.note(f"scores are damaged, scoring again ({path.name})")
+                for left in (path, path.with_suffix(".jsonl")):
+                    left.unlink(missing_ok=True)
 
     def _judged(self) -> tuple[Path, Judged]:
         """(folder of the rankings, their join with the judgments), read from disk or searched now."""

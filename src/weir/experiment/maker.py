@@ -43,7 +43,7 @@ CPU_FLAGS = ("avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx
 def made_now() -> dict[str, object]:
     """What is at work in this process: the packages are those that it has imported."""
     return {
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "when": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "weir": _version("weir-ir"),
         "code": code_digest(),
         "packages": {name: _version(name) for module, name in PACKAGES.items() if module in sys.modules},
