@@ -39,7 +39,7 @@ docs: .venv/dev .venv/neural   ## regenerate the pages and the picture made from
 .venv/run: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(PIP) -e '.[run]'
-	$(BIN)/python -m weir.cli.warm
+	$(BIN)/weir warm
 	touch $@
 
 # Named exactly and first: a range would take a build with some gigabytes of libraries for GPUs.

@@ -160,7 +160,7 @@ def quality(collection: Path, run: Path) -> dict[str, float]:
 
     answers = json.loads(run.read_text(encoding="utf-8"))
     rankings = {q: {d: float(-rank) for rank, d in enumerate(docs)} for q, docs in answers.items()}
-    scores = evaluate(Run.of(rankings), load(collection, "test").qrels, MEASURES)
+    scores = evaluate(load(collection, "test").qrels, Run.of(rankings), MEASURES)
     return dict(zip(MEASURES, scores.means().tolist(), strict=True))
 
 

@@ -113,7 +113,8 @@ def weir(data: Arrays, steps: Steps, repeat: int) -> np.ndarray:
     digits = np.arange(DOCUMENTS)[:, None] // 10 ** np.arange(6, -1, -1) % 10 + ord("0")
     names = Strings(digits.astype(np.uint8).ravel(), np.arange(DOCUMENTS + 1) * 7)
     del digits
-    docs, unindexed = Ids(names, HashIndex.of(names)), Ids(names)
+    index = HashIndex.of(names)
+    docs, unindexed = Ids(names, lambda: index), Ids(names)
     judged_codes, judged_doc = np.unique(data["judged_doc"], return_inverse=True)
     judged_docs = Ids(names.take(judged_codes))
     query, doc = np.repeat(np.arange(count, dtype=np.int32), DEPTH), data["doc"].ravel().astype(np.int32)

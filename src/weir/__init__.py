@@ -2,7 +2,7 @@
 
     ds = weir.load("scifact")
     run = weir.BM25().index(ds.corpus).search(ds.queries, k=1000)
-    scores = weir.evaluate(run, ds.qrels, ["nDCG@10", "R@100"])
+    scores = weir.evaluate(ds.qrels, run, ["nDCG@10", "R@100"])
 
 Names are imported when they are first used: scoring a run needs numpy alone, and indexing the `run` extra.
 """
@@ -13,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from weir.api import compare, evaluate, fuse
+    from weir.api import compare, evaluate, fuse, read_results
     from weir.core.corpus import Corpus, Queries
     from weir.core.intents import IntentQrels
     from weir.core.judged import Judged
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from weir.core.scores import Scores
     from weir.datasets.load import Dataset, fetch, load
     from weir.errors import WeirError
-    from weir.experiment import Experiment, read_results
+    from weir.experiment import Experiment
     from weir.experiment.published import published
     from weir.measures import Measure, measure, parse_measure
     from weir.measures.conventions import Conventions, parse_conventions
@@ -86,7 +86,7 @@ _HOMES = {
     "parse_measure": "measures",
     "parse_system": "systems",
     "published": "experiment.published",
-    "read_results": "experiment",
+    "read_results": "api",
     "rows": "stats.summary",
 }
 

@@ -7,15 +7,18 @@ WeirError                   the command line prints it in one line and exits wit
 ├── BadRanking              a ranking that cannot be scored: duplicate documents, scores that are not numbers
 ├── DownloadError           a collection could not be fetched or did not have the published hash
 ├── ServiceError            a service asked over the network refused, failed, or would cost more than allowed
+├── PluginError             a system, re-ranker or plug-in failed, or answered with something that is no ranking
 ├── StoreError              something on disk is damaged, unwritable, or made by another version
 └── MissingExtra            an optional part is not installed; names the extra
 
 RankingWarning              a warning: a ranking looks as if something had gone wrong in making it
+StoreWarning                a warning: something on disk was damaged and is made again
 """
 
 from __future__ import annotations
 
 import difflib
+import errno
 import importlib
 from collections.abc import Iterable
 from types import ModuleType
@@ -26,17 +29,43 @@ __all__ = [
     "DownloadError",
     "FormatError",
     "MissingExtra",
+    "PluginError",
     "RankingWarning",
     "ServiceError",
     "StoreError",
+    "StoreWarning",
     "UnknownName",
     "WeirError",
+    "is_shortage",
+    "printable",
     "require",
 ]
 
+_SHOWN = 80  # characters of a name in a message
+
+
+def printable(text: str) -> str:
+    """Text that a terminal shows as it is: what would move its cursor, colour it or turn it around is escaped.
+
+    A control character becomes such as \\x1b, half a surrogate \\udc80, a line or direction mark \\u202e.
+    """
+    if text.isprintable():
+        return text
+    from unicodedata import category  # blanks of every width stay as they are
+
+    shown = (c if c.isprintable() or category(c) == "Zs" else _code(c) for c in text)
+    return "".join(shown)
+
+
+def _code(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
 
 class WeirError(Exception):
-    """Anything that went wrong for a reason the user can act on."""
+    """Anything that went wrong for a reason the user can act on; its message is one printable line."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
 
 
 class FormatError(WeirError):
@@ -50,10 +79,12 @@ class FormatError(WeirError):
 class UnknownName(WeirError):
     """No thing of that kind has that name."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        names = sorted(known)
+    def __init__(self, kind: str, name: str, known: Iterable[str], here: str | None = None) -> None:
+        """A name of that kind among the known ones; here: what is called so elsewhere, where that is known."""
+        names, name = sorted(known), name if len(name) <= _SHOWN else name[: _SHOWN - 3] + "..."
         folded = {n.lower(): n for n in names}
         near = [folded[n] for n in difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.5)]
+        near = [here] if here is not None else near
         if near:
             hint = f"did you mean {' or '.join(near)}?"
         else:
@@ -72,6 +103,13 @@ class BadRanking(WeirError):
 class RankingWarning(UserWarning):
     """A ranking can be scored, but looks as if something had gone wrong in making it."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
+
+
+class StoreWarning(UserWarning):
+    """Something on disk was damaged, was noticed before it decided anything, and is made again."""
+
 
 class DownloadError(WeirError):
     """A file could not be fetched, or is not the published one."""
@@ -79,6 +117,10 @@ class DownloadError(WeirError):
 
 class ServiceError(WeirError):
     """A service asked over the network refused, failed, or would cost more than allowed."""
+
+
+class PluginError(WeirError):
+    """A system, re-ranker or plug-in failed, or answered with something that is no ranking."""
 
 
 class StoreError(WeirError):
@@ -90,6 +132,12 @@ class MissingExtra(WeirError):
 
     def __init__(self, module: str, extra: str) -> None:
         super().__init__(f"this needs '{module}', which is not installed; pip install 'weir-ir[{extra}]'")
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether a system ran out of something (open files, memory, permission), which says nothing about a file."""
+    scarce = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EACCES, errno.EPERM, errno.EINTR}
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in scarce)
 
 
 def require(module: str, extra: str) -> ModuleType:

@@ -1,14 +1,18 @@
-"""Things known by name: measures, systems, analyzers, dataset layouts."""
+"""Things known by name: measures, systems, analyzers, dataset layouts; and how their settings are written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from importlib.metadata import entry_points
-from typing import Generic, TypeVar
+import importlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from weir.errors import BadValue, UnknownName
+from weir.errors import BadValue, PluginError, UnknownName
 
-__all__ = ["Registry"]
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+__all__ = ["Registry", "printed"]
 
 T = TypeVar("T")
 
@@ -16,12 +20,16 @@ T = TypeVar("T")
 class Registry(Generic[T]):
     """Names and what they stand for; an unknown name gets a suggestion.
 
-    Other distributions add their own by an entry point in the group `weir.<kind>s`.
+    homes: modules that are imported when a name of theirs is asked for, name -> module; more: modules that register
+    names of which only they know, imported when a name is nowhere else. Other distributions add their own by an
+    entry point in the group `weir.<kind>s`.
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, homes: Mapping[str, str] | None = None, more: tuple[str, ...] = ()) -> None:
         self.kind = kind
         self._known: dict[str, T] = {}
+        self._homes = dict(homes or {})
+        self._more = more
         self._plugins_read = False
 
     def add(self, name: str, value: T) -> T:
@@ -36,29 +44,60 @@ class Registry(Generic[T]):
         return lambda value: self.add(name, value)
 
     def get(self, name: str) -> T:
-        """The thing of that name; raises UnknownName with the nearest names."""
-        if name not in self._known:
+        """The thing of that name; raises UnknownName with the nearest names, BadValue for what is no text."""
+        if not isinstance(name, str):
+            raise BadValue(f"{name!r} names no {self.kind}; expected a text")
+        if name not in self:
             self._read_plugins()
+        elif name not in self._known:
+            importlib.import_module(self._homes[name])
         try:
             return self._known[name]
         except KeyError:
-            raise UnknownName(self.kind, name, self._known) from None
+            raise UnknownName(self.kind, name, {*self._known, *self._homes}) from None
 
     def names(self) -> list[str]:
         """All names, sorted."""
+        self._import_more()
         self._read_plugins()
-        return sorted(self._known)
+        return sorted({*self._known, *self._homes})
 
     def __contains__(self, name: object) -> bool:
-        return name in self._known
+        if name not in self._known and name not in self._homes:
+            self._import_more()
+        return name in self._known or name in self._homes
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())
 
+    def _import_more(self) -> None:
+        for module in self._more:
+            importlib.import_module(module)
+
     def _read_plugins(self) -> None:
         if self._plugins_read:
             return
+        from importlib.metadata import entry_points  # it takes longer to import than most commands run
+
         self._plugins_read = True
         for point in entry_points(group=f"weir.{self.kind}s"):
-            if point.name not in self._known:
-                self._known[point.name] = point.load()
+            if point.name not in self:
+                self._known[point.name] = _loaded(point, self.kind)
+
+
+def _loaded(point: EntryPoint, kind: str) -> Any:  # noqa: ANN401  whatever its package calls so
+    try:
+        return point.load()
+    except Exception as error:  # it is anybody's
+        where = f"the plug-in {kind} '{point.name}' ({point.value})"
+        raise PluginError(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
+
+
+def printed(value: object) -> str:
+    """A setting as it is written, on one line: texts in double quotes, several numbers as a list."""
+    if isinstance(value, str):
+        written = json.dumps(value, ensure_ascii=False)  # its escapes are Python's too
+        return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in written)
+    if isinstance(value, (tuple, list)):
+        return "[" + ", ".join(map(printed, value)) + "]"
+    return str(value)

@@ -15,8 +15,9 @@ import weir
 from weir.conform.adapters import weir as adapter
 from weir.conform.run_adapter import numbers
 from weir.conform.vectors import groups, questions, vectors
-from weir.errors import WeirError
-from weir.measures import parse_measure
+from weir.errors import BadValue, WeirError
+from weir.measures import evaluate, parse_measure
+from weir.measures.conventions import parse_conventions
 
 ROOT = Path(__file__).resolve().parents[2]
 ADAPTERS = ROOT / "src" / "weir" / "conform" / "adapters"
@@ -44,7 +45,13 @@ def scored(vector):
     )
     run = {q: dict(row) for q, row in vector.case.run.items()}
     qrels = {q: dict(row) for q, row in vector.case.qrels.items()}
-    scores = weir.evaluate(run, qrels, vector.measures, conventions)
+    if run.keys() & qrels.keys():
+        scores = weir.evaluate(qrels, run, vector.measures, conventions)
+    else:  # which the public face takes for a mistake
+        with pytest.raises(BadValue, match=r"no query in common|no ranking"):
+            weir.evaluate(qrels, run, vector.measures)
+        rules = parse_conventions(conventions)
+        scores = evaluate(weir.Qrels.of(qrels), weir.Run.of(run), vector.measures, rules)
     if not end:
         return scores, scores.values, scores.means()
     worst = asked.ties == "worst"

@@ -59,7 +59,7 @@ def judgments(name, qrels=QRELS):
 
 
 def values(measure, run=RUN, qrels=QRELS):
-    scores = evaluate(Run.of(run), judgments(measure.name, qrels), [measure])
+    scores = evaluate(judgments(measure.name, qrels), Run.of(run), [measure])
     return dict(zip(scores.queries.tolist(), scores.values[0].tolist(), strict=True))
 
 
@@ -212,7 +212,7 @@ def test_documents_beyond_the_cutoff_do_not_count(name):
     for measure in variants(name):
         if measure.cutoff == 1:
             top = Run.of(RUN).top(1)
-            found = evaluate(top, judgments(name), [measure]).values[0]
+            found = evaluate(judgments(name), top, [measure]).values[0]
             assert found.tolist() == list(values(measure).values())
 
 

@@ -35,7 +35,7 @@ def run_with(code: str, tail: str, tmp_path: Path) -> str:
 def test_add_a_measure(tmp_path):
     tail = """
 import weir
-scores = weir.evaluate({"a": {"x": 2.0, "y": 1.0}, "b": {"y": 1.0}}, {"a": {"x": 1}, "b": {"x": 1}}, ["FirstPlace", "FirstPlace(rel=2)"])
+scores = weir.evaluate({"a": {"x": 1}, "b": {"x": 1}}, {"a": {"x": 2.0, "y": 1.0}, "b": {"y": 1.0}}, ["FirstPlace", "FirstPlace(rel=2)"])
 print(scores.measures, scores.values.tolist())
 """
     out = run_with(block("Add a measure", "python"), tail, tmp_path)

@@ -18,7 +18,7 @@ RUN = Run.of({q: {d: -float(i) for i, d in enumerate(row)} for q, row in GOLDEN[
 
 @pytest.mark.parametrize("measure", GOLDEN["values"])
 def test_every_query_has_ndevals_value(measure):
-    scores = evaluate(RUN, QRELS, measure)
+    scores = evaluate(QRELS, RUN, measure)
     ours = dict(zip(scores.queries.tolist(), scores.values[0].tolist(), strict=True))
     assert ours == pytest.approx(GOLDEN["values"][measure], rel=0, abs=1e-14)
 

@@ -42,7 +42,7 @@ NAMED = [
 
 
 def scored(case, measures, ties):
-    return evaluate(Run.of(case["run"], ties=ties), Qrels.of(case["qrels"]), measures)
+    return evaluate(Qrels.of(case["qrels"]), Run.of(case["run"], ties=ties), measures)
 
 
 def test_every_case_is_computed_by_trec_eval_and_no_name_is_twice():

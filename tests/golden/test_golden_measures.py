@@ -25,7 +25,7 @@ NAMED = [pytest.param(case, id=f"{stem}-{case['name']}") for stem, case in CASES
 
 def scored(case, measures, ties="trec", without_self=False):
     run = Run.of(case["run"], ties=ties)
-    return evaluate(run.without_self() if without_self else run, Qrels.of(case["qrels"]), measures)
+    return evaluate(Qrels.of(case["qrels"]), run.without_self() if without_self else run, measures)
 
 
 def test_there_are_enough_cases_and_no_name_twice():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -12,6 +10,7 @@ torch = pytest.importorskip("torch", reason="needs torch: pip install 'weir-ir[n
 from weir.encode import cards  # noqa: E402 - torch first
 from weir.errors import BadValue, StoreError  # noqa: E402
 from weir.experiment import Experiment  # noqa: E402
+from weir.experiment.finished import finished_cells  # noqa: E402
 from weir.settings import settings  # noqa: E402
 from weir.systems import parse_system  # noqa: E402
 from weir.vectors import Array, gpu, search  # noqa: E402
@@ -44,8 +43,8 @@ def test_brook_is_encoded_once_and_answered_from_the_store(home):
     (again,) = grid.execute(home / "two")
     assert again == row
     assert {p: p.stat().st_mtime_ns for p in (home / "home").rglob("*.bin")} == stamps
-    manifest = json.loads(next((home / "one").rglob("manifest.json")).read_text())
-    assert manifest["system"]["encoder"]["pooling"] == "mean"
+    [cell] = finished_cells(home / "one")
+    assert cell.ranked.declared["system"]["encoder"]["pooling"] == "mean"
     assert len(np.load(rows)) == 97
 
 
@@ -55,13 +54,14 @@ def test_an_index_whose_vectors_are_gone_says_so_and_is_made_again(home):
         ("brook-facts",), ('dense("minilm", max_length=32, engine="torch")',), ("nDCG@10",), k=10
     )
     whole = grid.execute(home / "one")
-    for name in ("manifest.json", "search.json"):
-        next((home / "one").rglob(name)).unlink()
+    [cell] = finished_cells(home / "one")
+    for path in (cell.folder / "stage.json", *(path for path, _ in cell.scored)):
+        path.unlink()
     store = next((home / "home" / "vectors").iterdir())
     store.rename(home / "elsewhere")
     stages: list[str] = []
     assert grid.execute(home / "one", lambda stage, *_: stages.append(stage)) == whole
-    assert any(stage.endswith("index is damaged, building again") for stage in stages)
+    assert any("is damaged, building it again" in stage for stage in stages)
 
 
 @carried

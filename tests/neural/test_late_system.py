@@ -20,6 +20,7 @@ from weir.core.corpus import Corpus, Queries  # noqa: E402 - behind the skip
 from weir.errors import BadValue, StoreError  # noqa: E402 - behind the skip
 from weir.experiment import Experiment  # noqa: E402 - behind the skip
 from weir.experiment.efficiency import efficiency  # noqa: E402 - behind the skip
+from weir.experiment.finished import finished_cells  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
 from weir.systems.system import fresh  # noqa: E402 - behind the skip
 
@@ -218,12 +219,13 @@ def test_an_experiment_over_it_is_measured_and_continues(colbert, home):
     grid = Experiment(("brook-facts",), (name, pipeline), ("nDCG@10", "R@10"), k=10)
     rows = grid.execute(home / "results")
     assert [row.answered == row.queries for row in rows] == [True] * 4
-    manifests = [json.loads(p.read_text()) for p in sorted((home / "results").rglob("manifest.json"))]
-    assert len(manifests) == 2
-    described = [m["system"].get("encoder") for m in manifests]
+    cells = finished_cells(home / "results")
+    assert len(cells) == 2
+    described = [cell.ranked.declared["system"].get("encoder") for cell in cells]
     assert any(d and d["filled"] == "[MASK] to 12, not attended" for d in described)
-    for path in (home / "results").rglob("manifest.json"):
-        path.unlink()
+    for cell in cells:
+        for path, _ in cell.scored:
+            path.unlink()
     assert grid.execute(home / "results") == rows
     costs = {e.quality.system: e for e in efficiency(home / "results")}
     assert costs[name].index_bytes > 0

@@ -47,7 +47,7 @@ def agrees(scores, expected: Answer) -> bool:
 @settings(max_examples=400)
 def test_every_measure_is_the_oracles(trial, text, ties):
     run, judged = trial
-    scores = evaluate(Run.of(run, ties=ties), Qrels.of(judged), [text])
+    scores = evaluate(Qrels.of(judged), Run.of(run, ties=ties), [text])
     assert agrees(scores, exact(run, judged, text, ties=ties))
 
 
@@ -55,13 +55,13 @@ def test_every_measure_is_the_oracles(trial, text, ties):
 def test_steep_gains_are_the_oracles(trial, name, k):
     run, judged = trial
     text = f"{name}(gain='exp')@{k}"
-    assert agrees(evaluate(Run.of(run), Qrels.of(judged), [text]), exact(run, judged, text))
+    assert agrees(evaluate(Qrels.of(judged), Run.of(run), [text]), exact(run, judged, text))
 
 
 @given(trials(), known_texts)
 def test_queries_that_are_their_own_answer_leave(trial, text):
     run, judged = trial
-    scores = evaluate(Run.of(run).without_self(), Qrels.of(judged), [text])
+    scores = evaluate(Qrels.of(judged), Run.of(run).without_self(), [text])
     assert agrees(scores, exact(run, judged, text, self_matches="drop"))
 
 
@@ -73,7 +73,7 @@ def small(trial) -> bool:
 @settings(max_examples=150)
 def test_the_mean_over_orders_of_ties_is_the_oracles(trial, text):
     run, judged = trial
-    scores = evaluate(Run.of(run), Qrels.of(judged), [text], parse_conventions("ties=expected"))
+    scores = evaluate(Qrels.of(judged), Run.of(run), [text], parse_conventions("ties=expected"))
     assert agrees(scores, exact(run, judged, text, ties="expected"))
 
 
@@ -81,7 +81,7 @@ def test_the_mean_over_orders_of_ties_is_the_oracles(trial, text):
 @settings(max_examples=150)
 def test_the_worst_and_the_best_order_are_the_oracles(trial, text):
     run, judged = trial
-    scores = evaluate(Run.of(run), Qrels.of(judged), [text], parse_conventions("ties=bounds"))
+    scores = evaluate(Qrels.of(judged), Run.of(run), [text], parse_conventions("ties=bounds"))
     for found, ties in ((scores.low, "worst"), (scores.high, "best")):
         expected = exact(run, judged, text, ties=ties).per_query.values()
         assert all(close(v, float(true)) for v, true in zip(found[0].tolist(), expected, strict=True))
@@ -94,7 +94,7 @@ def test_the_queries_that_count_are_the_oracles(trial, text, missing, empty):
     run, judged = trial
     conventions = Conventions(missing=missing, empty=empty)
     try:
-        scores = evaluate(Run.of(run), Qrels.of(judged), [text], conventions)
+        scores = evaluate(Qrels.of(judged), Run.of(run), [text], conventions)
     except BadValue:
         with pytest.raises(BadValue, match="no query counts"):
             exact(run, judged, text, missing=missing, empty=empty)

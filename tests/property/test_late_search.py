@@ -97,6 +97,31 @@ def test_a_first_pass_in_bytes_leaves_few_open_and_changes_nothing(dtype):
         assert found.exact < 0.8 * whole.exact
 
 
+@pytest.mark.parametrize("documents", [1e-38, 1e-30, 1e-21, 1e-15, 1, 1e12, 1e20, 1e30, "mixed"])
+@pytest.mark.parametrize("queries", [1e-25, 1e-12, 1, 1e15])
+def test_vectors_of_any_length_are_found(documents, queries):
+    """Products of scales neither vanish nor overflow: the best are those of the naive score in double."""
+    rng = np.random.default_rng(0)
+    rows, query, rank = drawn(3, rng.integers(1, 25, 1200), [32, 17], 64)
+    scale = 10.0 ** rng.integers(-22, 2, len(rows.values))[:, None] if documents == "mixed" else documents
+    rows = HeldTokens(rows.lengths, (rows.values * scale).astype(np.float32))
+    query, rank = Query(query.ptr, (query.values * queries).astype(np.float32)), rank.astype(np.int32)
+    largest = float(np.abs(rows.values).max()) * queries
+    if largest > 1e36:
+        with pytest.raises(BadValue, match="not finite"):
+            search_tokens(rows, query, 10, rank)
+        return
+    found = search_tokens(rows, query, 10, rank)
+    assert_same(found, brute(rows, query, rank, 10))
+    if largest < 1e-32:
+        return  # its products are denormal numbers: what the definition gives has few digits
+    values, ptr = rows.values.astype(np.float64), ptr_of(rows.lengths)
+    for q in range(2):
+        best = np.maximum.reduceat(query.of(q).astype(np.float64) @ values.T, ptr[:-1], axis=1).sum(axis=0)
+        kept = best[found.doc[found.ptr[q] : found.ptr[q + 1]]]
+        np.testing.assert_allclose(kept, np.sort(best)[::-1][:10], rtol=2e-6)
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     st.integers(0, 2**32 - 1),

@@ -91,7 +91,7 @@ def test_every_registered_measure_has_a_slow_reference_here():
 @example(({"q": {"a": 1e300, "b": 1e299}}, {"q": {"a": 1}}), "trec9")
 def test_values_are_those_of_plain_loops(trial, ties):
     run, qrels = trial
-    found = evaluate(Run.of(run, ties=ties), Qrels.of(qrels), EVERY)
+    found = evaluate(Qrels.of(qrels), Run.of(run, ties=ties), EVERY)
     assert found.queries.tolist() == list(qrels)
     assert found.answered.tolist() == [bool(run.get(q)) for q in qrels]
     assert found.ignored == len(run.keys() - qrels.keys())
@@ -104,7 +104,7 @@ def test_values_are_those_of_plain_loops(trial, ties):
 def test_any_settings_and_cutoffs(trial, text, ties):
     run, qrels = trial
     measure = str(parse_measure(text))
-    found = evaluate(Run.of(run, ties=ties), Qrels.of(qrels), [measure])
+    found = evaluate(Qrels.of(qrels), Run.of(run, ties=ties), [measure])
     expected = reference.score_all(measure, run, qrels, ties)
     assert per_query(found, measure) == pytest.approx(expected, rel=1e-14, abs=1e-15)
     if MEASURES.get(parse_measure(text).name).bounded:
@@ -127,7 +127,7 @@ def test_values_are_those_of_trec_eval(trial):
     peers = pytest.importorskip("tests.peers")
     measures = [text for text in EVERY if peers.has_peer(text) and "rel=0" not in text]
     theirs = peers.by_trec_eval(qrels, run, measures)
-    ours = evaluate(Run.of(run, ties="trec9"), Qrels.of(qrels), measures)
+    ours = evaluate(Qrels.of(qrels), Run.of(run, ties="trec9"), measures)
     for measure in measures:
         values = per_query(ours, measure)
         assert values == pytest.approx({q: theirs[measure].get(q, 0.0) for q in values}, rel=0, abs=1e-12)
@@ -144,8 +144,8 @@ def shuffled(table, seed):
 def test_shuffling_rows_and_queries_changes_no_bit(trial, ties, seed):
     """needs.md E1."""
     run, qrels = trial
-    first = evaluate(Run.of(run, ties=ties), Qrels.of(qrels), EVERY)
-    again = evaluate(Run.of(shuffled(run, seed), ties=ties), Qrels.of(shuffled(qrels, seed + 1)), EVERY)
+    first = evaluate(Qrels.of(qrels), Run.of(run, ties=ties), EVERY)
+    again = evaluate(Qrels.of(shuffled(qrels, seed + 1)), Run.of(shuffled(run, seed), ties=ties), EVERY)
     for measure in first.measures:
         assert per_query(first, measure) == per_query(again, measure)
     assert first.means().tolist() == again.means().tolist()
@@ -157,8 +157,8 @@ def test_shuffling_changes_no_bit_of_an_interval(trial, seed):
     """needs.md E1."""
     run, qrels = trial
     measures = ["nDCG@10", "AP"]
-    first = evaluate(Run.of(run), Qrels.of(qrels), measures)
-    again = evaluate(Run.of(shuffled(run, seed)), Qrels.of(shuffled(qrels, seed)), measures)
+    first = evaluate(Qrels.of(qrels), Run.of(run), measures)
+    again = evaluate(Qrels.of(shuffled(qrels, seed)), Run.of(shuffled(run, seed)), measures)
     assert intervals(first) == intervals(again)
 
 
@@ -185,7 +185,7 @@ def test_nothing_of_the_callers_is_changed(trial, ties):
     run_before, qrels_before = copy.deepcopy(run), copy.deepcopy(qrels)
     made, judged = Run.of(run, ties=ties), Qrels.of(qrels)
     score, doc, grade = made.score.copy(), made.doc.copy(), judged.grade.copy()
-    evaluate(made.without_self().top(3), judged, EVERY)
+    evaluate(judged, made.without_self().top(3), EVERY)
     assert (run, qrels) == (run_before, qrels_before)
     assert [list(row) for row in run.values()] == [list(row) for row in run_before.values()]
     assert (made.score == score).all()
@@ -244,9 +244,9 @@ def test_a_bad_text_is_refused_with_a_message_and_nothing_else(text):
 @given(trials())
 def test_values_do_not_depend_on_what_else_is_measured(trial):
     run, qrels = trial
-    together = evaluate(Run.of(run), Qrels.of(qrels), EVERY)
+    together = evaluate(Qrels.of(qrels), Run.of(run), EVERY)
     for measure in EVERY[::5]:
-        alone = evaluate(Run.of(run), Qrels.of(qrels), measure)
+        alone = evaluate(Qrels.of(qrels), Run.of(run), measure)
         assert alone.of(measure).tolist() == together.of(measure).tolist()
 
 
@@ -266,7 +266,7 @@ def test_means_are_exact_whatever_the_order(values, rng):
 def test_a_query_without_a_judgment_is_not_judged(trial):
     run, qrels = trial
     assume("nobody" not in qrels)
-    first = evaluate(Run.of(run), Qrels.of(qrels), EVERY)
-    again = evaluate(Run.of(run), Qrels.of({"nobody": {}, **qrels}), EVERY)
+    first = evaluate(Qrels.of(qrels), Run.of(run), EVERY)
+    again = evaluate(Qrels.of({"nobody": {}, **qrels}), Run.of(run), EVERY)
     assert again.means().tolist() == first.means().tolist()
     assert again.queries == first.queries

@@ -44,7 +44,17 @@ def naive(index, query, k):
     return best, score[best]
 
 
+def exhaustive(index):
+    """The same index without bounds: every posting is added."""
+    return Impacts(index.n_docs, index.ptr, index.doc, index.impact, None)
+
+
 def check(index, queries, k, threads=1):
+    check_one(index, queries, k, threads)
+    check_one(exhaustive(index), queries, k, threads)
+
+
+def check_one(index, queries, k, threads):
     count, doc, score = search(index, *pack(queries), k, threads)
     assert doc.shape == score.shape == (len(queries), k)
     for i, query in enumerate(queries):
@@ -118,6 +128,10 @@ def test_real_weights_agree_to_rounding(seed, k):
         _, want = naive(index, query, k)
         assert count[i] == len(want)
         np.testing.assert_allclose(score[i, : count[i]], want, rtol=2e-7)
+    for one, other in zip(
+        search(index, *pack(queries), k), search(exhaustive(index), *pack(queries), k), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("k", [1, 5, 10, 100])

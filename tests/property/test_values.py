@@ -58,7 +58,7 @@ def test_half_a_surrogate_pair_is_refused():
 @given(distinct, st.lists(identifiers, max_size=30))
 def test_codes_are_those_of_a_dict(names, wanted):
     number = {name: i for i, name in enumerate(names)}
-    for ids in (Ids.of(names), Ids(Strings.of(names), HashIndex.of(Strings.of(names)))):
+    for ids in (Ids.of(names), Ids(Strings.of(names), lambda: HashIndex.of(Strings.of(names)))):
         assert ids.codes(wanted).tolist() == [number.get(w, -1) for w in wanted]
         assert ids.codes(Strings.of(["pad", *wanted]).slice(1, 1 + len(wanted))).tolist() == [
             number.get(w, -1) for w in wanted

@@ -10,6 +10,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from weir.cli import main
+from weir.experiment.finished import finished_cells
 from weir.settings import settings
 
 pytestmark = pytest.mark.real
@@ -61,10 +62,10 @@ def test_fetch_stats_run_results(mirror, tmp_path, capsys):
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [r["mean"] for r in rows] == pytest.approx([0.3218, 0.2457], abs=0.002)
     assert (rows[0]["queries"], rows[0]["answered"]) == (323, 308)
-    manifest = json.loads(next((tmp_path / "results").rglob("manifest.json")).read_text())
-    assert manifest["system"]["k1"] == 0.9
-    assert manifest["fingerprint"]
-    assert manifest["cost"]["search"]["single_query_ms"]["p50"] > 0
+    cell = finished_cells(tmp_path / "results")[0]
+    assert cell.ranked.declared["system"]["k1"] == 0.9
+    assert dict(cell.settings)["fingerprint"]
+    assert cell.ranked.facts["single_query_ms"]["p50"] > 0
     run = next((tmp_path / "results").rglob("run.trec"))
     qrels = settings().home / "datasets" / "nfcorpus" / "qrels" / "test.tsv"
     assert main(["eval", str(qrels), str(run), "-m", "nDCG@10", "-m", "R@100", "--json"]) == 0

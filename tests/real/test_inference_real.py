@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from weir.stats.compare import Method, Table, compared
+from weir.stats.compare import compared
+from weir.stats.comparison import Method, Table
 from weir.stats.intervals import INTERVALS, bounds
 from weir.stats.paired import sign_p, t_statistic, wilcoxon_p
 from weir.stats.power import detectable
@@ -67,7 +68,7 @@ def test_published_intervals_and_effects_of_two_trec_8_runs(shared):
     found = case(shared, "paired-tests")
     values = np.array([found["experimental"], found["baseline"]])
     here = found["computed_here"]
-    pair = compared(Table("trec8", "AP", ("run126", "run125"), values)).pairs[0]
+    pair = compared(Table("trec8", "AP", ("run126", "run125"), values), "run125").pairs[0]
     assert pair.difference == pytest.approx(here["mean_diff"], rel=1e-9)
     assert [pair.low, pair.high] == pytest.approx(here["t_ci95"], rel=1e-9)
     hedges = here["cohens_d_paired (mean/sd_diff)"] * here["hedges_correction J=1-3/(4*df-1)"]

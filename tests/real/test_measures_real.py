@@ -64,10 +64,10 @@ def test_what_trec_eval_prints_for_its_own_files(shared: Path, version, judged, 
     assert len({name for _, name, _ in named}) >= (4 if "params" in expected else 15)
     ours = read_run(folder / run, ties="trec9" if version == "v9.0.8" else "trec")
     ours = ours.top(options["first"]) if "first" in options else ours
-    scores = evaluate(ours, read_qrels(folder / judged), {name for _, name, _ in named})
+    scores = evaluate(read_qrels(folder / judged), ours, {name for _, name, _ in named})
     means = dict(zip(scores.measures, scores.means().tolist(), strict=True))
     for query, text, printed in named:
-        name = str(evaluate(ours, read_qrels(folder / judged), text).measures[0])
+        name = str(evaluate(read_qrels(folder / judged), ours, text).measures[0])
         if query == "all":
             found = scores.of(name).sum() if name.startswith("Num") else means[name]
         else:
@@ -94,7 +94,7 @@ def test_what_birco_computes(shared: Path, path: Path):
     expected = json.loads((BIRCO / "expected_metrics.json").read_text(encoding="utf-8"))[name][path.stem]
     assert expected.keys() == OF_BIRCO.keys()
     judged = plain_qrels(BIRCO / "beir" / name / "qrels" / "test.tsv")
-    scores = evaluate(Run.of(plain_run(path)), Qrels.of(judged), OF_BIRCO.values())
+    scores = evaluate(Qrels.of(judged), Run.of(plain_run(path)), OF_BIRCO.values())
     assert scores.answered.all()
     for theirs, mean in zip(OF_BIRCO, scores.means().tolist(), strict=True):
         assert mean == pytest.approx(expected[theirs]["mean"], rel=0, abs=1e-12), theirs

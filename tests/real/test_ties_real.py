@@ -52,7 +52,7 @@ def test_means_lie_between_worst_and_best_on_every_run(shared, year):
 def test_the_mean_over_orders_is_that_of_many_shuffles(shared):
     judgments = read_qrels(shared / TREC / "qrels" / "qrels.dl19-passage.txt")
     run = read_run(shared / TREC / "runs" / "dl19" / "REP_LLAMA.trec.gz")
-    expected = evaluate(run, judgments, WANTED, Conventions("expected"))
+    expected = evaluate(judgments, run, WANTED, Conventions("expected"))
     rng, turns = np.random.default_rng(11), 100
     query = run.query_of_row()
     shuffles = np.empty((turns, *expected.values.shape))

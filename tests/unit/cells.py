@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import copy
-import json
+from dataclasses import replace
 from pathlib import Path
 
 from weir.core.qrels import Qrels
 from weir.core.run import Run
+from weir.experiment.stage import Record, records_in, write_record
+from weir.io.checksums import Checksum
 from weir.io.scores import write_scores
 from weir.io.trec import write_run
 from weir.measures import evaluate
 from weir.stats.summary import rows
 
-__all__ = ["MANIFEST", "QRELS", "RUN", "changed", "write_cell", "write_qrels_file"]
+__all__ = ["MANIFEST", "QRELS", "RUN", "changed", "noted", "write_cell", "write_qrels_file"]
 
 QRELS = {
     "q1": {"d1": 1, "d2": 0, "d3": 2},
@@ -27,7 +29,6 @@ RUN = {
     "q4": {"q4": 9.0, "d1": 8.0},
 }
 MANIFEST: dict[str, object] = {
-    "format": 1,
     "dataset": "mine",
     "split": "test",
     "fingerprint": "aa",
@@ -42,7 +43,7 @@ MANIFEST: dict[str, object] = {
         "lengths": "byte",
         "fields": ["title text"],
         "tie_breaker": None,
-        "analysis": "words and stems",
+        "analysis": {"tokenizer": "uax29", "stemmer": "lucene-porter"},
     },
     "k": 1000,
     "environment": {
@@ -76,21 +77,51 @@ def write_cell(
     measures: tuple[str, ...] = ("nDCG@10", "AP"),
     qrels: dict[str, dict[str, int]] = QRELS,
 ) -> Path:
-    """A finished cell of this run, with the scores that Weir gives it."""
+    """A finished cell of this run, with the scores that Weir gives it.
+
+    manifest: settings as `weir why` shows them, and a cost of "search" and, if there is one, of "index".
+    """
     folder.mkdir(parents=True)
     ranked, judged = Run.of(run), Qrels.of(qrels)
     write_run(ranked, folder / "run.trec")
-    scores = evaluate(ranked, judged, measures)
-    write_scores(scores, folder / "scores.jsonl")
-    system = manifest["system"]["system"]
-    outcome = {
+    scores = evaluate(judged, ranked, measures)
+    system, made = str(manifest["system"]["system"]), dict(manifest["environment"])
+    interval, cost = made.pop("interval"), manifest.get("cost") or {}
+    declared = {"corpus": manifest["fingerprint"], "queries": "bb"}
+    inputs = ()
+    if cost.get("index"):
+        index = folder.parent / "indexes" / folder.name
+        facts = {"bytes": cost["index"].get("bytes"), **cost["index"]}
+        write_record(
+            index / "stage.json", Record("index", system, declared, {}, (), made, cost["index"], facts)
+        )
+        inputs = (("index", f"indexes/{folder.name}"),)
+    search = {"seconds": 1.0, "peak_mb": 1.0, "queries": 4} | (cost.get("search") or {})
+    declared |= {"k": manifest["k"], "system": manifest["system"]}
+    files = {"run.trec": Checksum.of(folder / "run.trec")}
+    ran = Record("run", system, declared, files, inputs, made, search, search)
+    write_record(folder / "stage.json", ran)
+    write_scores(scores, folder / "scores-1.jsonl")
+    outcome = {name: manifest[name] for name in ("dataset", "split", "fingerprint", "self_match", "k")}
+    outcome |= {
         "queries": len(judged),
         "answered": int(scores.answered.sum()),
         "rows": [r.to_dict() for r in rows(scores, str(manifest["dataset"]), system)],
-        "cost": {"index": None, "search": {"run": "run.trec", "seconds": 1.0}},
     }
-    (folder / "search.json").write_text('{"run": "run.trec"}', encoding="utf-8")
-    (folder / "manifest.json").write_text(json.dumps(manifest | outcome), encoding="utf-8")
+    declared = {"run": ran.stage.key, "qrels": "cc", "interval": interval}
+    declared |= {"measures": dict.fromkeys(scores.measures, 1)}
+    files = {"scores-1.jsonl": Checksum.of(folder / "scores-1.jsonl")}
+    write_record(
+        folder / "scores-1.json",
+        Record("scores", system, declared, files, (("run", folder.name),), made, {}, outcome),
+    )
+    return folder
+
+
+def noted(folder: Path, **facts: object) -> Path:
+    """A finished cell whose scores came with other facts: rows, numbers of queries, data."""
+    [(path, record)] = records_in(folder, "scores-*.json")
+    write_record(path, replace(record, facts={**record.facts, **facts}))
     return folder
 
 

@@ -44,7 +44,7 @@ class Place:
 
     def load(self, model: str = "openai:m", limits: Limits = QUICK, **settings: object):
         version = "/v2" if model.startswith("cohere") else "/v1"
-        settings = {"base": self.url + version, "key": "TEST_KEY", "similarity": "dot"} | settings
+        settings = {"base": self.url + version, "key": "WEIR_KEY_TEST", "similarity": "dot"} | settings
         return Hosted(model, **settings).load(limits=limits, clock=self.time.clock)
 
     def ready(self, *args, **kwargs):
@@ -58,7 +58,7 @@ class Place:
 def placed(home: Path, monkeypatch) -> Iterator[Place]:
     """A place with a home of its own, in which nothing was asked or spent before."""
     monkeypatch.setenv("WEIR_HOME", str(home))
-    monkeypatch.setenv("TEST_KEY", KEY)
+    monkeypatch.setenv("WEIR_KEY_TEST", KEY)
     settings.cache_clear()
     purse.cache_clear()
     with es.serving() as (url, manners):

@@ -117,20 +117,20 @@ QRELS = {"a": {"x": 1}, "b": {"y": 1}, "c": {"x": 1}, "d": {"x": 1}, "e": {"y": 
 )
 def test_confidences(how, expected):
     for ties in ("trec", "trec9"):
-        scores = evaluate(Run.of(RUN, ties=ties), Qrels.of(QRELS), "P@1")
+        scores = evaluate(Qrels.of(QRELS), Run.of(RUN, ties=ties), "P@1")
         assert confidence_of(Run.of(RUN, ties=ties), scores, how).tolist() == pytest.approx(expected)
     assert CONFIDENCES.names() == ["diff1", "max", "std"]
 
 
 def test_scores_that_only_floats_confuse_keep_their_difference():
     run = Run.of({"q": {"a": 1.0, "z": 1.0 + 1e-12}}, ties="trec9")
-    scores = evaluate(run, Qrels.of({"q": {"a": 1}}), "P@1")
+    scores = evaluate(Qrels.of({"q": {"a": 1}}), run, "P@1")
     assert confidence_of(run, scores, "max")[0] == 1.0 + 1e-12
     assert confidence_of(run, scores, "diff1")[0] == pytest.approx(1e-12, rel=1e-3)
 
 
 def test_each_measure_has_its_curve():
-    run, scores = Run.of(RUN), evaluate(Run.of(RUN), Qrels.of(QRELS), ["P@1", "AP", "gmAP"])
+    run, scores = Run.of(RUN), evaluate(Qrels.of(QRELS), Run.of(RUN), ["P@1", "AP", "gmAP"])
     found = abstention(run, scores, "std")
     assert [one.measure for one in found] == ["P@1", "AP", "gmAP"]
     for one in found:
@@ -145,7 +145,7 @@ def test_each_measure_has_its_curve():
 
 
 def test_undefined_values_are_left_out():
-    run, scores = Run.of(RUN), evaluate(Run.of(RUN), Qrels.of(QRELS), ["P@1", "AP"])
+    run, scores = Run.of(RUN), evaluate(Qrels.of(QRELS), Run.of(RUN), ["P@1", "AP"])
     values = scores.values.copy()
     values[0, :] = np.nan
     values[1, 1] = np.nan

@@ -14,7 +14,8 @@ from weir.cli import main
 from weir.errors import BadValue, UnknownName
 from weir.report.compare import compare_latex, compare_markdown, compare_text, tally
 from weir.stats.across import across, compared_across, pooled
-from weir.stats.compare import Method, Table, Tally, compared
+from weir.stats.compare import compared
+from weir.stats.comparison import Method, Table, Tally
 from weir.stats.intervals import bounds
 from weir.stats.levels import two_level_means
 from weir.stats.resampling import resampled_counts
@@ -37,6 +38,8 @@ UNITS = {
     "same": [drawn("same", [0, 0])],
     "group": [drawn("g1", [0, 0.3], 80), drawn("g2", [0, -0.05], 10)],
 }
+ENOUGH = UNITS | {"more": [drawn("more", [0, 0.1], 2)], "most": [drawn("most", [0, 0.05], 2)]}
+"""As many datasets as an interval takes."""
 
 
 def test_two_level_means_are_a_loop_written_out():
@@ -69,20 +72,25 @@ def test_two_levels_add_the_chance_of_queries_to_that_of_datasets():
 
 
 def test_an_interval_of_two_levels():
-    joined = across(UNITS, "4 datasets")
+    joined = across(ENOUGH, "6 datasets")
     plain, two = compared(joined, method=replace(FAST, interval="percentile")), compared(joined, method=TWO)
     assert (two.pairs[0].p, two.pairs[0].difference) == (plain.pairs[0].p, plain.pairs[0].difference)
     assert two.pairs[0].high - two.pairs[0].low > plain.pairs[0].high - plain.pairs[0].low
-    parts = [[t.values for t in UNITS[dataset]] for dataset in sorted(UNITS)]
+    parts = [[t.values for t in ENOUGH[dataset]] for dataset in sorted(ENOUGH)]
     means = two_level_means(parts, Draws(10_000))
     order = [joined.systems.index(s.system) for s in two.standings]
-    ends = np.quantile(means[:, order[0]] - means[:, order[1]], [0.025, 0.975])
+    by_name = {s.system: at for s, at in zip(two.standings, order, strict=True)}
+    first, second = by_name[two.pairs[0].first], by_name[two.pairs[0].second]
+    ends = np.quantile(means[:, second] - means[:, first], [0.025, 0.975])
     assert (two.pairs[0].low, two.pairs[0].high) == pytest.approx(tuple(ends), abs=1e-12)
     shown = two.standings[0]
     assert (shown.low, shown.high) == pytest.approx(
         np.quantile(means[:, order[0]], [0.025, 0.975]), abs=1e-12
     )
     assert "queries within each" in compare_text([two])
+    few = compared(across(UNITS, "4 datasets"), method=TWO)
+    assert (few.pairs[0].low, few.standings[0].low) == (None, None)
+    assert "too few datasets for an interval: 4, at least 6 are needed" in compare_text([few])
 
 
 def test_on_one_dataset_the_interval_of_two_levels_is_the_percentile_one():

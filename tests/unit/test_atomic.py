@@ -12,7 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from weir.io.atomic import atomic_dir, atomic_file, locked, sweep, writable, write_json, write_text
+from weir.io.atomic import (
+    atomic_dir,
+    atomic_file,
+    locked,
+    sweep,
+    sweep_inside,
+    writable,
+    write_json,
+    write_text,
+)
 
 
 def test_a_file_appears_only_when_it_is_whole(tmp_path: Path):
@@ -122,3 +131,42 @@ def test_a_killed_process_lets_go_of_its_lock(tmp_path):
     process.stdin.close()
     with locked(tmp_path / "lock", wait=False) as held:
         assert held
+
+
+def test_files_and_names_are_on_the_disk_before_what_they_replace_is_gone(tmp_path: Path, monkeypatch):
+    """The order in which a power cut at any moment leaves a whole old or a whole new folder."""
+    steps: list[object] = []
+    sync, rename = os.fsync, Path.rename
+
+    def synced(descriptor: int) -> None:
+        steps.append(os.fstat(descriptor).st_ino)
+        sync(descriptor)
+
+    def renamed(old: Path, new: Path) -> Path:
+        steps.append("rename")
+        return rename(old, new)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "rename", renamed)
+    with atomic_dir(tmp_path / "d") as folder:
+        (folder / "inner").mkdir()
+        for name in ("one", "inner/two"):
+            (folder / name).write_text("x", encoding="utf-8")
+    here = tmp_path / "d"
+    inside = [p.stat().st_ino for p in (here / "one", here / "inner" / "two", here / "inner", here)]
+    assert sorted(steps[: steps.index("rename")]) == sorted(inside)
+    assert steps[-1] == tmp_path.stat().st_ino
+    steps.clear()
+    write_text(tmp_path / "f", "x")
+    assert steps == [(tmp_path / "f").stat().st_ino, tmp_path.stat().st_ino]
+
+
+def test_leftovers_within_a_folder_and_of_single_files_are_swept(tmp_path: Path):
+    left = [tmp_path / f".{name}.tmp-elsewhere-1-a" for name in ("checked.json", "store.json")]
+    for path in left:
+        path.write_text("x", encoding="utf-8")
+        os.utime(path, (time.time() - 7200,) * 2)
+    write_json(tmp_path / "store.json", {})
+    assert [path.exists() for path in left] == [True, False]
+    sweep_inside(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["store.json"]

@@ -4,10 +4,14 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from weir.core.corpus import Corpus, Queries
+from weir.datasets.load import load
 from weir.errors import BadValue, StoreError
 from weir.systems import BM25, Chunked, parse_system
+from weir.text.spaces import WHITE, spaces
 
 WORDS = [
     "river",
@@ -73,16 +77,86 @@ def test_what_is_wrong_is_said(text, message):
         parse_system(text)
 
 
+def cut(text, words, overlap, first=False):
+    """The passages of a text by definition, in plain Python; one that is short enough stays as it is."""
+    split = text.split()
+    if len(split) <= words:
+        return [text]
+    starts = range(0, len(split) - overlap, words - overlap)
+    return [" ".join(split[s : s + words]) for s in (starts[:1] if first else starts)]
+
+
 @pytest.mark.parametrize(("words", "overlap"), [(5, 0), (5, 2), (7, 6), (1, 0)])
 @pytest.mark.parametrize("length", [0, 1, 5, 6, 7, 8, 50])
 def test_passages_cover_every_word_in_order(words, overlap, length):
     text = " ".join(f"w{n}" for n in range(length))
-    pieces = [p.split() for p in Chunked(words=words, overlap=overlap)._cut(text)]
+    passages, _ = Chunked(words=words, overlap=overlap)._passages(Corpus.of({"d": text}))
+    pieces = [p.split() for p in passages.text]
     assert all(len(p) <= words for p in pieces)
     joined = pieces[0] + [w for p in pieces[1:] for w in p[overlap:]]
     assert joined == text.split()
     assert all(a[len(a) - overlap :] == b[:overlap] for a, b in zip(pieces[:-1], pieces[1:], strict=True))
-    assert list(Chunked(words=words, overlap=overlap, collapse="first")._cut(text)) == [" ".join(pieces[0])]
+
+
+TEXTS = st.lists(
+    st.text(st.sampled_from([*WHITE, "a", "é", "二", "\U0001f600", "\u200b", "\x00"]), max_size=40),
+    max_size=8,
+)
+
+
+@given(TEXTS, st.integers(1, 6), st.data(), st.booleans(), st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_passages_are_those_of_str_split_however_they_are_asked_for(texts, words, data, first, titles):
+    overlap = data.draw(st.integers(0, words - 1))
+    documents = {f"d{n}": {"title": f"t{n}" if titles else "", "text": t} for n, t in enumerate(texts)}
+    system = Chunked(words=words, overlap=overlap, collapse="first" if first else "max")
+    made, owner = system._passages(Corpus.of(documents))
+    pieces = [cut(text, words, overlap, first) for text in texts]
+    expected = [piece for each in pieces for piece in each]
+    assert made.text.tolist() == list(made.text) == expected
+    assert owner.tolist() == [n for n, each in enumerate(pieces) for _ in each]
+    assert made.ids.tolist() == [f"{n}:{i}" for n, each in enumerate(pieces) for i in range(len(each))]
+    assert made.text.lengths().tolist() == [len(piece.encode()) for piece in expected]
+    assert (made.title is not None) == (titles and bool(texts))
+    some = np.array(
+        data.draw(st.lists(st.integers(0, len(expected) - 1), max_size=9)) if expected else [], np.int64
+    )
+    assert made.text.take(some).tolist() == [expected[i] for i in some]
+    assert made.ids.take(some).tolist() == [made.ids[int(i)] for i in some]
+    low, high = sorted((data.draw(st.integers(0, len(expected))), data.draw(st.integers(0, len(expected)))))
+    view = made.view("title text", low, high).tolist()
+    assert view == [f"t{owner[i]} {expected[i]}" if titles else expected[i] for i in range(low, high)]
+    assert made.ids.codes(made.ids.tolist()).tolist() == list(range(len(expected)))
+
+
+def test_white_space_is_what_str_split_cuts_at():
+    assert "".join(map(chr, (c for c in range(0x110000) if chr(c).isspace()))) == WHITE
+    every = "".join(map(chr, (c for c in range(0x110000) if not 0xD800 <= c < 0xE000)))
+    encoded = [c.encode() for c in every]
+    found = spaces(np.frombuffer(b"".join(encoded), np.uint8))
+    assert found.tolist() == [c.isspace() for c, e in zip(every, encoded, strict=True) for _ in e]
+    for broken in (b"\xe3\x80", b"\xe1", b"\xc2", b"\xe2\x80\x80"[:2] + b"a", b""):
+        assert not spaces(np.frombuffer(broken, np.uint8)).any()
+
+
+@pytest.mark.parametrize("collection", ["brook-news", "brook-citations", "brook-questions"])
+def test_rankings_of_the_collections_are_those_of_passages_held_in_memory(collection):
+    dataset = load(collection)
+    corpus = dataset.corpus
+    system = Chunked(words=20, overlap=7)
+    run = system.index(corpus).search(dataset.queries, 20)
+    held = {
+        f"{n}:{i}": {"title": "" if corpus.title is None else corpus.title[n], "text": piece}
+        for n, text in enumerate(corpus.text)
+        for i, piece in enumerate(cut(text, 20, 7))
+    }
+    passages, owner = system._passages(corpus)
+    found = BM25().index(Corpus.of(held)).search(dataset.queries, len(held))
+    again = BM25().index(passages).search(dataset.queries, len(held))
+    for name in ("ptr", "doc", "score"):
+        assert getattr(found, name).tobytes() == getattr(again, name).tobytes()
+    assert len(run.doc) > 0
+    assert len(owner) > len(corpus)
 
 
 def by_definition(corpus, system, k):
@@ -134,8 +208,8 @@ def test_an_index_on_disk_is_opened_again(tmp_path):
     system = parse_system("chunked(words=10, overlap=3)")
     expected = system.index(corpus, tmp_path / "index").search(QUERIES, 5).to_dict()
     assert system.open(tmp_path / "index", corpus).search(QUERIES, 5).to_dict() == expected
-    (tmp_path / "index" / "chunked.json").unlink()
-    with pytest.raises(StoreError, match="not complete"):
+    next((tmp_path / "index").glob("bm25-*")).joinpath("index.json").unlink()
+    with pytest.raises(StoreError, match="the index is damaged"):
         system.open(tmp_path / "index", corpus)
     with pytest.raises(BadValue, match="k is 0"):
         system.index(corpus).search(QUERIES, 0)

@@ -51,7 +51,7 @@ def test_every_module_of_a_command_is_listed():
     import weir.cli
 
     folder = Path(weir.cli.__file__).parent
-    modules = {p.stem for p in folder.glob("*.py")} - {"__init__", "main", "progress", "warm"}
+    modules = {p.stem for p in folder.glob("*.py")} - {"__init__", "main", "progress", "terminal"}
     assert modules == {"evaluate" if name == "eval" else name for name in COMMANDS}
 
 
@@ -226,7 +226,9 @@ def test_a_damaged_store_is_built_again(tmp_path, capsys):
     for part in sorted(p for p in collection.glob("*.weir/*") if p.is_file()):
         part.write_bytes(b"damaged")
         assert main(arguments) == 0
-        assert capsys.readouterr().out == card
+        found = capsys.readouterr()
+        assert found.out == card
+        assert "built again" in found.err
 
 
 def test_interrupting_says_that_the_same_command_continues(tmp_path, capsys, monkeypatch):

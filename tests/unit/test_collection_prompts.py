@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,10 +18,11 @@ from weir.encode.recipe import GENERAL, _of_collection, told
 from weir.errors import BadValue, FormatError
 from weir.experiment import Experiment
 from weir.experiment.efficiency import efficiency
+from weir.experiment.finished import finished_cells
 from weir.settings import settings
 from weir.systems.dense import Dense
+from weir.systems.expression import parse_system
 from weir.systems.parts import suited
-from weir.systems.system import parse_system
 
 ASKING = r'dense("openai:m", query_prompt="Instruct: {task}\nQuery: ")'
 TASK = "Find what the river did"
@@ -116,11 +115,11 @@ def test_what_is_sent_and_recorded_is_the_rendered_prompt(tmp_path, monkeypatch,
     sent = manners.sent()
     for task in (TASK, GENERAL):
         assert {f"Instruct: {task}\nQuery: {q}" for q in QUERIES.values()} <= set(sent)
-    for name, task in (("brooklet", TASK), ("plain", GENERAL)):
-        (manifest,) = (tmp_path / "results" / name).glob("*/manifest.json")
-        made = json.loads(manifest.read_text())
-        assert made["system"]["encoder"]["query"] == f"Instruct: {task}\nQuery: {{text}}"
-        asked = made["cost"]["search"]["api"]
+    cells = finished_cells(tmp_path / "results")
+    for cell, name, task in zip(cells, ("brooklet", "plain"), (TASK, GENERAL), strict=True):
+        assert cell.dataset == name
+        assert dict(cell.settings)["system.encoder.query"] == f"Instruct: {task}\nQuery: {{text}}"
+        asked = cell.ranked.cost["api"]
         assert asked["texts"] == len(QUERIES)
         assert asked["tokens"] > 0
         assert asked["requests"] >= 1

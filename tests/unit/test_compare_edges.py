@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from dataclasses import replace
@@ -13,15 +12,20 @@ import pytest
 
 import weir
 from tests.unit.brooklet import write_collection
+from tests.unit.cells import changed, write_cell
 from weir.cli import main
 from weir.core.ids import Ids
 from weir.core.row import Row
 from weir.core.scores import Scores
 from weir.errors import BadValue, UnknownName
+from weir.experiment.stage import records_in, write_record
+from weir.io.checksums import Checksum
+from weir.io.scores import read_scores, write_scores
 from weir.report import table as report
 from weir.report.compare import compare_csv, compare_json, compare_latex, compare_markdown, compare_text
-from weir.stats.compare import Comparison, Method, Table, compare_scores, compared
-from weir.stats.intervals import INTERVALS
+from weir.stats.compare import compare_scores, compared
+from weir.stats.comparison import Comparison, Method, Table
+from weir.stats.intervals import INTERVALS, fewest
 from weir.stats.significance import TESTS
 
 NAMES = [f"q{n}" for n in range(6)]
@@ -93,9 +97,13 @@ def edges() -> list[Comparison]:
 def test_no_number_of_a_comparison_is_none_in_silence():
     for c in edges():
         for s in c.standings:
-            assert np.isfinite([s.mean, s.low, s.high]).all(), c
+            assert math.isfinite(s.mean)
+            assert [s.low is None, s.high is None] == [c.count < fewest()] * 2
+            assert s.low is None or np.isfinite([s.low, s.high]).all(), c
         for p in c.pairs:
-            assert np.isfinite([p.difference, p.low, p.high, p.p, p.adjusted, p.detectable]).all(), c
+            assert [p.low is None, p.high is None] == [c.count < fewest()] * 2
+            assert p.low is None or np.isfinite([p.low, p.high]).all(), c
+            assert np.isfinite([p.difference, p.p, p.adjusted, p.detectable]).all(), c
             assert 0 <= p.p <= 1
             assert p.effect is None or math.isfinite(p.effect)
             assert p.equivalence is None or 0 <= p.equivalence <= 1
@@ -142,7 +150,7 @@ def test_all_scores_equal_on_the_command_line(tmp_path, capsys):
     files = write(tmp_path, NAMES, {"a": run, "b": run})
     assert main(["compare", *files, "-m", "RR"]) == 0
     out = capsys.readouterr().out
-    assert re.search(r"a - b .* 0/0/6 .* not separable \(equal throughout\)", out)
+    assert re.search(r"b - a .* 0/0/6 .* not separable \(equal throughout\)", out)
     assert main(["gate", *files, "-m", "RR"]) == 0
     assert main(["power", *files, "-m", "RR"]) == 0
     assert not NUMBER.search(out + capsys.readouterr().out)
@@ -150,10 +158,10 @@ def test_all_scores_equal_on_the_command_line(tmp_path, capsys):
 
 def test_runs_that_answer_no_judged_query_on_the_command_line(tmp_path, capsys):
     files = write(tmp_path, NAMES, {"a": {"other": ["r"]}, "b": {"another": ["r"]}})
-    assert main(["compare", *files, "-m", "RR"]) == 0
+    assert main(["compare", *files, "-m", "RR"]) == 2
     out, err = capsys.readouterr()
-    assert "a: 6 of 6 judged queries are not answered and score 0" in err
-    assert "not separable (equal throughout)" in out
+    assert out == ""
+    assert "no query in common: of 1 in the run one is 'other', of 6 judged ones 'q0'" in err
 
 
 @pytest.mark.parametrize("command", ["compare", "power", "gate"])
@@ -180,19 +188,31 @@ def test_a_baseline_that_is_not_there_on_the_command_line(tmp_path, capsys, base
 
 def test_a_results_folder_whose_systems_share_no_query(tmp_path, capsys):
     """As when a split was edited between two runs: each system's scores are of other queries."""
-    collection, results = str(write_collection(tmp_path / "data")), tmp_path / "results"
-    wanted = ["run", "-d", collection, "-s", "bm25", "-s", "rm3", "-m", "AP", "-o", str(results), "-q"]
-    assert main(wanted) == 0
-    first = next(results.rglob("scores.jsonl"))
-    lines = [json.loads(line) for line in first.read_text(encoding="utf-8").splitlines()]
-
-    def rewrite(rows: list[dict]) -> None:
-        first.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-
-    rewrite([row | {"query": f"other {row['query']}"} for row in lines])
+    collection, results = write_collection(tmp_path / "data"), tmp_path / "results"
+    wanted = ["run", "-d", str(collection), "-m", "AP", "-o", str(results), "-q", "-s"]
+    assert main([*wanted, "bm25"]) == 0
+    for path, before in (
+        (collection / "queries.jsonl", '"_id": "'),
+        (collection / "qrels" / "test.tsv", "\n"),
+    ):
+        head, *rest = path.read_text(encoding="utf-8").rstrip("\n").split(before)
+        path.write_text(head + "".join(f"{before}other {one}" for one in rest) + "\n", encoding="utf-8")
+    assert main([*wanted, "rm3"]) == 0
     capsys.readouterr()
     assert main(["compare", str(results)]) == 2
     assert "data, AP: the systems share no query; a comparison needs at least two" in capsys.readouterr().err
-    rewrite([row | {"value": None} for row in lines])
-    assert main(["compare", str(results)]) == 2
-    assert "data, AP: no query has a value of every system" in capsys.readouterr().err
+
+
+def test_a_results_folder_whose_systems_have_no_value_of_one_query(tmp_path, capsys):
+    for name, value in (("bm25", 0.5), ("rm3", math.nan)):
+        folder = write_cell(
+            tmp_path / "mine" / name, manifest=changed("system.system", name), measures=("AP",)
+        )
+        [(path, record)] = records_in(folder, "scores-*.json")
+        scores = read_scores(path.with_suffix(".jsonl"))
+        write_scores(replace(scores, values=np.full_like(scores.values, value)), path.with_suffix(".jsonl"))
+        write_record(
+            path, replace(record, files=dict.fromkeys(record.files, Checksum.of(path.with_suffix(".jsonl"))))
+        )
+    assert main(["compare", str(tmp_path)]) == 2
+    assert "mine, AP: no query has a value of every system" in capsys.readouterr().err

@@ -85,9 +85,9 @@ def test_other_texts_are_refused(text, error, message):
 def test_a_query_without_an_answer_scores_zero_or_leaves_the_mean():
     """E3: two of three answered perfectly is 0.667 and says so; on request the mean of the answered ones."""
     run, qrels = {"1": {"a": 1.0}, "2": {"b": 1.0}}, {"1": {"a": 1}, "2": {"b": 1}, "3": {"c": 1}}
-    usual = weir.evaluate(run, qrels, ["AP"])
+    usual = weir.evaluate(qrels, run, ["AP"])
     assert usual.means().tolist() == [2 / 3]
-    answered = weir.evaluate(run, qrels, ["AP", "nDCG@10"], "missing=answered-only")
+    answered = weir.evaluate(qrels, run, ["AP", "nDCG@10"], "missing=answered-only")
     assert answered.means().tolist() == [1.0, 1.0]
     assert np.isnan(answered.values[:, 2]).all()
     assert answered.counted().tolist() == [2, 2]
@@ -97,24 +97,24 @@ def test_a_query_without_an_answer_scores_zero_or_leaves_the_mean():
 
 
 def test_a_query_without_a_relevant_document_scores_zero_or_leaves_the_mean():
-    assert weir.evaluate(RUN, QRELS, ["P@1"]).means().tolist() == [0.25]
-    left = weir.evaluate(RUN, QRELS, ["P@1", "P(rel=0)@1"], Conventions(empty="left-out"))
+    assert weir.evaluate(QRELS, RUN, ["P@1"]).means().tolist() == [0.25]
+    left = weir.evaluate(QRELS, RUN, ["P@1", "P(rel=0)@1"], Conventions(empty="left-out"))
     assert left.means().tolist() == [1 / 3, 1 / 3]
     assert left.counted().tolist() == [3, 3]
 
 
 def test_both_together_and_that_something_must_be_left():
     both = "missing=answered-only, empty=left-out"
-    assert weir.evaluate(RUN, QRELS, ["P@1"], both).means().tolist() == [0.5]
+    assert weir.evaluate(QRELS, RUN, ["P@1"], both).means().tolist() == [0.5]
     with pytest.raises(BadValue, match="no query counts: none of 1 is left by missing=answered-only"):
-        weir.evaluate({}, {"q": {"a": 1}}, ["P@1"], "missing=answered-only")
+        weir.evaluate({"q": {"a": 1}}, {"q": {}}, ["P@1"], "missing=answered-only")
 
 
 def test_self_matches_leave_before_ranks_are_counted(files, invoke):
     """E11: the documents that are the query leave, others move up, the caller's dict is unchanged."""
     before = json.dumps(RUN)
     kept, dropped = (
-        weir.evaluate(RUN, QRELS, ["RR", "P@1", "NumRet"], c) for c in ("default", "self_matches=drop")
+        weir.evaluate(QRELS, RUN, ["RR", "P@1", "NumRet"], c) for c in ("default", "self_matches=drop")
     )
     assert kept.of("P@1").tolist() == [1.0, 0.0, 0.0, 0.0]
     assert dropped.of("P@1").tolist() == [0.0, 0.0, 0.0, 0.0]
@@ -128,11 +128,11 @@ def test_self_matches_leave_before_ranks_are_counted(files, invoke):
 def test_floats_on_request_and_what_a_run_was_read_with():
     run = {"q": {"a": 1.0 + 1e-9, "b": 1.0}}
     qrels = {"q": {"a": 1}}
-    values = [weir.evaluate(run, qrels, ["RR"], ties).means()[0] for ties in ("ties=trec", "ties=trec9")]
+    values = [weir.evaluate(qrels, run, ["RR"], ties).means()[0] for ties in ("ties=trec", "ties=trec9")]
     assert values == [1.0, 0.5]
-    read = evaluate(Run.of(run, ties="trec9"), Qrels.of(qrels), ["RR"])
+    read = evaluate(Qrels.of(qrels), Run.of(run, ties="trec9"), ["RR"])
     assert (read.means()[0], read.conventions) == (0.5, "ties=trec9")
-    expected = evaluate(Run.of(run, ties="trec9"), Qrels.of(qrels), ["RR"], Conventions("expected"))
+    expected = evaluate(Qrels.of(qrels), Run.of(run, ties="trec9"), ["RR"], Conventions("expected"))
     assert expected.means()[0] == 0.75  # they tie as floats, by which this run was ordered
 
 
@@ -150,7 +150,7 @@ def test_a_constant_scorer_scores_what_a_shuffle_would_on_average():
     n, r = 1000, 30
     run, qrels = constant(n, r)
     names = ["P@10", "R@100", "AP", "RR", "Success@10", "nDCG@10", "Rprec", "bpref", "SetAP@10"]
-    found = weir.evaluate(run, qrels, names, "ties=expected")
+    found = weir.evaluate(qrels, run, names, "ties=expected")
     values = dict(zip(names, found.values[:, 0].tolist(), strict=True))
     none = Fraction(math.comb(n - r, 10), math.comb(n, 10))
     first = sum(Fraction(math.comb(n - i, r - 1), math.comb(n, r)) / i for i in range(1, n - r + 2))
@@ -189,7 +189,7 @@ def test_a_constant_scorer_with_grades_is_within_its_bounds_for_every_measure():
     for name in closed:
         for measure in measures_of([f"{name}@20", f"condensed({name}@20)"]):
             try:
-                found = weir.evaluate(run, qrels, [measure], "ties=expected")
+                found = weir.evaluate(qrels, run, [measure], "ties=expected")
             except BadValue as error:
                 assert "Accuracy" in str(error)  # noqa: PT017 - it has a formula for the whole list only
                 continue
@@ -201,12 +201,12 @@ def test_a_constant_scorer_with_grades_is_within_its_bounds_for_every_measure():
 def test_what_cannot_be_told_is_refused_by_name_never_guessed():
     run, qrels = constant(1000, 30)
     with pytest.raises(BadValue, match=r"gmAP: query 'q' has more than 20,000 orders"):
-        weir.evaluate(run, qrels, ["gmAP"], "ties=expected")
+        weir.evaluate(qrels, run, ["gmAP"], "ties=expected")
     with pytest.raises(BadValue, match=r"G: query 'q' has more than 20,000 orders"):
-        weir.evaluate(run, qrels, ["G"], "ties=bounds")
+        weir.evaluate(qrels, run, ["G"], "ties=bounds")
     with pytest.raises(BadValue, match="query 'q' has too many relevant documents"):
-        weir.evaluate(run, qrels, ["IPrec"], "ties=expected")
-    unknown = weir.evaluate(run, qrels, ["G"])  # by default it is said, and no corridor is made up
+        weir.evaluate(qrels, run, ["IPrec"], "ties=expected")
+    unknown = weir.evaluate(qrels, run, ["G"])  # by default it is said, and no corridor is made up
     assert unknown.movable().tolist() == [1]
     assert np.isnan(unknown.corridor()).all()
 
@@ -215,11 +215,11 @@ def test_without_ties_nothing_moves_and_all_rules_agree_in_every_bit():
     run = {f"q{i}": {f"d{d}": float(-d * (i + 1)) for d in range(20)} for i in range(5)}
     qrels = {f"q{i}": {f"d{d}": (d * i) % 4 - 1 for d in range(0, 20, 2)} for i in range(5)}
     names = [n + "@7" for n in MEASURES.names() if MEASURES.get(n).of == "documents"]
-    plain = weir.evaluate(run, qrels, names)
+    plain = weir.evaluate(qrels, run, names)
     assert not plain.movable().any()
     assert plain.tied == 0.0
     for rule in ("expected", "bounds"):
-        assert weir.evaluate(run, qrels, names, f"ties={rule}").values.tolist() == plain.values.tolist()
+        assert weir.evaluate(qrels, run, names, f"ties={rule}").values.tolist() == plain.values.tolist()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -228,8 +228,8 @@ def test_shuffled_rows_give_the_same_bits_under_every_rule(seed):
     run, qrels = example()
     names = ["nDCG@10", "AP", "RR", "P@3", "ERR@5", "Q", "bpref", "infAP", "condensed(AP)", "Judged@5", "IAP"]
     for rule in ("expected", "bounds"):
-        first = weir.evaluate(run, qrels, names, f"ties={rule}")
-        again = weir.evaluate(shuffled(run, seed), shuffled(qrels, seed + 50), names, f"ties={rule}")
+        first = weir.evaluate(qrels, run, names, f"ties={rule}")
+        again = weir.evaluate(shuffled(qrels, seed + 50), shuffled(run, seed), names, f"ties={rule}")
         order = first.queries.codes(again.queries.strings)
         for one, other in zip(
             (first.values, first.low, first.high), (again.values, again.low, again.high), strict=True
@@ -318,7 +318,7 @@ def test_compare_takes_ties_and_missing_and_says_so(files, tmp_path, invoke):
                    "--missing", "answered-only", "--json")  # fmt: skip
     found = json.loads(shown.out)
     means = {s["system"]: s["mean"] for s in found["standings"]}
-    wanted = weir.evaluate(RUN, QRELS, ["AP"], "ties=expected, missing=answered-only")
+    wanted = weir.evaluate(QRELS, RUN, ["AP"], "ties=expected, missing=answered-only")
     assert means["run"] == wanted.means()[0]
     assert found["count"] == 3
     assert shown.err.count("ties=expected: ") == 1
@@ -332,7 +332,7 @@ def test_bounded_measures_are_held_within_0_and_1_under_every_rule(monkeypatch):
     broken = TIED.get("P")
     monkeypatch.setitem(TIED._known, "P", type(broken)(lambda j, **_: np.full(len(j), 1.5), broken.worth))
     with pytest.raises(weir.WeirError, match=r"P@1 lies outside 0\.\.1"):
-        evaluate(run, qrels, ["P@1"], Conventions("expected"))
+        evaluate(qrels, run, ["P@1"], Conventions("expected"))
 
 
 def test_a_nameless_run_cannot_be_put_in_another_order(files):
@@ -341,4 +341,4 @@ def test_a_nameless_run_cannot_be_put_in_another_order(files):
     assert scores_of(judged, measures_of("AP")).conventions == "default"
     nameless = Run(qrels.queries, qrels.docs, np.array([0, 1, 1, 1, 1]), np.array([-1], np.int32), np.ones(1))
     with pytest.raises((BadValue, BadRanking), match="read the whole run"):
-        evaluate(nameless, qrels, ["AP"], Conventions("trec9"))
+        evaluate(qrels, nameless, ["AP"], Conventions("trec9"))

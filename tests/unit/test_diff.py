@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.brooklet import QRELS as JUDGED
 from tests.unit.brooklet import write_collection
-from tests.unit.cells import QRELS, RUN, changed, write_cell, write_qrels_file
+from tests.unit.cells import QRELS, RUN, changed, noted, write_cell, write_qrels_file
 from tests.unit.test_cli import refused
 from weir.cli import main
 from weir.core.corpus import Corpus, Queries
@@ -37,7 +37,7 @@ def files(tmp_path):
 
 def moves(top=10, measure="RR"):
     qrels = Qrels.of(QRELS)
-    a, b = evaluate(Run.of(RUN), qrels, [measure]), evaluate(Run.of(OTHER), qrels, [measure])
+    a, b = evaluate(qrels, Run.of(RUN), [measure]), evaluate(qrels, Run.of(OTHER), [measure])
     return moved(measure, ("a", "b"), a, b, top)
 
 
@@ -93,14 +93,14 @@ def test_a_tab_or_a_newline_in_a_text_stays_on_its_line():
 
 
 def test_files_give_what_values_give(files):
-    found = diff_files(*files, "RR")
+    found = diff_files(files[0], files[1:], "RR")
     expected = with_documents(moves(), Qrels.of(QRELS), Run.of(RUN), Run.of(OTHER))
     assert found == expected
 
 
 def test_json_runs_work_too(files, tmp_path):
     (tmp_path / "c.json").write_text(json.dumps(OTHER))
-    found = diff_files(files[0], files[1], tmp_path / "c.json", "RR")
+    found = diff_files(files[0], (files[1], tmp_path / "c.json"), "RR")
     assert (found.won, found.lost, found.tied) == (("q3",), ("q2", "q4"), ("q1",))
 
 
@@ -148,12 +148,10 @@ def test_two_cells_with_their_collection_have_documents_and_texts(tmp_path, caps
 
 def test_the_collection_of_the_catalogue_is_taken_if_it_is_the_one_that_was_measured(tmp_path):
     Experiment(("brook-news",), ("bm25",), ("nDCG@10",), k=3).execute(tmp_path)
-    folder = next((tmp_path / "brook-news").iterdir())
+    folder = next((tmp_path / "brook-news").glob("bm25-*"))
     cell = open_cell(folder)
     assert dataset_of(cell).name == "brook-news"
-    manifest = json.loads((folder / "manifest.json").read_text()) | {"fingerprint": "another"}
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    assert dataset_of(open_cell(folder)) is None
+    assert dataset_of(open_cell(noted(folder, fingerprint="another"))) is None
 
 
 def test_mistakes_are_refused_in_one_line(files, tmp_path, capsys):

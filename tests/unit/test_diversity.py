@@ -24,7 +24,7 @@ BOTH = 2 / math.log2(2)
 
 def value(measure, ranking, qrels=QRELS):
     run = {"q": {document: -float(rank) for rank, document in enumerate(ranking)}}
-    return evaluate(Run.of(run), IntentQrels.of(qrels), measure).values[0, 0]
+    return evaluate(IntentQrels.of(qrels), Run.of(run), measure).values[0, 0]
 
 
 @pytest.mark.parametrize(
@@ -84,10 +84,10 @@ def test_a_file_has_the_intent_in_its_second_column(tmp_path):
     nested = {"q1": {"1": {"a": 1}, "2": {"a": 0, "b": 2}}, "q2": {"1": {"c": 1}, "0": {"d": -1}}}
     run = Run.of({"q1": {"b": 2.0, "a": 1.0}, "q2": {"d": 2.0, "c": 1.0}})
     for given in (nested, str(path), qrels):
-        scores = weir.evaluate(run, given, ["alpha_nDCG@5", "nDCG@5"])
+        scores = weir.evaluate(given, run, ["alpha_nDCG@5", "nDCG@5"])
         assert (
             scores.values.tolist()
-            == evaluate(run, intents_from(nested), ["alpha_nDCG@5", "nDCG@5"]).values.tolist()
+            == evaluate(intents_from(nested), run, ["alpha_nDCG@5", "nDCG@5"]).values.tolist()
         )
 
 

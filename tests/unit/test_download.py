@@ -11,15 +11,13 @@ import subprocess
 import sys
 import threading
 import time
-import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from weir.errors import BadValue, DownloadError, FormatError, StoreError
-from weir.io.archive import extract
+from weir.errors import BadValue, DownloadError, StoreError
 from weir.io.download import Patience, download
 
 DATA = os.urandom(3_000_000)
@@ -230,6 +228,20 @@ def test_a_mirror_may_go_on_with_the_half_of_another(server: Server, to: Path):
     assert server.manners.asked[-1] == ("/mirror.bin", "bytes=1200000-")
 
 
+@pytest.mark.parametrize("ranges", [True, False])
+@pytest.mark.parametrize("known", [len(DATA) - 1, 1000])
+def test_a_mirror_that_sends_more_than_is_published_is_left(
+    server: Server, to: Path, known: int, ranges: bool
+):
+    server.manners.ranges = ranges
+    with pytest.raises(
+        DownloadError, match=f"sends more than the {known:,} bytes that are published; the file was"
+    ):
+        download([server.url], to, None, known, patience=QUICK)
+    assert left(to) == []
+    assert len(server.manners.asked) == 1  # and not asked again
+
+
 @pytest.mark.parametrize("status", [500, 503, 429])
 def test_an_overloaded_server_is_asked_again(server: Server, to: Path, status: int):
     server.manners.fail = [status, status]
@@ -310,85 +322,3 @@ def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
     while not condition():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.01)
-
-
-# Archives
-
-
-def zipped(path: Path, members: dict[str, bytes]) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
-    return path
-
-
-def test_the_archives_own_folder_becomes_the_destination(tmp_path: Path):
-    archive = zipped(tmp_path / "a.zip", {"set/corpus.jsonl": b"1", "set/qrels/test.tsv": b"2"})
-    extract(archive, tmp_path / "out" / "here")
-    assert (tmp_path / "out/here/corpus.jsonl").read_bytes() == b"1"
-    assert (tmp_path / "out/here/qrels/test.tsv").read_bytes() == b"2"
-
-
-def test_files_at_the_top_stay_at_the_top_and_an_old_folder_is_replaced(tmp_path: Path):
-    (tmp_path / "here").mkdir()
-    (tmp_path / "here" / "old").write_text("x", encoding="utf-8")
-    extract(zipped(tmp_path / "a.zip", {"corpus.jsonl": b"1", "qrels/test.tsv": b"2"}), tmp_path / "here")
-    assert sorted(p.name for p in (tmp_path / "here").iterdir()) == ["corpus.jsonl", "qrels"]
-
-
-@pytest.mark.parametrize("name", ["../evil", "a/../../evil", "/evil", "C:/evil", "..\\evil", "\\evil"])
-def test_a_member_that_leads_outside_is_refused(tmp_path: Path, name: str):
-    archive = zipped(tmp_path / "a.zip", {"set/good": b"1", name: b"2"})
-    with pytest.raises(FormatError, match="nothing was unpacked") as caught:
-        extract(archive, tmp_path / "in" / "here")
-    assert name in str(caught.value)
-    assert [p.name for p in tmp_path.iterdir()] == ["a.zip"]
-
-
-def test_a_link_is_refused(tmp_path: Path):
-    link = zipfile.ZipInfo("set/link")
-    link.external_attr = 0o120777 << 16
-    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-        archive.writestr(link, "/etc/passwd")
-    with pytest.raises(FormatError, match="a link or a special file"):
-        extract(tmp_path / "a.zip", tmp_path / "here")
-
-
-def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path):
-    zipped(tmp_path / "a.zip", {"zeros": bytes(150 << 20)})
-    with pytest.raises(FormatError, match=r"bytes that unpack to 157,286,400; expected at most 200 times"):
-        extract(tmp_path / "a.zip", tmp_path / "here")
-
-
-def test_two_members_of_one_name_are_refused(tmp_path: Path):
-    archive = zipped(tmp_path / "a.zip", {"set/a": b"1", "set/A": b"2"})
-    with pytest.raises(FormatError, match="two members of one name"):
-        extract(archive, tmp_path / "here")
-
-
-@pytest.mark.parametrize("keep", [0, 10, 500, 1500])
-def test_a_truncated_zip_leaves_nothing(tmp_path: Path, keep: int):
-    archive = zipped(tmp_path / "a.zip", {"set/a": os.urandom(1000), "set/b": os.urandom(1000)})
-    archive.write_bytes(archive.read_bytes()[:keep])
-    with pytest.raises(FormatError, match="a damaged zip"):
-        extract(archive, tmp_path / "here")
-    assert [p.name for p in tmp_path.iterdir()] == ["a.zip"]
-
-
-def test_a_member_with_flipped_bits_leaves_nothing(tmp_path: Path):
-    archive = zipped(tmp_path / "a.zip", {"set/a": os.urandom(5000)})
-    data = bytearray(archive.read_bytes())
-    data[2000] ^= 0xFF
-    archive.write_bytes(data)
-    with pytest.raises(FormatError, match="a damaged zip"):
-        extract(archive, tmp_path / "here")
-    assert [p.name for p in tmp_path.iterdir()] == ["a.zip"]
-
-
-def test_too_little_room_is_told_before_unpacking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    import shutil
-
-    archive = zipped(tmp_path / "a.zip", {"set/a": b"x" * 1000})
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 0))
-    with pytest.raises(StoreError, match="needs 1,000 bytes, 0 are free"):
-        extract(archive, tmp_path / "here")

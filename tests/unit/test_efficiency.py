@@ -3,40 +3,35 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import warnings
 
 import pytest
 
 from tests.unit.brooklet import write_collection
 from tests.unit.cells import MANIFEST, RUN, changed, write_cell
+from tests.unit.test_pipelines import By
 from weir.cli.main import main
 from weir.errors import FormatError, UnknownName
 from weir.experiment import Experiment
 from weir.experiment.efficiency import efficiency
+from weir.experiment.finished import open_cell
 from weir.report import efficiency as report
 from weir.systems.bm25 import BM25, BM25Searcher
-from weir.systems.system import SYSTEMS, Outside
+from weir.systems.system import RERANKERS, SYSTEMS, Outside
 
 COST = {
     "index": {"seconds": 4.0, "peak_mb": 300.0, "bytes": 2_000_000, "documents": 1000},
     "search": {
-        "run": "run.trec",
         "seconds": 0.5,
-        "queries_per_second": 8.0,
         "peak_mb": 200.0,
         "single_query_ms": {"p50": 1.0, "p95": 2.0, "p99": 4.0, "mean": 1.25, "queries": 4.0},
     },
 }
 
 
-def cell(root, name, cost=COST, run=RUN, dataset="mine"):
-    manifest = changed("system.system", name) | {"dataset": dataset}
-    folder = write_cell(root / dataset / f"{name.replace(' ', '-')}-0123456789", run, manifest)
-    path = folder / "manifest.json"
-    whole = json.loads(path.read_text(encoding="utf-8")) | {"cost": cost}
-    path.write_text(json.dumps(whole), encoding="utf-8")
-    return folder
+def cell(root, name, cost=COST, run=RUN, dataset="mine", k=1000):
+    manifest = changed("system.system", name) | {"dataset": dataset, "cost": cost, "k": k}
+    return write_cell(root / dataset / f"{name.replace(' ', '-')}-{k}", run, manifest)
 
 
 def with_search(**facts):
@@ -47,7 +42,7 @@ def with_index(**facts):
     return COST | {"index": COST["index"] | facts}
 
 
-def test_figures_are_those_of_the_manifest(tmp_path):
+def test_figures_are_those_of_the_records(tmp_path):
     cell(tmp_path, "bm25")
     [found] = efficiency(tmp_path)
     assert found.quality.measure == "nDCG@10"
@@ -82,7 +77,7 @@ def test_the_best_are_those_that_nothing_beats(tmp_path):
     cell(tmp_path, "quick but poor", with_search(single_query_ms={"p50": 0.5}), run=worse)
     cell(tmp_path, "slow", with_search(single_query_ms={"p50": 1.5}))
     cell(tmp_path, "small", with_index(bytes=10))
-    cell(tmp_path, "unknown", {"index": None, "search": None})
+    cell(tmp_path, "unknown", {"index": None, "search": {"queries": None}})
     cell(tmp_path, "poor", run=worse, dataset="other")
     found = {(e.quality.dataset, e.quality.system): e.best for e in efficiency(tmp_path)}
     assert found == {
@@ -104,17 +99,18 @@ def test_equal_systems_are_both_the_best(tmp_path):
 
 
 def test_times_that_leave_out_earlier_work_are_marked(tmp_path):
-    cell(tmp_path, "continued", with_index(resumed=True))
+    cell(tmp_path, "plain")
     cell(tmp_path, "stored", with_index(reused=600, cached_queries=True))
     found = efficiency(tmp_path)
-    assert found[0].index_marks == ("continued what an earlier process had begun",)
+    assert found[0].index_marks == found[0].search_marks == ()
     assert found[1].index_marks == ("vectors or questions of 600 of 1000 documents were stored before",)
     assert found[1].search_marks
     assert found[0].p50_ms == 1.0
     assert found[1].p50_ms is None  # what a store answers is no time of an API's
     text = report.efficiency_text(found).split("\n")
-    assert "250*" in text[2]
+    assert "250 " in text[2]
     assert "8.00 " in text[2]
+    assert "250*" in text[3]
     assert "8.00*" in text[3]
     notes = report.efficiency_notes(found)
     assert (
@@ -138,31 +134,36 @@ def test_queries_whose_vectors_are_kept_are_not_timed_one_by_one(tmp_path, monke
     monkeypatch.setitem(SYSTEMS._known, "asked", Asked)
     folder = str(write_collection(tmp_path / "brooklet"))
     Experiment((folder,), ("asked",)).execute(tmp_path / "results")
-    search = json.loads(next((tmp_path / "results").rglob("search.json")).read_text(encoding="utf-8"))
-    assert search["single_query_ms"] == {}
     [found] = efficiency(tmp_path / "results")
     assert found.p50_ms is found.singles is None
     assert found.mean_ms > 0
     assert "single queries were not measured" in found.search_marks[0]
 
 
-def test_a_resumed_index_says_so(tmp_path):
+def test_what_was_made_for_an_earlier_system_keeps_its_cost(tmp_path):
     folder = str(write_collection(tmp_path / "brooklet"))
-    grid = Experiment((folder,), ("rrf(bm25, rm3)",))
-    grid.execute(tmp_path / "results")
-    [index] = (tmp_path / "results").glob("*/*/index.json")
-    assert "resumed" not in json.loads(index.read_text(encoding="utf-8"))
-    for name in ("index.json", "search.json", "manifest.json", "index/fused.json"):
-        (index.parent / name).unlink()
-    for path in (index.parent / "index").rglob("*"):
-        os.utime(path, (1e9, 1e9))
-    grid.execute(tmp_path / "results")
-    assert json.loads(index.read_text(encoding="utf-8"))["resumed"] is True
-    assert efficiency(tmp_path / "results")[0].index_marks
+    for system in ("rrf(bm25, rm3)", "rrf(bm25, rm3, k=10)"):
+        Experiment((folder,), (system,)).execute(tmp_path / "results")
+    first, later = efficiency(tmp_path / "results")
+    assert later.index_seconds == first.index_seconds > 0
+    assert later.index_bytes == first.index_bytes > 0
+    assert first.index_marks == later.index_marks == ()
 
 
-def test_what_a_manifest_does_not_hold_is_a_dash(tmp_path):
-    cell(tmp_path, "old", {"index": None, "search": {"run": "run.trec", "seconds": 1.0}})
+def test_a_re_ranker_that_is_not_timed_has_no_time_of_its_first_stage(tmp_path, monkeypatch):
+    """Single queries are asked anew of what has a method `fresh` alone: no other part's times stand in for it."""
+    monkeypatch.setitem(RERANKERS._known, "flat", lambda: By(lambda query, place, name: place))
+    folder = str(write_collection(tmp_path / "brooklet"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        Experiment((folder,), ("bm25 >> flat",)).execute(tmp_path / "results")
+    [found] = efficiency(tmp_path / "results")
+    assert found.p50_ms is found.singles is None
+    assert found.mean_ms > 0
+
+
+def test_what_a_record_does_not_hold_is_a_dash(tmp_path):
+    cell(tmp_path, "old", {"index": None, "search": {"queries": None, "peak_mb": None}})
     [found] = efficiency(tmp_path)
     assert found.documents_per_second is found.queries_per_second is found.p50_ms is found.peak_mb is None
     line = report.efficiency_text([found]).split("\n")[2]
@@ -172,10 +173,12 @@ def test_what_a_manifest_does_not_hold_is_a_dash(tmp_path):
     assert record["search_seconds"] == 1.0
 
 
-def test_devices_of_encoders_are_hardware(tmp_path):
-    system = {"system": "a >> b", "first": {"encoder": {"device": "cpu"}}, "parts": [{"device": "cuda"}]}
+def test_engines_of_encoders_are_hardware(tmp_path):
+    engines = "torch cpu fp32", "torch cuda bf16"
+    system = {"system": "a >> b", "first": {"encoder": {"engine": engines[0]}}}
+    system |= {"parts": [{"engine": engines[0]}, {"engine": engines[1]}]}
     write_cell(tmp_path / "mine" / "x-0123456789", manifest=MANIFEST | {"system": system})
-    assert efficiency(tmp_path)[0].hardware.endswith("2 threads, cuda")
+    assert efficiency(tmp_path)[0].hardware.endswith(f"2 threads, {engines[0]}, {engines[1]}")
 
 
 def test_measures_are_chosen_and_refused(tmp_path):
@@ -188,13 +191,10 @@ def test_measures_are_chosen_and_refused(tmp_path):
 
 
 def test_the_same_system_twice_is_told_apart(tmp_path):
-    cell(tmp_path, "bm25")
-    folder = cell(tmp_path, "bm25 ")
-    path = folder / "manifest.json"
-    path.write_text(path.read_text(encoding="utf-8").replace('"bm25 "', '"bm25"'), encoding="utf-8")
-    folder.rename(folder.with_name("bm25-9999999999"))
+    keys = [open_cell(cell(tmp_path, "bm25", k=k)).ranked.stage.key for k in (10, 1000)]
     names = [e.quality.system for e in efficiency(tmp_path)]
-    assert sorted(names) == ["bm25 #0123456789", "bm25 #9999999999"]
+    assert names == [f"bm25 #{key}" for key in keys]
+    assert len(set(names)) == 2
 
 
 def test_every_form_shows_the_same(tmp_path, capsys):
@@ -220,7 +220,7 @@ def test_every_form_shows_the_same(tmp_path, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_manifest_of_another_layout_is_one_line(tmp_path, capsys):
-    folder = cell(tmp_path, "bm25", {"index": [1], "search": None})
+def test_a_record_of_another_layout_is_one_line(tmp_path, capsys):
+    folder = cell(tmp_path, "bm25", with_search(seconds="long"))
     assert main(["efficiency", str(tmp_path)]) == 2
-    assert str(folder / "manifest.json") in capsys.readouterr().err
+    assert str(folder / "stage.json") in capsys.readouterr().err

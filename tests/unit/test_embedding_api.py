@@ -214,8 +214,8 @@ def test_vectors_in_another_order_are_put_right(place: Place):
 @pytest.mark.parametrize(
     ("code", "body", "said"),
     [
-        (401, {"error": {"message": f"Incorrect API key {KEY}", "code": "invalid_api_key"}}, r"401.*Incorrect API key \*\*\* \(invalid_api_key\); the key was taken from TEST_KEY"),
-        (403, {"message": "no access"}, "403 Forbidden: no access; the key was taken from TEST_KEY"),
+        (401, {"error": {"message": f"Incorrect API key {KEY}", "code": "invalid_api_key"}}, r"401.*Incorrect API key \*\*\* \(invalid_api_key\); the key was taken from WEIR_KEY_TEST"),
+        (403, {"message": "no access"}, "403 Forbidden: no access; the key was taken from WEIR_KEY_TEST"),
         (404, {"error": "model m\nnot found"}, "404 Not Found: model m not found"),
         (400, {"detail": "input too long"}, "400 Bad Request: input too long; the text begins 'a'"),
         (402, b"<html>pay</html>", "402 Payment Required: <html>pay</html>"),

@@ -149,20 +149,22 @@ def test_the_key_is_sent_and_never_shown(place: Place, monkeypatch, tmp_path):
     kept = "".join(p.read_text(encoding="utf-8") for p in tmp_path.rglob("*") if p.is_file())
     assert kept
     assert KEY not in shown + kept
-    monkeypatch.delenv("TEST_KEY")
+    monkeypatch.delenv("WEIR_KEY_TEST")
     again = place.load()  # what is known needs no key
-    with pytest.raises(ServiceError, match="this needs a key: put it into the environment variable TEST_KEY"):
+    with pytest.raises(
+        ServiceError, match="this needs a key: put it into the environment variable WEIR_KEY_TEST"
+    ):
         again.encode(["a"])
-    monkeypatch.setenv("TEST_KEY", "two\nlines")
-    with pytest.raises(ServiceError, match="the key in TEST_KEY holds characters that no key has"):
+    monkeypatch.setenv("WEIR_KEY_TEST", "two\nlines")
+    with pytest.raises(ServiceError, match="the key in WEIR_KEY_TEST holds characters that no key has"):
         place.load().encode(["a"])
 
 
 def test_a_key_may_be_given_after_it_was_missed(place: Place, monkeypatch):
-    monkeypatch.delenv("TEST_KEY")
+    monkeypatch.delenv("WEIR_KEY_TEST")
     with pytest.raises(ServiceError, match="this needs a key"):
         place.load(limits=None)
-    monkeypatch.setenv("TEST_KEY", KEY)
+    monkeypatch.setenv("WEIR_KEY_TEST", KEY)
     assert np.array_equal(place.load(limits=None).encode(["a"]), expected(["a"]))
 
 

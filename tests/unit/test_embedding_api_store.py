@@ -21,7 +21,7 @@ from weir.encode.api import Clock, Hosted, Limits
 from weir.encode.api.hosted import PROBE, purse
 from weir.errors import BadValue, ServiceError, UnknownName
 from weir.settings import settings
-from weir.systems.system import parse_system
+from weir.systems.expression import parse_system
 from weir.vectors.store import Store
 from weir.vectors.stored import Cut, Gathered, Texts, stored
 
@@ -148,7 +148,7 @@ def test_an_encoder_that_gives_too_many_or_too_few_blocks_is_refused(server, tmp
 
 def test_dense_names_an_api_with_its_settings(server):
     base, _ = server
-    name = f'dense("cohere:m", base="{base}", dimensions=6, key="SOME_KEY")'
+    name = f'dense("cohere:m", base="{base}", dimensions=6, key="WEIR_KEY_SOME")'
     assert str(parse_system(name)) == name
     for wrong, said in (
         (f'dense("cohere:m", base="{base}", pooling="mean")', "pooling means nothing for an embedding API"),

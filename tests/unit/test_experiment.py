@@ -12,24 +12,10 @@ import numpy as np
 import pytest
 
 from tests.unit.brooklet import write_collection
+from tests.unit.results import contents, finished_files
 from weir.errors import BadValue, FormatError, StoreError, UnknownName
 from weir.experiment import Experiment, read_results
-
-TIMED = {"cost", "environment"}
-
-
-def contents(folder: Path) -> dict[str, object]:
-    """Every file of a results folder, without what times and machines change."""
-    found: dict[str, object] = {}
-    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-        name = str(path.relative_to(folder))
-        if path.name == "manifest.json":
-            found[name] = {k: v for k, v in json.loads(path.read_text()).items() if k not in TIMED}
-        elif path.name == "search.json" or (path.name == "index.json" and path.parent.name != "index"):
-            found[name] = sorted(json.loads(path.read_text()))
-        else:
-            found[name] = path.read_bytes()
-    return found
+from weir.experiment.finished import finished_cells
 
 
 @pytest.fixture
@@ -77,7 +63,7 @@ def test_another_collection_of_the_same_name_is_another_cell(tmp_path):
     two = str(write_collection(tmp_path / "b" / "same", {"d1": ("", "a river"), "d4": ("", "a dam")}))
     Experiment((one,), *grid).execute(tmp_path / "results")
     Experiment((two,), *grid).execute(tmp_path / "results")
-    assert len(list((tmp_path / "results").rglob("manifest.json"))) == 2
+    assert len(list((tmp_path / "results").rglob("scores-*.json"))) == 2
     rows = read_results(tmp_path / "results")
     assert len({r.system for r in rows}) == 2
     assert all(r.system.startswith("bm25 #") for r in rows)
@@ -123,25 +109,35 @@ def test_an_experiment_file(tmp_path, collection):
         Experiment.read(tmp_path / "none.toml")
 
 
-def test_damage_is_repaired(tmp_path, collection):
+RECORDS = ("scores-*.json", "stage.json")
+DAMAGE = {
+    "overwritten": lambda data: b"{ damaged",
+    "emptied": lambda data: b"",
+    "shortened": lambda data: data[: len(data) // 2],
+    "one bit": lambda data: data[:-1] + bytes([data[-1] ^ 1]),
+}
+
+
+@pytest.mark.parametrize("how", [*DAMAGE, "deleted"])
+def test_damage_is_repaired(tmp_path, collection, how):
+    """Any file of any stage, at a moment when it decides: what is made from it is missing."""
     grid = Experiment((collection,), ("bm25",), ("nDCG@10",))
     rows = grid.execute(tmp_path / "results")
     whole = contents(tmp_path / "results")
-    cell = next((tmp_path / "results").rglob("manifest.json")).parent
-    run, index = ("run.trec",), ("search.json", "index/index.json")
-    for damaged in (
-        ("manifest.json",),
-        ("scores.jsonl",),
-        run,
-        ("search.json",),
-        ("search.json", "index.json"),
-        index,
-    ):
-        (cell / "manifest.json").unlink(missing_ok=True)
-        for name in damaged:
-            (cell / name).write_text("{ damaged")
-        assert grid.execute(tmp_path / "results") == rows, damaged
-        assert contents(tmp_path / "results") == whole, damaged
+    [scored], [ran] = (list((tmp_path / "results" / "brooklet").glob(f"bm25-*/{p}")) for p in RECORDS)
+    assert len(whole) > 8
+    for name in whole:
+        path = tmp_path / "results" / name
+        if path.parent.name != ran.parent.name:  # of the index
+            ran.unlink()
+        if path.suffix != ".jsonl" and path != scored:
+            scored.unlink()
+        if how == "deleted":
+            path.unlink(missing_ok=True)
+        elif path.exists() and (data := path.read_bytes()):
+            path.write_bytes(DAMAGE[how](data))
+        assert grid.execute(tmp_path / "results") == rows, name
+        assert contents(tmp_path / "results") == whole, name
 
 
 def test_a_folder_that_cannot_be_written_is_one_error(tmp_path, collection):
@@ -227,29 +223,29 @@ def test_killed_at_random_points_it_continues_and_ends_the_same(tmp_path, collec
         timer.cancel()
         for path, stamp in stamps.items():
             assert path.stat().st_mtime_ns == stamp, f"{path} was finished and has been written again"
-        done = [m.parent for m in disturbed.rglob("manifest.json")]
-        stamps = {p: p.stat().st_mtime_ns for cell in done for p in cell.rglob("*") if p.is_file()}
+        stamps = finished_files(disturbed)
     finished = subprocess.run(arguments(collection, disturbed), check=True, capture_output=True)
     assert finished.stdout == whole.stdout
     assert contents(disturbed) == contents(undisturbed)
 
 
 def test_what_a_killed_process_left_half_written_is_removed(tmp_path, collection):
-    """Killed while each file is being written: the temporary of a dead process goes, that of a living one stays."""
-    from weir.experiment.cell import WRITTEN
+    """Killed while any file or folder is being written: what a dead process left goes, a living one's stays."""
     from weir.io.atomic import _host
 
     grid = Experiment((collection,), ("bm25",), ("nDCG@10",))
     grid.execute(tmp_path / "whole")
-    cell = next((tmp_path / "whole").rglob("manifest.json")).parent
-    unfinished = tmp_path / "results" / cell.relative_to(tmp_path / "whole")
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    for name in WRITTEN:
-        left = unfinished / f".{name}.tmp-{_host()}-{dead.pid}-00"
+    collection_folder = tmp_path / "whole" / "brooklet"
+    written = [*collection_folder.glob("bm25-*/*"), *(collection_folder / "indexes").iterdir()]
+    assert len(written) == 5  # run, its record, scores, their record; an index
+    for path in written:
+        beside = tmp_path / "results" / path.relative_to(tmp_path / "whole").parent
+        left = beside / f".{path.name}.tmp-{_host()}-{dead.pid}-00"
         left.mkdir(parents=True)
         (left / "half").write_text("half")
-    living = unfinished / f".index.tmp-{_host()}-{os.getpid()}-00"
+    living = left.with_name(left.name.replace(f"-{dead.pid}-", f"-{os.getpid()}-"))
     living.mkdir()
     grid.execute(tmp_path / "results")
     living.rmdir()
@@ -259,7 +255,8 @@ def test_what_a_killed_process_left_half_written_is_removed(tmp_path, collection
 def test_where_queries_are_documents_k_others_remain(tmp_path):
     """ArguAna's case: the query's own document is dropped before the cut, so ten others are there."""
     rows = Experiment(("brook-arguments",), ("bm25",), ("nDCG@10",), k=10).execute(tmp_path)
-    run = next(tmp_path.rglob("run.trec")).read_text(encoding="utf-8")
+    [cell] = finished_cells(tmp_path)
+    run = cell.run.read_text(encoding="utf-8")
     answers: dict[str, list[str]] = {}
     for line in run.rstrip("\n").split("\n"):
         query, _, document = line.split(" ")[:3]

@@ -59,8 +59,8 @@ def test_settings_equal_to_the_default_are_the_default():
         ("rbc(p='x')", "a number"),
         ("rbc(p=1.5)", "within 0..1"),
         ("rbc(p=1e999)", "within 0..1"),
-        ("wsum(weights=[1e999, 1])", "finite numbers from 0"),
-        ("wsum(weights=[-1, 1])", "finite numbers from 0"),
+        ("wsum(weights=[1e999, 1])", "expected numbers from 0"),
+        ("wsum(weights=[-1, 1])", "expected numbers from 0"),
         ("wsum(weights=[0, 0])", "not all of them 0"),
         ("wsum(weights=0.5)", "a list of numbers"),
         ("wsum(weights=['a'])", "a list of numbers"),
@@ -247,7 +247,7 @@ def test_held_out_values_are_those_of_the_run_that_is_written():
     found = fit("wsum", runs, qrels, "nDCG@5", folds=3, seed=1)
     run = fused_by(found, Pool.of(runs))
     assert sorted(run.queries.tolist()) == sorted(f"q{q}" for q in range(20))
-    assert evaluate(run, qrels, "nDCG@5").values[0].tolist() == found.held_out.tolist()
+    assert evaluate(qrels, run, "nDCG@5").values[0].tolist() == found.held_out.tolist()
     assert len({fold.chosen for fold in found.folds}) > 1
     # No query is fused with settings that its own judgments chose.
     names = found.queries.tolist()
@@ -262,7 +262,7 @@ def test_held_out_values_are_those_of_the_run_that_is_written():
         assert fold.chosen == made.tried[best] or made.values[best].mean() == pytest.approx(
             made.values[made.tried.index(fold.chosen)].mean()
         )
-        whole = evaluate(fuse(runs, fold.chosen), qrels, "nDCG@5").values[0]
+        whole = evaluate(qrels, fuse(runs, fold.chosen), "nDCG@5").values[0]
         assert whole[inside].tolist() == found.held_out[inside].tolist()
     # Unjudged queries have the settings chosen on all judged ones.
     alone = fuse(runs, found.chosen).to_dict()

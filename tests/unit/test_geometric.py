@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from weir.measures import AP, evaluate, gmAP, nDCG, parse_measure
 from weir.report.compare import compare_text
 from weir.stats.across import across
 from weir.stats.bootstrap import LEVEL, RESAMPLES, SEED, resampled_means
-from weir.stats.compare import compare_scores, table
+from weir.stats.compare import compare_scores, compared, table
 from weir.stats.summary import group_row, rows
 
 QRELS = {f"q{i}": {"a": 1, "b": 1} for i in range(12)}
@@ -27,7 +28,7 @@ RUN = {
 
 
 def scored(run=RUN, measures=("gmAP", "AP", "gmbpref(rel=2)")):
-    return evaluate(Run.of(run), Qrels.of(QRELS), measures)
+    return evaluate(Qrels.of(QRELS), Run.of(run), measures)
 
 
 def test_the_mean_is_that_of_trec_eval():
@@ -46,7 +47,7 @@ def test_pytrec_eval_has_the_same_summary():
     answered = {q: dict(row) for q, row in RUN.items()}
     theirs = pytrec_eval.RelevanceEvaluator(QRELS, {"gm_map"}).evaluate(answered)
     mean = pytrec_eval.compute_aggregated_measure("gm_map", [row["gm_map"] for row in theirs.values()])
-    ours = evaluate(Run.of(RUN), Qrels.of({q: QRELS[q] for q in RUN}), "gmAP")
+    ours = evaluate(Qrels.of({q: QRELS[q] for q in RUN}), Run.of(RUN), "gmAP")
     assert ours.means()[0] == pytest.approx(mean, rel=1e-12)
 
 
@@ -99,8 +100,10 @@ def test_comparisons_show_geometric_means_and_say_that_differences_are_of_logari
     assert (first.measure, first.geometric, second.geometric) == ("gmAP", True, False)
     means = {name: scores.means()[0] for name, scores in named.items()}
     assert {s.system: s.mean for s in first.standings} == pytest.approx(means)
-    assert all(0 < s.low <= s.mean <= s.high <= 1 for s in first.standings)
-    assert first.pairs[0].difference == pytest.approx(math.log(means["good"] / means["worse"]))
+    several = table("d", "gmAP", named)
+    tiled = compared(replace(several, values=np.tile(several.values, (1, 3))))  # enough queries for intervals
+    assert all(0 < s.low <= s.mean <= s.high <= 1 for s in tiled.standings)
+    assert first.pairs[0].difference == pytest.approx(math.log(means["worse"] / means["good"]))
     assert "gmAP: means are geometric; differences are those of logarithms" in compare_text([first, second])
     assert "geometric" not in compare_text([second])
     joined = across({name: [table(name, "gmAP", named)] for name in ("d", "e")}, "two")

@@ -41,7 +41,7 @@ def test_scoring_needs_numpy_alone(tmp_path):
     (tmp_path / "r").write_text("q1 Q0 d1 1 2.5 x\n")
     code = f"""
 import weir
-scores = weir.evaluate({str(tmp_path / "r")!r}, {str(tmp_path / "q")!r}, ["nDCG@10"])
+scores = weir.evaluate({str(tmp_path / "q")!r}, {str(tmp_path / "r")!r}, ["nDCG@10"])
 assert scores.means().tolist() == [1.0]
 """
     loaded = modules_after(code)

@@ -18,7 +18,7 @@ from weir.stats import (
 from weir.stats.gate import gate
 from weir.stats.intervals import INTERVALS, bounds, resampled
 from weir.stats.multiple import CORRECTIONS, adjusted
-from weir.stats.order import kendall_tau, letters, rank_intervals, rbo
+from weir.stats.order import kendall_tau, letters, rbo
 from weir.stats.paired import t_statistic
 from weir.stats.power import MOST, detectable, equivalence, plan, power, queries_needed
 from weir.stats.resampling import sign_sums
@@ -243,16 +243,6 @@ def test_letters_of_many_systems():
     assert found[1] == "a b"
     assert found[27] == "aa ab"
     assert found[-1] == "bg"
-
-
-def test_rank_intervals():
-    values = np.stack([fresh(1).random(200) + 1, fresh(2).random(200), fresh(2).random(200)])
-    found = rank_intervals(values)
-    assert found.tolist() == [[1, 1], [2, 2], [2, 2]]
-    close_ = np.stack([fresh(3).random(30), fresh(4).random(30)])
-    assert rank_intervals(close_).tolist() == [[1, 2], [1, 2]]
-    with pytest.raises(BadValue, match="level"):
-        rank_intervals(values, 95)
 
 
 def test_agreement_of_orders_at_the_edges():

@@ -1,15 +1,22 @@
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 import weir.kernels.jit as jit_module
+from weir.kernels.code_cache import CodeCache
+from weir.kernels.jit import jit
 
 CALLER = """
-from weir.kernels.jit import jit
 from weir.kernels.callee import inner
+from weir.kernels.jit import jit
 
 @jit
 def outer(x):
@@ -22,27 +29,199 @@ from weir.kernels.jit import jit
 def inner(x):
     return x * {factor}
 """
+APART = """
+from weir.kernels.jit import jit
+
+@jit
+def apart(x):
+    return x - 1
+"""
+PROGRAM = """
+import json, sys
+from weir.kernels.apart import apart
+from weir.kernels.caller import outer
+from weir.kernels.jit import listening
+made = []
+with listening(made.append):
+    answers = outer(10), apart(10)
+print(json.dumps([answers, sorted(made), "numba" in sys.modules]))
+"""
 
 
-def test_a_kernel_is_compiled_again_when_another_file_that_it_calls_changes(tmp_path):
-    """numba's own cache would go on with the old code: it looks at the caller's file only."""
-    package = tmp_path / "weir" / "kernels"
-    package.mkdir(parents=True)
+@pytest.fixture
+def package(tmp_path) -> Path:
+    """A copy of what kernels stand on, and three kernels: one that calls another, and one apart."""
     source = Path(jit_module.__file__).parents[1]
-    for name in ("__init__.py", "errors.py"):
-        shutil.copy(source / name, package.parent / name)
-    shutil.copy(source / "kernels" / "jit.py", package / "jit.py")
-    (package / "__init__.py").write_text("")
-    (package / "caller.py").write_text(CALLER)
-    program = "from weir.kernels.caller import outer; from weir.kernels.jit import compiled_before; print(outer(10), compiled_before())"
-    for factor, expected in ((2, "21 True"), (3, "31 True")):
-        (package / "callee.py").write_text(CALLEE.format(factor=factor))
+    folder = tmp_path / "code" / "weir" / "kernels"
+    folder.mkdir(parents=True)
+    for name in ("__init__.py", "errors.py", "settings.py"):
+        shutil.copy(source / name, folder.parent / name)
+    for name in ("__init__.py", "jit.py", "machine.py", "compiler.py", "code_cache.py"):
+        shutil.copy(source / "kernels" / name, folder / name)
+    (folder / "caller.py").write_text(CALLER)
+    (folder / "callee.py").write_text(CALLEE.format(factor=2))
+    (folder / "apart.py").write_text(APART)
+    return folder
+
+
+def ran(package: Path, **variables: str) -> list[object]:
+    """[answers, kernels compiled, whether numba was imported] of a process that runs the copy."""
+    code = package.parents[1]
+    environment = {"PYTHONPATH": str(code), "PATH": "", "WEIR_HOME": str(code.parent / "home"), **variables}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, cwd=code, env=environment
+    )
+    return json.loads(done.stdout)
+
+
+def test_an_edited_kernel_is_compiled_again_and_those_that_call_it_and_no_other(package):
+    assert ran(package) == [[21, 9], ["apart", "outer"], True]
+    assert ran(package) == [[21, 9], [], False]
+    (package / "callee.py").write_text(CALLEE.format(factor=3))
+    assert ran(package) == [[31, 9], ["outer"], True]
+    (package / "apart.py").write_text(APART.replace("- 1", "- 2"))
+    assert ran(package) == [[31, 8], ["apart"], True]
+    assert len(list((package / "__pycache__").glob("*.kernel"))) == 2, "what is of no use any more goes"
+
+
+def test_where_the_package_is_read_only_code_is_kept_in_the_home_of_the_user(package, tmp_path):
+    kept = package / "__pycache__"
+    kept.write_text("")  # a file in its place: not even the superuser writes beside it
+    assert ran(package)[1] == ["apart", "outer"]
+    assert len(list((tmp_path / "home" / "kernels").glob("*.kernel"))) == 2
+    assert ran(package) == [[21, 9], [], False]
+
+
+def test_where_nothing_can_be_written_kernels_still_run(package):
+    (package / "__pycache__").write_text("")
+    for _ in range(2):
+        assert ran(package, WEIR_HOME="/dev/null")[:2] == [[21, 9], ["apart", "outer"]]
+
+
+def test_damaged_code_is_made_again(package):
+    ran(package)
+    for path in (package / "__pycache__").glob("*.kernel"):
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+    assert ran(package) == [[21, 9], ["apart", "outer"], True]
+    next((package / "__pycache__").glob("apart*.kernel")).write_bytes(b"")
+    assert ran(package)[1] == ["apart"]
+
+
+def test_another_processor_and_other_settings_of_the_compiler_have_code_of_their_own(package):
+    ran(package)
+    assert ran(package, NUMBA_CPU_NAME="generic")[1] == ["apart", "outer"]
+    assert ran(package, NUMBA_BOUNDSCHECK="1")[1] == ["apart", "outer"]
+    assert ran(package) == [[21, 9], [], False]
+
+
+@jit
+def total(values, times):
+    found = 0.0
+    for i in range(len(values)):
+        found += values[i]
+    return found * times
+
+
+@jit
+def doubled(values):
+    for i in range(len(values)):
+        values[i] *= 2
+
+
+@jit
+def parts(value, share):
+    return value > 3, value + 1, value * share
+
+
+@jit
+def element(values, i):
+    return values[i]
+
+
+@jit
+def filled(n):
+    return np.ones(n).sum()
+
+
+def test_a_kernel_takes_arrays_of_every_kind_and_numbers_of_numpy():
+    numbers = np.arange(6)
+    for kind in (np.int8, np.uint16, np.int32, np.uint64, np.float32, np.float64):
+        assert total(numbers.astype(kind), 2) == 30.0
+    assert total(numbers[::2], np.int64(1)) == 6.0
+    assert total(numbers, np.float64(0.5)) == total(numbers, np.float32(0.5)) == 7.5
+    assert total(numbers.view(np.recarray), True) == 15.0
+    assert total(numbers.astype(">i4").astype("i4"), 1) == 15.0
+    assert total(np.empty(0), 1) == 0.0
+    assert filled(5) == 5.0
+
+
+def test_what_only_reads_takes_arrays_that_may_be_written_to_and_not_the_other_way_round():
+    fixed = np.arange(3.0)
+    fixed.flags.writeable = False
+    assert total(fixed, 1) == 3.0
+    assert total(np.arange(3.0), 1) == 3.0
+    values = np.arange(3.0)
+    doubled(values)
+    assert values.tolist() == [0, 2, 4]
+    with pytest.raises(Exception, match=r"[Rr]ead-?only|Cannot modify"):
+        doubled(fixed)
+    assert fixed.tolist() == [0, 1, 2]
+
+
+def test_several_numbers_come_back_as_they_are():
+    assert parts(5, 0.5) == (True, 6, 2.5)
+    assert [type(v) for v in parts(1, 0.5)] == [bool, int, float]
+
+
+def test_what_is_no_array_is_refused():
+    for wrong in ([1.0], None, "a"):
+        with pytest.raises(TypeError, match="arrays and numbers"):
+            total(wrong, 1)
+    total(np.arange(3.0), 1)
+    with pytest.raises(TypeError, match="arrays and numbers"):
+        total([1.0], 1)
+
+
+def test_bounds_are_checked_where_the_environment_says_so(tmp_path):
+    program = "import numpy as np; from tests.unit.test_jit import element; element(np.arange(3), 7)"
+    for checked in ("0", "1"):
         done = subprocess.run(
             [sys.executable, "-c", program],
             capture_output=True,
             text=True,
-            check=True,
-            cwd=tmp_path,
-            env={"PYTHONPATH": str(tmp_path), "PATH": ""},
+            check=False,
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, "NUMBA_BOUNDSCHECK": checked, "NUMBA_CACHE_DIR": str(tmp_path)},
         )
-        assert done.stdout.strip() == expected
+        assert ("out of bounds" in done.stderr) == (checked == "1"), done.stderr
+
+
+def test_without_the_compiler_a_kernel_says_which_extra_it_needs():
+    program = """
+import sys
+sys.modules["numba"] = None
+from weir.errors import MissingExtra
+import numpy as np
+from weir.kernels.tokenize import regrow
+try:
+    regrow(np.zeros(2, int), np.zeros(2, int), np.zeros(0, int))
+except MissingExtra as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "this needs 'numba', which is not installed; pip install 'weir-ir[run]'"
+
+
+def test_every_kernel_file_depends_on_what_it_imports():
+    from weir.kernels import maxscore
+
+    folder = Path(maxscore.__file__).parent
+    before = CodeCache.of(maxscore.search_chunk.py_func, "").sources
+    assert before != CodeCache.of(jit_module.jit, "").sources
+    from weir.kernels.code_cache import _depending
+
+    names = {path.name for path in _depending(folder / "maxscore.py")}
+    assert {"maxscore.py", "plan.py", "select.py", "window.py", "jit.py"} <= names
+    assert not names & {"trec.py", "tokenize.py", "dense.py"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -16,10 +15,12 @@ from weir.core.corpus import Corpus, Queries
 from weir.errors import BadRanking
 from weir.experiment import Experiment
 from weir.experiment.efficiency import efficiency
+from weir.experiment.finished import finished_cells
 from weir.report.efficiency import efficiency_notes, efficiency_text
 from weir.settings import settings
 from weir.systems import BM25, RERANKERS, Pipeline, parse_system
 from weir.systems.kept import BLOCK
+from weir.systems.parts import Folder
 from weir.systems.system import Outside, fresh, watched
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,7 +59,7 @@ def test_no_pair_is_scored_twice(model):
     index(model, 30).search(QUERIES, 30)
     assert len(model.asked) == len(set(model.asked)) == 60
     rm3 = parse_system("rm3").index(CORPUS).search(QUERIES, 30)
-    Hashed(30, model=model).ready(CORPUS).scores(QUERIES, rm3)
+    Hashed(30, model=model).ready(CORPUS, Folder()).scores(QUERIES, rm3)
     assert len(model.asked) == len(set(model.asked))
     other = Corpus.of(dict(zip(["a", "b"], CORPUS.view("title text").tolist()[:2], strict=True)))
     index(model, 30, other).search(QUERIES, 30)
@@ -75,7 +76,7 @@ def test_another_model_scores_everything_anew(model):
 def test_where_the_query_ends_is_part_of_a_pair(model):
     corpus = Corpus.of({"d1": "dam weir", "d2": "weir"})
     asked = Queries.of({"q1": "river", "q2": "river dam"})
-    scorer = Hashed(model=model).ready(corpus)
+    scorer = Hashed(model=model).ready(corpus, Folder())
     run = BM25().index(Corpus.of({"d1": "river", "d2": "river"})).search(asked, 2)
     found = scorer.scores(asked, run)
     assert len(set(found.tolist())) == 4
@@ -155,7 +156,7 @@ def whole(folder: Path) -> dict[str, bytes]:
     return {
         str(p.relative_to(folder)): p.read_bytes()
         for p in sorted(folder.rglob("*"))
-        if p.name in {"run.trec", "scores.jsonl", "vectors.bin", "texts.bin", "journal.bin"}
+        if p.name in {"run.trec", "vectors.bin", "texts.bin", "journal.bin"} or p.suffix == ".jsonl"
     }
 
 
@@ -169,11 +170,12 @@ def test_killed_again_and_again_it_ends_as_if_undisturbed(tmp_path):
     assert ran(place, tmp_path / "killed", log, tmp_path / "home") == 0
     assert whole(tmp_path / "killed") == whole(tmp_path / "whole")
     assert whole(tmp_path / "home") == whole(tmp_path / "home-whole")
-    search = json.loads(next((tmp_path / "killed").rglob("search.json")).read_text(encoding="utf-8"))
-    assert search["scores"]["asked"] == 2000
-    assert 0 < search["scores"]["computed"] < 1900
+    [cell] = finished_cells(tmp_path / "killed")
+    scores = cell.ranked.facts["scores"]
+    assert scores["asked"] == 2000
+    assert 0 < scores["computed"] < 1900
     [found] = efficiency(tmp_path / "killed")
-    left = 2000 - search["scores"]["computed"]
+    left = 2000 - scores["computed"]
     assert found.search_marks[0].startswith(f"{left} of 2000 scores of pairs were stored before")
     [undisturbed] = efficiency(tmp_path / "whole")
     assert undisturbed.search_marks == ()

@@ -18,7 +18,7 @@ from weir.measures.worth import gain_table
 def value(measure, ranking, grades):
     """Of one query; the ranking is a list of documents, best first."""
     run = {"q": {document: float(-rank) for rank, document in enumerate(ranking)}}
-    return evaluate(Run.of(run), Qrels.of({"q": grades}), measure).values[0, 0]
+    return evaluate(Qrels.of({"q": grades}), Run.of(run), measure).values[0, 0]
 
 
 # Järvelin and Kekäläinen 2002, section 2: the gains of their example, and its discounted sums for base 2.
@@ -128,8 +128,8 @@ def test_many_queries_are_looked_at_in_parts_and_each_on_its_own(name, monkeypat
         f"q{q}": {d: int(g) for d, g in zip(documents, draw.integers(-1, 5, 30), strict=True)}
         for q in range(17)
     }
-    together = evaluate(Run.of(run), Qrels.of(qrels), name).values[0].tolist()
-    alone = [evaluate(Run.of({q: run[q]}), Qrels.of({q: qrels[q]}), name).values[0, 0] for q in run]
+    together = evaluate(Qrels.of(qrels), Run.of(run), name).values[0].tolist()
+    alone = [evaluate(Qrels.of({q: qrels[q]}), Run.of({q: run[q]}), name).values[0, 0] for q in run]
     assert together == pytest.approx(alone, rel=1e-13)
     assert len(set(together)) > 5
 

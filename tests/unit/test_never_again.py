@@ -63,8 +63,8 @@ def shuffled(table: dict, seed: int) -> dict:
 def test_e1_shuffled_rows_give_the_same_bits(seed):
     """E1: shuffle rows of run and qrels: every number bit-identical, means and intervals too."""
     run, qrels = example()
-    first = evaluate(Run.of(run), Qrels.of(qrels), MEASURED)
-    again = evaluate(Run.of(shuffled(run, seed)), Qrels.of(shuffled(qrels, seed + 50)), MEASURED)
+    first = evaluate(Qrels.of(qrels), Run.of(run), MEASURED)
+    again = evaluate(Qrels.of(shuffled(qrels, seed + 50)), Run.of(shuffled(run, seed)), MEASURED)
     assert again.queries.tolist() != first.queries.tolist()
     order = first.queries.codes(again.queries.strings)
     assert again.values.tolist() == first.values[:, order].tolist()
@@ -77,14 +77,14 @@ def test_e2_a_constant_scorer_has_one_ranking_and_says_that_all_is_tied():
     run = {"q": dict.fromkeys(documents, 0.5)}
     for relevant in documents:
         place = sorted(documents, reverse=True).index(relevant) + 1
-        found = evaluate(Run.of(run), Qrels.of({"q": {relevant: 1}}), ["RR", "AP", "nDCG", *cut_recalls(9)])
+        found = evaluate(Qrels.of({"q": {relevant: 1}}), Run.of(run), ["RR", "AP", "nDCG", *cut_recalls(9)])
         values = dict(zip(found.measures, found.values[:, 0].tolist(), strict=True))
         assert values["RR"] == values["AP"] == 1 / place
         assert values["nDCG"] == pytest.approx(1 / np.log2(place + 1), abs=1e-15)
         assert [values[m] for m in cut_recalls(9)] == [float(k >= place) for k in range(1, 10)]
         assert found.tied == 1.0
     distinct = {"q": {d: float(i) for i, d in enumerate(documents)}}
-    assert evaluate(Run.of(distinct), Qrels.of({"q": {"d1": 1}}), ["RR"]).tied == 0.0
+    assert evaluate(Qrels.of({"q": {"d1": 1}}), Run.of(distinct), ["RR"]).tied == 0.0
 
 
 def cut_recalls(k: int) -> list[str]:
@@ -94,7 +94,7 @@ def cut_recalls(k: int) -> list[str]:
 def test_e3_two_of_three_queries_answered_perfectly():
     """E3: two of three queries answered perfectly: 0.667, and the table says 2 of 3 answered."""
     run = {"1": {"a": 1.0}, "2": {"b": 1.0}}
-    scores = evaluate(Run.of(run), Qrels.of({"1": {"a": 1}, "2": {"b": 1}, "3": {"c": 1}}), ["nDCG@10", "AP"])
+    scores = evaluate(Qrels.of({"1": {"a": 1}, "2": {"b": 1}, "3": {"c": 1}}), Run.of(run), ["nDCG@10", "AP"])
     for row in rows(scores, "three", "two"):
         assert row.mean == 2 / 3
         assert (row.answered, row.queries) == (2, 3)
@@ -149,7 +149,7 @@ def test_e5_every_grade_is_taken_or_refused_by_name(grade, refused):
         return
     qrels = Qrels.of({"q": {"d": grade, "e": 1, "dangling": 1}})
     assert qrels.to_dict()["q"]["d"] == int(grade)
-    scores = evaluate(Run.of({"q": {"d": 2.0, "e": 1.0}}), qrels, MEASURED)
+    scores = evaluate(qrels, Run.of({"q": {"d": 2.0, "e": 1.0}}), MEASURED)
     assert np.isfinite(scores.values).all()
 
 
@@ -184,9 +184,9 @@ def test_e5_what_is_empty_or_of_another_shape():
     """E5: empty judgments are refused, empty rankings count 0, other shapes are named."""
     for nothing in ({}, {"q": {}}):
         with pytest.raises(BadValue, match="no query"):
-            evaluate(Run.of({"q": {"d": 1.0}}), Qrels.of(nothing))
+            evaluate(Qrels.of(nothing), Run.of({"q": {"d": 1.0}}))
     for none in ({}, {"q": {}}, {"other": {"d": 1.0}}):
-        scores = evaluate(Run.of(none), Qrels.of({"q": {"d": 1}}), MEASURED)
+        scores = evaluate(Qrels.of({"q": {"d": 1}}), Run.of(none), MEASURED)
         assert not scores.values.any()
         assert not scores.answered.any()
         assert scores.tied == 0.0
@@ -195,9 +195,9 @@ def test_e5_what_is_empty_or_of_another_shape():
     with pytest.raises(BadValue, match="query 'q': found list"):
         Qrels.of({"q": ["d"]})
     with pytest.raises(BadValue, match="no measure"):
-        evaluate(Run.of({}), Qrels.of({"q": {"d": 1}}), [])
+        evaluate(Qrels.of({"q": {"d": 1}}), Run.of({}), [])
     with pytest.raises(BadValue, match="gain='exp' with a grade of 501"):
-        evaluate(Run.of({"q": {"d": 1.0}}), Qrels.of({"q": {"d": 501}}), ["nDCG(gain='exp')"])
+        evaluate(Qrels.of({"q": {"d": 501}}), Run.of({"q": {"d": 1.0}}), ["nDCG(gain='exp')"])
 
 
 ODD = [
@@ -225,7 +225,7 @@ def test_e6_odd_identifiers_stay_apart_and_come_back():
     assert made.to_dict() == run
     assert Qrels.of(qrels).to_dict() == qrels
     assert json.loads(json.dumps(made.to_dict())) == run
-    values = evaluate(made, Qrels.of(qrels), ["RR"]).values[0]
+    values = evaluate(Qrels.of(qrels), made, ["RR"]).values[0]
     assert values.tolist() == [1 / (len(ODD) - i) for i in range(len(ODD))]
     assert all(q not in row for q, row in made.without_self().to_dict().items())
 
@@ -250,7 +250,7 @@ qrels = Qrels.from_columns(
 )
 score = np.tile(np.linspace(1, 0, hits), queries)
 run = Run.from_columns(asked, docs, np.repeat(np.arange(queries, dtype=np.int32), hits), doc.ravel(), score)
-scores = evaluate(run, qrels, ["nDCG@10", "nDCG@1000", "R@100", "AP", "RR@10", "P@10", "Judged@10", "Success@5"])
+scores = evaluate(qrels, run, ["nDCG@10", "nDCG@1000", "R@100", "AP", "RR@10", "P@10", "Judged@10", "Success@5"])
 assert scores.of("Judged@10").tolist() == [0.1] * queries
 assert "numba" not in sys.modules
 # Not ru_maxrss: a process inherits that from the one that started it.
@@ -334,7 +334,7 @@ def test_e11_the_callers_dict_is_unchanged_and_ten_others_remain():
     without = with_self.without_self()
     assert np.diff(without.ptr).tolist() == [10] * 30
     assert all(query not in row for query, row in without.to_dict().items())
-    assert evaluate(without, Qrels.of(qrels), ["Success@2"]).means()[0] > 0.9
+    assert evaluate(Qrels.of(qrels), without, ["Success@2"]).means()[0] > 0.9
     assert (run, qrels) == before
     assert [list(row) for row in run.values()] == [list(row) for row in before[0].values()]
 

@@ -13,8 +13,8 @@ from weir.core.qrels import Qrels
 from weir.errors import BadRanking, RankingWarning
 from weir.measures import evaluate
 from weir.systems.bm25 import BM25
+from weir.systems.expression import parse_system
 from weir.systems.pipeline import Pipeline
-from weir.systems.system import parse_system
 
 TEXTS = {f"d{i}": f"river {'weir ' * (i % 3)}number{i}" for i in range(7)}
 LONG = {f"d{i}": " ".join(f"river w{i}x{j}" for j in range(100)) for i in range(8)}
@@ -60,7 +60,7 @@ def test_e13_passages_never_count_twice(collapse):
     system = parse_system(f'chunked(bm25, words=10, overlap=5, collapse="{collapse}")')
     run = system.index(Corpus.of(LONG)).search(Queries.of({"q": "river"}), 8)
     assert sorted(run.to_dict()["q"]) == sorted(LONG)
-    scores = evaluate(run, Qrels.of({"q": dict.fromkeys(LONG, 1)}), ["R@5", "R@8"])
+    scores = evaluate(Qrels.of({"q": dict.fromkeys(LONG, 1)}), run, ["R@5", "R@8"])
     assert scores.means().tolist() == [5 / 8, 1.0]
 
 
@@ -74,7 +74,7 @@ class Answers:
     def describe(self):
         return {}
 
-    def ready(self, corpus, at=None, progress=None):
+    def ready(self, corpus, shelf, progress=None):
         return self
 
     def scores(self, queries, candidates):

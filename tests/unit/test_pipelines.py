@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 from tests.unit.brooklet import write_collection
+from tests.unit.results import contents, finished_files
 from weir.core.corpus import Corpus, Queries
 from weir.core.ids import Ids
 from weir.core.run import Run
 from weir.datasets.load import load
 from weir.errors import BadRanking, BadValue, RankingWarning, StoreError, UnknownName
 from weir.experiment import Experiment
+from weir.experiment.finished import finished_cells
 from weir.systems import BM25, Pipeline, Reranker, Retriever, Scorer, Searcher, parse_system
-from weir.systems.pipeline import MARK
 
 NAMES = [
     "bm25 >> score(rm3)",
@@ -68,7 +69,7 @@ class By:
     def describe(self):
         return {"reranker": "by"}
 
-    def ready(self, corpus, at=None, progress=None):
+    def ready(self, corpus, shelf, progress=None):
         return self
 
     def scores(self, queries, candidates):
@@ -294,8 +295,9 @@ def test_an_index_on_disk_is_opened_again_and_damage_is_seen(dataset, tmp_path):
     asked = dataset.queries.take(np.array([0, 3]))
     expected = made.search(asked, 5).to_dict()
     assert system.open(tmp_path / "index", dataset.corpus).search(asked, 5).to_dict() == expected
-    (tmp_path / "index" / "first" / MARK).unlink()
-    with pytest.raises(StoreError, match="not complete"):
+    [part] = (tmp_path / "index").glob("rm3-*")
+    (part / "index.json").unlink()
+    with pytest.raises(StoreError, match="the index is damaged"):
         system.open(tmp_path / "index", dataset.corpus)
     assert system.index(dataset.corpus, tmp_path / "index").search(asked, 5).to_dict() == expected
 
@@ -303,13 +305,8 @@ def test_an_index_on_disk_is_opened_again_and_damage_is_seen(dataset, tmp_path):
 KILLED = """
 import os, sys
 from weir.experiment import Experiment
-from weir.systems import rescore
-first = rescore.indexed
-def indexed(*given):
-    made = first(*given)
-    os.kill(os.getpid(), 9)
-    return made
-rescore.indexed = indexed
+from weir.systems import BM25
+BM25.index = lambda *given: os.kill(os.getpid(), 9)
 Experiment((sys.argv[1],), ("bm25 >> score(rm3)",), k=10).execute(sys.argv[2])
 """
 
@@ -321,24 +318,24 @@ def test_killed_between_the_parts_it_goes_on_where_it_was(dataset, tmp_path):
         [sys.executable, "-c", KILLED, folder, str(tmp_path / "cut")], env=os.environ | quiet, check=False
     )
     assert done.returncode == -9
-    [index] = (tmp_path / "cut").glob("*/*/index")
-    assert not (index / MARK).exists()
-    stamp = (index / "first" / "index.json").stat().st_mtime_ns
+    stamps = finished_files(tmp_path / "cut")
+    assert len({p.parent for p in stamps}) == 1
     grid = Experiment((folder,), ("bm25 >> score(rm3)",), k=10)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RankingWarning)
         resumed, whole = grid.execute(tmp_path / "cut"), grid.execute(tmp_path / "whole")
     assert resumed == whole
-    assert (index / "first" / "index.json").stat().st_mtime_ns == stamp
+    assert stamps.items() <= finished_files(tmp_path / "cut").items()
+    assert contents(tmp_path / "cut") == contents(tmp_path / "whole")
 
 
-def test_the_manifest_keeps_what_was_said(tmp_path):
+def test_the_record_keeps_what_was_said(tmp_path):
     copies = {name: ("", "The river and the dam") for name in ("d1", "d2", "d3", "d4", "d5")}
     folder = str(write_collection(tmp_path / "copies", copies))
     with pytest.warns(RankingWarning) as said:
         Experiment((folder,), ("bm25 >> score(bm25(b=0))",), k=10).execute(tmp_path / "results")
-    [path] = (tmp_path / "results").glob("*/*/manifest.json")
-    notes = json.loads(path.read_text(encoding="utf-8"))["cost"]["search"]["notes"]
+    [cell] = finished_cells(tmp_path / "results")
+    notes = cell.ranked.facts["notes"]
     assert notes == [str(w.message) for w in said]
     assert len(notes) == 1
     assert "all candidates of 2 of 2 queries the same" in notes[0]

@@ -14,7 +14,7 @@ from weir.experiment.experiment import Experiment
 from weir.experiment.plan import Planned, _asks_an_api, _extended, _Probe, planned
 from weir.report.format import duration, size
 from weir.report.plan import plan_json, plan_notes, plan_text
-from weir.systems.system import parse_system
+from weir.systems.expression import parse_system
 
 
 def silent(stage, done, total):

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.unit.cells import MANIFEST, write_cell
+from tests.unit.cells import MANIFEST, noted, write_cell, write_qrels_file
 from tests.unit.test_cli import refused
 from weir.cli import main
+from weir.datasets.load import load
+from weir.experiment.finished import open_cell
 from weir.experiment.published import published
 from weir.experiment.reproduce import reproduce
+from weir.settings import settings
 
 SYSTEM = MANIFEST["system"]
 
@@ -18,12 +22,9 @@ def cell(root: Path, name: str, means: dict[str, float], queries: int = 300, sys
     """A finished cell on SciFact whose means are set."""
     manifest = MANIFEST | {"dataset": "scifact", "system": SYSTEM | {"system": system}}
     folder = write_cell(root / "scifact" / name, manifest=manifest)
-    found = json.loads((folder / "manifest.json").read_text())
-    one = found["rows"][0]
-    found["queries"] = queries
-    found["rows"] = [one | {"measure": m, "mean": v, "queries": queries} for m, v in means.items()]
-    (folder / "manifest.json").write_text(json.dumps(found))
-    return folder
+    one = open_cell(folder).rows[0]
+    rows = [replace(one, measure=m, mean=v, queries=queries).to_dict() for m, v in means.items()]
+    return noted(folder, queries=queries, rows=rows)
 
 
 def test_what_agrees_to_the_printed_digits_is_reproduced(tmp_path):
@@ -108,3 +109,55 @@ def test_mistakes_are_refused_in_one_line(tmp_path, capsys):
     )
     assert "fits several" in refused(capsys, "reproduce", str(tmp_path / "r"), "--as", "bm25")
     assert "-1 decimals" in refused(capsys, "reproduce", str(tmp_path / "r"), "--tolerance", "-1")
+
+
+@pytest.fixture
+def tied(tmp_path, monkeypatch) -> Path:
+    """A cell on a SciFact of 300 queries whose recall is the published 0.9253 under Anserini's order of ties alone."""
+    monkeypatch.setenv("WEIR_HOME", str(tmp_path / "home"))
+    settings.cache_clear()
+    ranked = {f"q{n:03}": {"good": 1.0} if n < 277 else {"bad": 1.0} for n in range(300)}
+    judged = {q: {"good": 1} for q in ranked}
+    ranked["q000"] = {f"other{n}": 3.0 for n in range(99)} | {"good": 2.0, "z": 2.0}
+    ranked["q299"] = {f"d{n}": 1.0 for n in range(10)}
+    judged["q299"] = {f"d{n}": 1 for n in range(17)}
+    home = tmp_path / "home" / "datasets" / "scifact"
+    (home / "qrels").mkdir(parents=True)
+    named = sorted({d for row in (*ranked.values(), *judged.values()) for d in row})
+    (home / "corpus.jsonl").write_text("".join(json.dumps({"_id": d, "text": d}) + "\n" for d in named))
+    (home / "queries.jsonl").write_text("".join(json.dumps({"_id": q, "text": q}) + "\n" for q in ranked))
+    write_qrels_file(home / "qrels" / "test.tsv", judged)
+    manifest = MANIFEST | {"dataset": "scifact", "system": SYSTEM | {"system": "bm25"}}
+    manifest |= {"fingerprint": load("scifact").fingerprint}
+    write_cell(tmp_path / "results" / "scifact" / "a", ranked, manifest, ("R@100",), judged)
+    yield tmp_path / "results"
+    settings.cache_clear()
+
+
+def test_a_difference_that_a_documented_rule_explains_is_no_miss(tied, capsys):
+    found = reproduce(tied)
+    assert {(c.outcome, c.because) for c in found} == {("explained", "ties")}
+    assert {c.published.printed for c in found} == {"0.9253"}
+    assert main(["reproduce", str(tied)]) == 0
+    out = capsys.readouterr().out
+    assert "explained: ties" in out
+    assert "0 off" in out
+    assert "2 explained (equal once scored by the rules that the publisher documents)" in out
+    settings().home.rename(tied / "elsewhere")  # without the judgments nothing can be scored again
+    assert {c.outcome for c in reproduce(tied)} == {"off"}
+    assert main(["reproduce", str(tied)]) == 1
+
+
+def test_the_multifield_figures_of_arguana_are_there(tmp_path, capsys):
+    """One paper's number is another index's; Anserini's and Pyserini's are not."""
+    manifest = MANIFEST | {"dataset": "arguana", "system": SYSTEM | {"system": 'bm25("lucene-multifield")'}}
+    folder = write_cell(tmp_path / "arguana" / "a", manifest=manifest)
+    row = open_cell(folder).rows[0].to_dict() | {"measure": "nDCG@10", "mean": 0.41418, "queries": 1406}
+    noted(folder, queries=1406, rows=[row])
+    checks = reproduce(tmp_path)
+    assert {c.published.model: c.outcome for c in checks} == {
+        "BM25 multifield [Anserini]": "reproduced",
+        "BM25 multifield [Pyserini 2CR]": "reproduced",
+    }
+    assert main(["reproduce", str(tmp_path)]) == 0
+    assert "nothing published" not in capsys.readouterr().out.splitlines()[2]

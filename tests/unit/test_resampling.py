@@ -13,7 +13,8 @@ from weir.core.ids import Ids
 from weir.core.scores import Scores
 from weir.stats import resampling
 from weir.stats.bootstrap import SEED, intervals, resampled_means
-from weir.stats.compare import Method, Table, compared
+from weir.stats.compare import compared
+from weir.stats.comparison import Method, Table
 from weir.stats.resampling import resampled_counts, resampled_sums, summable
 
 

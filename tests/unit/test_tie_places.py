@@ -76,7 +76,7 @@ def test_the_join_is_the_same_whichever_table_numbers_the_documents(table):
     docs = {
         "own": Ids.of(f"d{n}" for n in range(40)),
         "collection": Ids(whole),
-        "indexed": Ids(whole, HashIndex.of(whole)),
+        "indexed": Ids(whole, lambda: HashIndex.of(whole)),
         "judgments": judgments.docs,
     }[table]
     made = Run.of(run)

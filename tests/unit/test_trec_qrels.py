@@ -59,7 +59,7 @@ def test_a_query_called_like_a_header_is_a_query(tmp_path: Path) -> None:
         ("q 0 d 99999\n", "line 1: found the grade '99999'"),
         ("q 0 d 1\n\nq 0 e\n", "line 3: found 'q 0 e'; expected 4 columns"),
         ("q 0 d 1 2\n", "line 1: found 'q 0 d 1 2'"),
-        ("query-id\tcorpus-id\tscore\nq\td\n", "line 2: found 2 cells in 'q\td'; expected 3 cells"),
+        ("query-id\tcorpus-id\tscore\nq\td\n", "line 2: found 2 cells in 'q\\td'; expected 3 cells"),
         ("q\td\t1\n\td\t1\n", "line 2: found an empty column"),
         ("q\td\t1\nq\te\t\n", "line 2: found an empty column"),
         ("q1\td\thigh\nq1\te\t1\n", "line 1: found the grade 'high'"),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.unit.brooklet import write_collection
-from tests.unit.cells import MANIFEST, QRELS, RUN, changed, write_cell, write_qrels_file
+from tests.unit.cells import MANIFEST, QRELS, RUN, changed, noted, write_cell, write_qrels_file
 from tests.unit.test_cli import refused
 from weir.cli import main
 from weir.core.corpus import Corpus
@@ -33,10 +33,10 @@ SINGLE = [
     ("fingerprint", "bb", "fingerprint"),
     ("self_match", "drop", "self_match"),
     ("k", 100, "k"),
-    ("format", 2, "format"),
     ("system.idf", "robertson", "system.idf"),
     ("system.analyzer", "bm25s-english", "system.analyzer"),
-    ("system.analysis", "words alone", "system.analysis"),
+    ("system.analysis.tokenizer", "words", "system.analysis.tokenizer"),
+    ("system.analysis.stemmer", "english", "system.analysis.stemmer"),
     ("system.k1", 1.2, "system.k1"),
     ("system.b", 0.75, "system.b"),
     ("system.lengths", "exact", "system.lengths"),
@@ -89,10 +89,10 @@ def test_real_cells_that_differ_in_one_setting_name_it_and_nothing_else(tmp_path
     grid = Experiment((data,), ("bm25", "bm25(b=0.75)"), ("nDCG@10",))
     grid.execute(tmp_path / "r")
     Experiment((data,), ("bm25",), ("nDCG@10",), k=1).execute(tmp_path / "deep")
-    folders = sorted((tmp_path / "r" / "brooklet").iterdir())
+    folders = sorted((tmp_path / "r" / "brooklet").glob("bm25-*"))
     found = explain_cells(folders[0], folders[1], judgments=Judgments(collection=data))
     assert {d.setting for d in found.settings} == {"system.b"}
-    shallow = next((tmp_path / "deep" / "brooklet").iterdir())
+    shallow = next((tmp_path / "deep" / "brooklet").glob("bm25-*"))
     deep = next(f for f in folders if "0.75" not in f.name)
     found = explain_cells(deep, shallow, "R@100", Judgments(collection=data))
     assert found.gap < 0
@@ -267,6 +267,18 @@ def test_run_files_are_explained_by_what_can_be_seen_of_them(tmp_path):
         explain_runs(qrels, tmp_path / "a.trec", tmp_path / "c.trec")
 
 
+def test_judgments_come_first_as_in_every_command(tmp_path, capsys):
+    qrels = write_qrels_file(tmp_path / "q")
+    write_run(Run.of(RUN), tmp_path / "a.trec")
+    write_run(Run.of(RUN).top(1), tmp_path / "b.trec")
+    files = [str(path) for path in (qrels, tmp_path / "a.trec", tmp_path / "b.trec")]
+    assert main(["why", *files, "-m", "AP"]) == 0
+    found = explain_runs(qrels, tmp_path / "a.trec", tmp_path / "b.trec", "AP")
+    assert capsys.readouterr().out.startswith(
+        f"AP: {found.first_mean:.4f} a, {found.second_mean:.4f} b: gap -"
+    )
+
+
 def test_json_holds_everything_and_no_nan(tmp_path, capsys):
     one, other = write_cell(tmp_path / "a"), write_cell(tmp_path / "b")
     arguments = ["why", str(one), str(other), "--qrels", str(write_qrels_file(tmp_path / "q")), "--json"]
@@ -282,13 +294,14 @@ def test_cells_that_are_none_are_refused_in_one_line(tmp_path, capsys):
     good = str(write_cell(tmp_path / "good"))
     assert "no such folder" in refused(capsys, "why", str(tmp_path / "no"), good)
     (tmp_path / "empty").mkdir()
-    assert "no manifest.json" in refused(capsys, "why", str(tmp_path / "empty"), good)
-    (tmp_path / "begun").mkdir()
-    (tmp_path / "begun" / "search.json").write_text("{}")
-    assert "unfinished cell" in refused(capsys, "why", good, str(tmp_path / "begun"))
-    (tmp_path / "begun" / "manifest.json").write_text('{"rows": []}')
-    (tmp_path / "begun" / "scores.jsonl").write_text("")
-    assert "expected a manifest of weir run" in refused(capsys, "why", good, str(tmp_path / "begun"))
+    assert "no stage.json" in refused(capsys, "why", str(tmp_path / "empty"), good)
+    begun = write_cell(tmp_path / "begun")
+    noted(begun, k=None, queries=None)
+    assert "expected a record of weir run" in refused(capsys, "why", good, str(begun))
+    (begun / "scores-1.json").write_text('{"rows": []}')
+    assert "unfinished cell" in refused(capsys, "why", good, str(begun))
+    (tmp_path / "empty" / "manifest.json").write_text("{}")
+    assert "written by Weir 0.1" in refused(capsys, "why", str(tmp_path / "empty"), good)
     with pytest.raises(FormatError, match="found a file"):
         open_cell(tmp_path / "good" / "run.trec")
 
@@ -298,9 +311,9 @@ def test_mistakes_are_refused_in_one_line(tmp_path, capsys):
     assert "claims no published model" in refused(capsys, "why", str(other_system(tmp_path)))
     assert "no published model named" in refused(capsys, "why", good, "--published", "BM52 flat")
     assert "--published takes one result" in refused(capsys, "why", good, good, "--published", "x")
-    assert "found 3 results" in refused(capsys, "why", good, good, good)
+    assert "found 3 paths" in refused(capsys, "why", good, good, good)
     run = f"{good}/run.trec"
-    assert "need --qrels" in refused(capsys, "why", run, run)
+    assert "need their judgments before them: weir why QRELS RUN RUN" in refused(capsys, "why", run, run)
     elsewhere = str(write_cell(tmp_path / "ap", measures=("AP",)))
     recall = str(write_cell(tmp_path / "r", measures=("R@10",)))
     assert "no measure in common" in refused(capsys, "why", elsewhere, recall)

@@ -14,7 +14,7 @@ __all__ = ["command"]
 @click.option("-m", "--measure", "measures", multiple=True, help="A measure such as nDCG@10; repeatable.")
 @click.option("--baseline", help="The system that the others are compared with, instead of each with each.")
 @click.option("--test", default="permutation", show_default=True,
-              help="permutation, t, tukey, bootstrap-shift, wilcoxon or sign.")  # fmt: skip
+              help="permutation, t, tukey (randomised HSD), bootstrap-shift, wilcoxon or sign.")  # fmt: skip
 @click.option("--correct", default="holm", show_default=True, help="holm, bonferroni, bh or none.")
 @click.option("--interval", default="t", show_default=True,
               help="Of a difference: t, percentile, bca, studentised; two-level for datasets.")  # fmt: skip
@@ -29,6 +29,8 @@ __all__ = ["command"]
               help="Equal scores: by identifier, so compared as floats, or the mean over their orders.")  # fmt: skip
 @click.option("--missing", type=click.Choice(["zero", "answered-only"]), default="zero", show_default=True,
               help="Queries that a run does not answer score 0, or leave the comparison.")  # fmt: skip
+@click.option("--drop-self", is_flag=True,
+              help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
 @click.option("--json", "form", flag_value="json", help="One JSON object per comparison, at full precision.")
 @click.option("--csv", "form", flag_value="csv", help="One line per pair, at full precision.")
 @click.option("--latex", "form", flag_value="latex", help="A LaTeX table with the markers papers use.")
@@ -46,25 +48,29 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     seed: int | None,
     ties: str,
     missing: str,
+    drop_self: bool,
     form: str | None,
 ) -> None:
     """Compare systems, with a verdict on each pair.
 
     PATHS: judgments and two or more runs; or a results folder, whose systems are compared on each dataset and
-    across datasets. Each verdict is better, worse or not separable, with the smallest difference that the queries
-    could have shown. Tables are sorted by value; systems that share a letter cannot be told apart.
+    across datasets. A difference is the second system minus the first: the later given minus the earlier, or each
+    minus the baseline, as in weir diff, weir gate and weir power. Each verdict is better, worse or not separable, with
+    the smallest difference that the queries could have shown. Tables are sorted by value; systems that share a letter
+    cannot be told apart.
     """
     from weir.errors import BadValue
     from weir.measures.conventions import DEFAULT, Conventions
     from weir.measures.files import scores_of_files
     from weir.report import compare as report
     from weir.stats.bootstrap import SEED
-    from weir.stats.compare import Method, compare_scores
+    from weir.stats.compare import compare_scores
+    from weir.stats.comparison import Method
     from weir.stats.significance import DRAWS
 
     method = Method(test, correct, interval, level, margin=margin,
                     draws=DRAWS if draws is None else draws, seed=SEED if seed is None else seed)  # fmt: skip
-    conventions = Conventions(ties, missing)
+    conventions = Conventions(ties, missing, self_matches="drop" if drop_self else "keep")
     if len(paths) == 1 and paths[0].is_dir():
         if conventions != DEFAULT:
             raise BadValue(

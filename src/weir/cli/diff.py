@@ -16,25 +16,37 @@ __all__ = ["command"]
 @click.option(
     "--top", type=click.IntRange(min=0), default=10, show_default=True, help="Moves shown each way."
 )
+@click.option("--drop-self", is_flag=True,
+              help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, at full precision.")
 def command(
-    paths: tuple[Path, ...], measure: str | None, collection: str | None, top: int, as_json: bool
+    paths: tuple[Path, ...],
+    measure: str | None,
+    collection: str | None,
+    top: int,
+    drop_self: bool,
+    as_json: bool,
 ) -> None:
     """Show which queries one run wins and loses against another.
 
-    PATHS: judgments and two runs, the second against the first; or two folders such as results/scifact/bm25-fa19b4d424.
+    PATHS: judgments and two runs, or two folders such as results/scifact/bm25-fa19b4d424; differences are the second
+    minus the first.
     Each of the largest moves names the relevant documents whose ranks moved most. Texts are shown where the collection
     is given or, for folders, on this machine; nothing is downloaded.
     """
     from weir.errors import BadValue
     from weir.experiment.diff import diff_cells, diff_files
+    from weir.measures.conventions import Conventions
     from weir.report.diff import diff_json, diff_text
 
     match paths:
         case (one, other):
+            if drop_self:
+                raise BadValue("--drop-self is for run files; weir run has left out what its collection says")
             found = diff_cells(one, other, measure, collection, top)
         case (qrels, one, other):
-            found = diff_files(qrels, one, other, measure or "nDCG@10", collection, top)
+            rules = Conventions(self_matches="drop" if drop_self else "keep")
+            found = diff_files(qrels, (one, other), measure or "nDCG@10", collection, top, rules)
         case _:
             raise BadValue(
                 f"found {len(paths)} paths; expected judgments and two runs, or two result folders"

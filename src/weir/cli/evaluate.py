@@ -29,6 +29,9 @@ __all__ = ["command"]
               help="Queries without a relevant document score 0, or leave the mean.")  # fmt: skip
 @click.option("--drop-self", is_flag=True,
               help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
+@click.option(
+    "--collection", help="The collection of the run, a name or a path, to say what it makes of the scores."
+)
 @click.option("--abstention", type=click.Choice(["max", "std", "diff1"]),
               help="Show what leaving out the least sure queries gains (nAUC), by this confidence.")  # fmt: skip
 def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
@@ -41,6 +44,7 @@ def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
     missing: str,
     empty: str,
     drop_self: bool,
+    collection: str | None,
     abstention: str | None,
 ) -> None:
     """Score a run file against judgments.
@@ -49,22 +53,36 @@ def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
     or .zst. Every judged query counts unless told otherwise. For a measure of diversity the
     second column of QRELS names the intent.
     """
+    from dataclasses import replace
+
+    from weir.io.trec import run_name
     from weir.measures import DEFAULT_MEASURES, measures_of, scores_of
     from weir.measures.conventions import Conventions
     from weir.measures.files import judge, judgments_for
-    from weir.report.notes import score_notes
+    from weir.report.notes import float_tie_notes, score_notes
     from weir.stats.summary import rows
 
     wanted = measures_of(measures or DEFAULT_MEASURES)
     conventions = Conventions(ties, missing, empty, "drop" if drop_self else "keep")
-    scores = scores_of(judge(run, judgments_for(qrels, wanted), conventions), wanted, conventions)
+    judgments = judgments_for(qrels, wanted)
+    judged = judge(run, judgments, conventions)
+    scores = scores_of(judged, wanted, conventions)
     if per_query:
         _per_query(scores, as_json)
     else:
-        _means(rows(scores, qrels.name, run.name), as_json)
+        _means(rows(scores, qrels.name, run_name(run)), as_json)
     if abstention:
         _abstention(run, scores, abstention, as_json)
-    for note in score_notes(scores):
+    notes = score_notes(scores)
+    if judged.close and ties == "trec":  # else trec_eval 9 puts every ranking in the same order
+        nine = replace(conventions, ties="trec9")
+        notes += float_tie_notes(scores, scores_of(judge(run, judgments, nine), wanted, nine))
+    if collection is not None:
+        from weir.datasets.load import load
+        from weir.report.collection import collection_notes
+
+        notes += collection_notes(load(collection), scores.measures, drop_self)
+    for note in notes:
         click.echo(note, err=True)
 
 

@@ -41,6 +41,8 @@ class Search:
 @click.option("--folds", type=int, help="With --fit: folds of queries.  [default: 5]")
 @click.option("--seed", type=int, help="With --fit: deals the queries out to the folds.")
 @click.option("--step", type=float, help="With --fit: between the weights that are tried.  [default: 0.1]")
+@click.option("--drop-self", is_flag=True,
+              help="Leave out first documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
 @click.option("--train-queries", is_flag=True,
               help="With --fit: one choice for all queries, the judged ones too: do not score it on them.")  # fmt: skip
 def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
@@ -53,6 +55,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     folds: int | None,
     seed: int | None,
     step: float | None,
+    drop_self: bool,
     train_queries: bool,
 ) -> None:
     """Fuse rankings into one.
@@ -72,7 +75,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     if qrels is None and (train_queries or any(o is not None for o in (measure, folds, seed, step))):
         raise BadValue("--measure, --folds, --seed, --step and --train-queries go with --fit")
     refuse_depth(depth)
-    pool = _pooled(runs, how.refuse_other_than)
+    pool = _pooled(runs, how.refuse_other_than, drop_self)
     if qrels is None:
         write_run(fused(pool, how, depth), output)
         return
@@ -81,7 +84,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     write_run(_fitted(pool, runs, qrels, search), output)
 
 
-def _pooled(paths: tuple[Path, ...], check: Callable[[int], None]) -> Pool:
+def _pooled(paths: tuple[Path, ...], check: Callable[[int], None], drop_self: bool) -> Pool:
     """The runs of the files side by side, with a note on all that is uncommon about them."""
     from weir.errors import BadValue
     from weir.fusion.pool import Pool, refuse_strangers
@@ -92,7 +95,8 @@ def _pooled(paths: tuple[Path, ...], check: Callable[[int], None]) -> Pool:
     check(len(paths))
     for path in dict.fromkeys(p for p in paths if paths.count(p) > 1):
         _note(f"{path} is given {paths.count(path)} times and counts as often")
-    pool = Pool.of([read_run(path) for path in paths])
+    runs = [read_run(path) for path in paths]
+    pool = Pool.of([run.without_self() for run in runs] if drop_self else runs)
     refuse_strangers(pool)
     for path, length in zip(paths, pool.length, strict=True):
         missing = int((length == 0).sum())
@@ -124,10 +128,10 @@ def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -
     runs = dict(zip(paths, pool.runs, strict=True))
     names = distinct_names([run_name(path) for path in runs], [str(path) for path in runs])
     single = {
-        name: evaluate(run, qrels, [made.measure]) for name, run in zip(names, runs.values(), strict=True)
+        name: evaluate(qrels, run, [made.measure]) for name, run in zip(names, runs.values(), strict=True)
     }
     click.echo(fit_text(found))
-    click.echo("\n" + standing_text(evaluate(honest, qrels, [made.measure]), single, judged.name))
+    click.echo("\n" + standing_text(evaluate(qrels, honest, [made.measure]), single, judged.name))
     if search.on_all:
         warning = f"every query is fused with {found.chosen}, chosen on these very judgments: do not score the result"
         _note(f"{warning} against {judged}; the held-out score above is what it is worth", "WARNING")

@@ -8,17 +8,23 @@ import click
 
 __all__ = ["command"]
 
+LOST = 3
+"""Queries named that lost most."""
+
 
 @click.command("gate")
 @click.argument("qrels", type=click.Path(path_type=Path))
 @click.argument("baseline", type=click.Path(path_type=Path))
 @click.argument("candidate", type=click.Path(path_type=Path))
-@click.option("-m", "--measure", "measures", multiple=True, help="A measure such as nDCG@10; repeatable.")
+@click.option("-m", "--measure", "measures", multiple=True, default=("nDCG@10",), show_default=True,
+              help="A measure such as nDCG@10; repeatable.")  # fmt: skip
 @click.option("--max-drop", type=float, default=0.01, show_default=True,
               help="The largest drop of the mean that is accepted.")  # fmt: skip
 @click.option("--confidence", type=float, default=0.95, show_default=True,
               help="How certain it must be that the drop is no larger.")  # fmt: skip
 @click.option("--interval", default="t", show_default=True, help="t, percentile, bca or studentised.")
+@click.option("--drop-self", is_flag=True,
+              help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
 def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
     qrels: Path,
@@ -28,6 +34,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     max_drop: float,
     confidence: float,
     interval: str,
+    drop_self: bool,
     as_json: bool,
 ) -> None:
     """Fail when a candidate may have become worse than allowed.
@@ -39,24 +46,27 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     import json
     from dataclasses import asdict
 
+    from weir.measures.conventions import Conventions
     from weir.measures.files import scores_of_files
     from weir.report.compare import answer_notes
-    from weir.report.format import change, score
+    from weir.report.gate import gate_text
     from weir.stats.compare import table
     from weir.stats.gate import gate
+    from weir.stats.moves import moved
 
-    scores = scores_of_files(qrels, (baseline, candidate), measures)
+    conventions = Conventions(self_matches="drop" if drop_self else "keep")
+    scores = scores_of_files(qrels, (baseline, candidate), measures, conventions)
     for note in answer_notes(scores):
         click.echo(note, err=True)
     passed = True
-    for measure in next(iter(scores.values())).measures:
-        before, after = table(qrels.name, measure, scores).values
-        found = gate(measure, after - before, max_drop, confidence, interval)
+    before, after = scores.values()
+    for measure in before.measures:
+        one, other = table(qrels.name, measure, scores).values
+        found = gate(measure, other - one, max_drop, confidence, interval)
         passed &= found.passed
-        sign = "pass" if found.passed else "FAIL"
-        line = (
-            f"{sign}  {measure}: candidate - baseline {change(found.difference)}, at least {change(found.low)} "
-            f"with {100 * confidence:g}% confidence over {found.queries} queries; allowed drop {score(max_drop)}"
-        )
-        click.echo(json.dumps(asdict(found)) if as_json else line)
+        if as_json:
+            click.echo(json.dumps(asdict(found)))
+        else:
+            lost = () if found.passed else moved(measure, ("baseline", "candidate"), before, after, LOST).down
+            click.echo(gate_text(found, lost))
     click.get_current_context().exit(0 if passed else 1)

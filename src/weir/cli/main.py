@@ -5,11 +5,18 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import signal
 import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 
-from weir.errors import WeirError
+from weir.cli.terminal import protect_terminal
+from weir.errors import StoreWarning, WeirError, printable
 
 __all__ = ["COMMANDS", "main", "weir"]
 
@@ -21,6 +28,7 @@ COMMANDS = {
     "convert": "Convert rankings or judgments between formats.",
     "datasets": "List the collections that Weir knows.",
     "diff": "Show which queries one run wins and loses against another.",
+    "doctor": "Show what is installed, which engines would run, and where things are kept.",
     "efficiency": "Show what each system costs, next to its quality.",
     "eval": "Score a run file against judgments.",
     "fetch": "Download collections, verify them, and make them ready.",
@@ -28,16 +36,19 @@ COMMANDS = {
     "gate": "Fail when a candidate may have become worse than allowed.",
     "measures": "List the measures, their settings and where they come from.",
     "models": "List the encoders that Weir knows, or say what one comes to.",
-    "plan": "Say what weir run would take: time, disk and memory.",
+    "plan": "Say what weir run would make and take: stages, time, disk and memory.",
     "power": "Say how small a difference the queries can show, and how many would show a smaller one.",
     "reproduce": "Check results against published scores.",
     "results": "Show the results in a folder written by weir run.",
     "run": "Run systems on collections and score them, resumably.",
     "stats": "Describe a collection: sizes, judgments, duplicates, damage.",
     "systems": "List the systems and their presets with every setting.",
+    "verify": "Check that a results folder is what its records say.",
+    "warm": "Compile the kernels once, so that no first run waits for them.",
     "why": "Explain why two numbers differ.",
 }
 MODULES = {"eval": "evaluate"}
+_SHOWN = 200  # characters of an unexpected error
 
 
 class _Lazy(click.Group):
@@ -67,37 +78,84 @@ def weir() -> None:
     """
 
 
+class _Terminated(BaseException):
+    """The process was asked to end (SIGTERM)."""
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code.
 
-    0; 1 where a command says so, as weir gate does; 2 for a mistake or bad input; 130 when interrupted.
+    0; 1 where a command says so, as weir gate does; 2 for a mistake or bad input; 130 when interrupted, 143 when
+    terminated. What nobody expected is one line too; WEIR_DEBUG=1 shows where it happened.
     """
+    protect_terminal()
     try:
-        # Click returns the code of ctx.exit(); a command itself returns None.
-        code = weir.main(arguments, prog_name="weir", standalone_mode=False)
+        with _ended_by_sigterm(), warnings.catch_warnings():
+            warnings.showwarning = _warned
+            warnings.simplefilter("always", StoreWarning)
+            # Click returns the code of ctx.exit(); a command itself returns None.
+            code = weir.main(arguments, prog_name="weir", standalone_mode=False)
     except click.exceptions.Exit as stop:
         return stop.exit_code
-    except click.ClickException as error:
-        return _failed(error.format_message())
-    except WeirError as error:
-        return _failed(str(error))
     except (KeyboardInterrupt, click.exceptions.Abort):
-        print("\nweir: interrupted; what is finished is kept, the same command continues", file=sys.stderr)
-        return 130
+        return _stopped("interrupted", 130)
+    except _Terminated:
+        return _stopped("terminated", 143)
     except (BrokenPipeError, SystemExit):  # click turns a closed pipe into SystemExit
         # Whoever read the output has seen enough, as `head` does: no error, and nothing more to flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:
-        return _failed(_described(error))
+    except Exception as error:  # noqa: BLE001  the last place where it can become a line
+        return _failed(_said(error))
     return code if isinstance(code, int) else 0
 
 
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """SIGTERM raises _Terminated within the block, so that what is half-written is taken away."""
+
+    def end(*_: object) -> None:
+        raise _Terminated
+
+    if (
+        threading.current_thread() is not threading.main_thread()
+    ):  # Python takes signals in the main thread alone
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _warned(message: Warning | str, *_: object, **__: object) -> None:
+    """A warning as one line, without the place in the code that gave it."""
+    print("warning: " + printable(str(message)), file=sys.stderr)
+
+
 def _failed(message: str) -> int:
-    print("weir: " + " ".join(message.split()), file=sys.stderr)
+    if os.environ.get("WEIR_DEBUG"):
+        traceback.print_exc()
+    print("weir: " + printable(" ".join(message.split())), file=sys.stderr)
     return 2
 
 
-def _described(error: OSError) -> str:
-    reason = "no space left on the disk" if error.errno == errno.ENOSPC else (error.strerror or str(error))
-    return f"{error.filename}: {reason}" if error.filename else reason
+def _stopped(how: str, code: int) -> int:
+    print(f"\nweir: {how}; what is finished is kept, the same command continues", file=sys.stderr)
+    return code
+
+
+def _said(error: Exception) -> str:
+    """What an error says in one line; an unexpected one asks to be reported."""
+    if isinstance(error, click.ClickException):
+        return error.format_message()
+    if isinstance(error, OSError):
+        reason = "no space left on the disk" if error.errno == errno.ENOSPC else error.strerror or str(error)
+        return f"{error.filename}: {reason}" if error.filename else reason
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this"
+    if isinstance(error, WeirError):
+        return str(error)
+    found = f"{type(error).__name__}: {error}"[:_SHOWN]
+    return f"unexpected {found}; this is a mistake in Weir, please report it (WEIR_DEBUG=1 shows where it happened)"

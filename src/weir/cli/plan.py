@@ -17,6 +17,9 @@ __all__ = ["command"]
 @click.option("-k", "depth", type=int, help="Documents returned for each query, at most.  [default: 1000]")
 @click.option("--device", help="Where neural models run: cpu, cuda or cuda:1.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
+@click.option(
+    "--stages", "graph_only", is_flag=True, help="Only the stages and what they share; nothing is probed."
+)
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
     experiment: Path | None,
@@ -25,9 +28,10 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     depth: int | None,
     device: str | None,
     as_json: bool,
+    graph_only: bool,
     quiet: bool,
 ) -> None:
-    """Say what weir run would take: time, disk and memory.
+    """Say what weir run would make and take: stages, time, disk and memory.
 
     EXPERIMENT: a TOML file as weir run takes it. Every system is run on a few documents of every collection, or on
     texts of the published length where the collection is not here, and the cost extended to all of it. Embedding
@@ -35,8 +39,9 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     """
     from weir.cli.progress import Progress
     from weir.experiment import Experiment
+    from weir.experiment.graph import stage_graph
     from weir.experiment.plan import planned
-    from weir.report.plan import plan_json, plan_notes, plan_text
+    from weir.report.plan import graph_json, graph_text, plan_json, plan_notes, plan_text
     from weir.settings import use_device
 
     if device is not None:
@@ -48,6 +53,10 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
         systems=systems or plan.systems,
         k=plan.k if depth is None else depth,
     )
+    nodes = stage_graph(plan.parsed_systems())
+    click.echo(graph_json(nodes) if as_json else graph_text(nodes))
+    if graph_only:
+        return
     progress = Progress(quiet)
     try:
         found = planned(plan, progress)

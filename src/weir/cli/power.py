@@ -19,6 +19,8 @@ __all__ = ["command"]
 @click.option("--alpha", type=float, default=0.05, show_default=True, help="Level of the two-sided test.")
 @click.option("--power", "wanted", type=float, default=0.8, show_default=True,
               help="Probability with which a true difference shall be found.")  # fmt: skip
+@click.option("--drop-self", is_flag=True,
+              help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
 def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
     qrels: Path,
@@ -28,25 +30,29 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     effects: tuple[float, ...],
     alpha: float,
     wanted: float,
+    drop_self: bool,
     as_json: bool,
 ) -> None:
     """Say how small a difference the queries can show, and how many would show a smaller one.
 
     QRELS: judgments. FIRST, SECOND: two runs, such as a baseline and a variant; how much their differences vary from
-    query to query decides. From the paired t-test.
+    query to query decides. The difference is SECOND minus FIRST. From one paired t-test; weir compare says what its
+    strictest corrected test can show, which is less.
     """
     import json
 
+    from weir.measures.conventions import Conventions
     from weir.measures.files import scores_of_files
     from weir.report.compare import answer_notes
     from weir.report.power import power_text
     from weir.stats.compare import table
     from weir.stats.power import plan
 
-    scores = scores_of_files(qrels, (first, second), measures)
+    conventions = Conventions(self_matches="drop" if drop_self else "keep")
+    scores = scores_of_files(qrels, (first, second), measures, conventions)
     for note in answer_notes(scores):
         click.echo(note, err=True)
     for measure in next(iter(scores.values())).measures:
-        a, b = table(qrels.name, measure, scores).values
-        found = plan(measure, a - b, effects or (0.01, 0.02, 0.05), wanted, alpha)
+        before, after = table(qrels.name, measure, scores).values
+        found = plan(measure, after - before, effects or (0.01, 0.02, 0.05), wanted, alpha)
         click.echo(json.dumps(found.to_dict()) if as_json else power_text(found))

@@ -21,8 +21,9 @@ def command(folder: Path, model: str | None, tolerance: int | None, nearest: boo
     """Check results against published scores.
 
     FOLDER: a results folder. Each mean is compared with the published scores that its system claims to be, on the same
-    collection and split; it is reproduced when the two agree to the last printed decimal. The exit code is 0 when all
-    that is claimed is reproduced or nothing is published, 1 when something is off, 2 for bad input.
+    collection and split; it is reproduced when the two agree to the last printed decimal, and explained when they do
+    after scoring by a rule that the publisher documents, such as another order of ties. The exit code is 0 when all
+    that is claimed is reproduced or explained or nothing is published, 1 when something is off, 2 for bad input.
     """
     from weir.experiment.reproduce import reproduce
     from weir.report.reproduce import reproduce_json, reproduce_text

@@ -14,14 +14,23 @@ __all__ = ["command"]
 @click.option("--json", "form", flag_value="json", help="One JSON object per line, at full precision.")
 @click.option("--csv", "form", flag_value="csv", help="Comma-separated values, at full precision.")
 @click.option("--latex", "form", flag_value="latex", help="A LaTeX table.")
-def command(folder: Path, form: str | None) -> None:
+@click.option("--provenance", is_flag=True, help="What made each result, stage by stage; with --json whole.")
+def command(folder: Path, form: str | None, provenance: bool) -> None:
     """Show the results in a folder written by weir run.
 
     Each mean stands with its 95% bootstrap interval over queries; a group of datasets is the unweighted
     mean of its members.
     """
-    from weir.experiment.results import read_results
+    from weir.experiment.finished import damaged_records, finished_cells
+    from weir.experiment.results import mixed_worlds, rows_with_groups
+    from weir.report.provenance import provenance_json, provenance_text
     from weir.report.table import csv_table, json_lines, latex_table, text_table
 
-    shown = {"json": json_lines, "csv": csv_table, "latex": latex_table}.get(form or "", text_table)
-    click.echo(shown(read_results(folder)))
+    cells = finished_cells(folder)
+    if provenance:
+        click.echo(provenance_json(cells) if form == "json" else provenance_text(cells))
+    else:
+        shown = {"json": json_lines, "csv": csv_table, "latex": latex_table}.get(form or "", text_table)
+        click.echo(shown(rows_with_groups(cells)))
+    for note in [*damaged_records(folder), *mixed_worlds(cells)]:
+        click.echo(f"note: {note}", err=True)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
+
+from weir.errors import WeirError
+
+if TYPE_CHECKING:
+    from weir.experiment import Experiment
 
 __all__ = ["command"]
 
@@ -24,6 +29,8 @@ __all__ = ["command"]
 @click.option("-k", "depth", type=int, help="Documents returned for each query, at most.  [default: 1000]")
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
               help="The results folder; what is finished there is not repeated.")  # fmt: skip
+@click.option("--stages", type=click.Path(path_type=Path),
+              help="Where other grids too find indexes and rankings.  [default: the results folder]")  # fmt: skip
 @click.option(
     "--device",
     help="Where neural models run: cpu, cuda, cuda:1, or several such as cuda:0,cuda:1, on which documents are "
@@ -38,6 +45,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     measures: tuple[str, ...],
     depth: int | None,
     output: Path,
+    stages: Path | None,
     device: str | None,
     as_json: bool,
     quiet: bool,
@@ -49,7 +57,6 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     """
     from weir.cli.progress import Progress
     from weir.experiment import Experiment
-    from weir.kernels.jit import compiled_before
     from weir.report.table import json_lines, text_table
     from weir.settings import use_device
 
@@ -62,20 +69,26 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
         systems=systems or plan.systems,
         measures=measures or plan.measures,
         k=plan.k if depth is None else depth,
+        stages=stages,
     )
     progress = Progress(quiet)
-    if not (quiet or compiled_before()):
-        click.echo("compiling kernels: only this once, half a minute or so", err=True)
     try:
-        with warnings.catch_warnings():
-            warnings.showwarning = _shown
-            found = plan.execute(output, progress)
+        found = plan.execute(output, progress)
+    except WeirError:
+        progress.close()
+        with suppress(WeirError):  # what is wrong may be the grid itself
+            _show_finished(plan, output, as_json)
+        raise
     finally:
         progress.close()
     click.echo(json_lines(found) if as_json else text_table(found))
     click.echo(f"results: {output}", err=True)
 
 
-def _shown(message: Warning | str, *_: Any, **__: Any) -> None:  # noqa: ANN401 - what Python's own function takes
-    """A warning as one line, without the place in the code that gave it."""
-    click.echo(f"warning: {message}", err=True)
+def _show_finished(plan: Experiment, output: Path, as_json: bool) -> None:
+    """The rows that are there although the grid failed."""
+    from weir.report.table import json_lines, text_table
+
+    found = plan.finished(output) if output.exists() else []
+    if found:
+        click.echo(json_lines(found) if as_json else text_table(found))

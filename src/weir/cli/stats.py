@@ -25,6 +25,7 @@ def command(names: tuple[str, ...], split: str | None, as_json: bool) -> None:
     from dataclasses import asdict
 
     from weir.datasets.load import load_group
+    from weir.report.collection import collection_notes
     from weir.report.table import columns
 
     for dataset in [d for name in names for d in load_group(name, split)]:
@@ -33,6 +34,8 @@ def command(names: tuple[str, ...], split: str | None, as_json: bool) -> None:
             click.echo(json.dumps(asdict(card), ensure_ascii=False))
         else:
             click.echo(columns([[card.name, card.title], *_lines(card)]) + "\n")
+        for note in collection_notes(dataset, ()):
+            click.echo(note, err=True)
 
 
 def _lines(card: Card) -> list[list[str]]:

@@ -15,7 +15,7 @@ __all__ = ["command"]
     "--published", "model", help="A published model to compare one result with, such as 'anserini bm25 flat'."
 )
 @click.option("-m", "--measure", help="A measure such as nDCG@10.  [default: the first that both have]")
-@click.option("--qrels", type=click.Path(path_type=Path), help="Judgments to score again with.")
+@click.option("--qrels", type=click.Path(path_type=Path), help="Judgments to score folders again with.")
 @click.option(
     "--collection", help="The collection with the judgments: a name or a path.  [default: as recorded]"
 )
@@ -31,9 +31,10 @@ def command(
     """Explain why two numbers differ.
 
     RESULTS: two folders such as results/scifact/bm25-fa19b4d424; or one, which is compared with the published model
-    that its system claims to be, or with the one named; or, with --qrels, two run files. Settings that differ come in
-    the order of their likely effect. What can be scored again is: tie rule, self-matches, unanswered queries, depth,
-    and for a published number cut-off, capped recall, relevance level and gains. Nothing is downloaded.
+    that its system claims to be, or with the one named; or judgments and two run files. The gap is the second minus
+    the first. Settings that differ come in the order of their likely effect. What can be scored again is: tie rule,
+    self-matches, unanswered queries, depth, and for a published number cut-off, capped recall, relevance level and
+    gains. Nothing is downloaded.
     """
     from weir.errors import BadValue
     from weir.experiment.explain import Judgments, explain_cells, explain_published, explain_runs
@@ -45,12 +46,14 @@ def command(
             found = explain_published(one, model, measure, given)
         case (_, _) if model is not None:
             raise BadValue("--published takes one result; two results are compared with each other")
-        case (one, other) if qrels is not None and not (one.is_dir() or other.is_dir()):
-            found = explain_runs(qrels, one, other, measure)
         case (one, other) if one.is_file() and other.is_file():
-            raise BadValue("two run files need --qrels, the judgments to score them with")
+            raise BadValue("two run files need their judgments before them: weir why QRELS RUN RUN")
         case (one, other):
             found = explain_cells(one, other, measure, given)
+        case (judgments, one, other) if not (one.is_dir() or model or qrels or collection):
+            found = explain_runs(judgments, one, other, measure)
         case _:
-            raise BadValue(f"found {len(results)} results; expected two, or one and a published model")
+            raise BadValue(
+                f"found {len(results)} paths; expected one or two result folders, or judgments and two run files alone"
+            )
     click.echo(why_json(found) if as_json else why_text(found))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.ids import Ids
-from weir.core.strings import Strings
+from weir.core.strings import StringColumn, Strings
 from weir.errors import BadValue, UnknownName
 
 __all__ = ["VIEWS", "Corpus", "Queries"]
@@ -22,13 +22,13 @@ VIEWS = ("title text", "text", "title")
 class Corpus:
     """Documents: identifiers, titles and texts, usually views of a memory-mapped store.
 
-    ids: Ids[n]; title: Strings[n] or None where the collection has no titles; text: Strings[n];
+    ids: Ids[n]; title: n strings, or None where the collection has no titles; text: n strings;
     fingerprint: hash of ids and texts, or "" for a corpus made in memory.
     """
 
     ids: Ids
-    text: Strings
-    title: Strings | None = None
+    text: StringColumn
+    title: StringColumn | None = None
     fingerprint: str = ""
 
     @staticmethod
@@ -66,7 +66,8 @@ class Corpus:
 
     def batches(self, fields: str, size: int) -> Iterator[tuple[int, Strings]]:
         """The view in blocks of about `size` bytes: (number of the first document, texts)."""
-        ends = self.text.ptr[1:] - self.text.ptr[0]
+        ends = self.text.lengths()
+        ends.cumsum(out=ends)
         start = 0
         while start < len(self):
             base = ends[start - 1] if start else 0

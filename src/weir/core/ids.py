@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -10,12 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.hashing import hash_strings
-from weir.core.strings import Int32, Int64, Strings, first_repeated
+from weir.core.strings import Int32, Int64, StringColumn, Strings, first_repeated
 from weir.errors import BadValue
 
-__all__ = ["HashIndex", "Ids"]
+__all__ = ["IDENTIFIER_BYTES", "HashIndex", "Ids"]
+
+IDENTIFIER_BYTES = 4096
+"""The longest identifier that is taken: collections that go by address stay below 2,100 bytes."""
 
 _BLOCK = 1 << 17  # identifiers looked up at a time
+_BY_WORDS = 256  # bytes: longer identifiers are sorted as whole texts
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,18 +41,21 @@ class HashIndex:
 class Ids:
     """Distinct identifiers, numbered 0..n-1 in their order.
 
-    strings: the identifiers; index: their hash index, made on first use unless a store brings it.
-    Raises BadValue on a duplicate or empty identifier when made by `Ids.of`.
+    column: the identifiers; index: gives their hash index on first use, by default it is made then.
+    Raises BadValue on a duplicate, empty or too long identifier when made by `Ids.of`.
     """
 
-    strings: Strings
-    index: HashIndex | None = field(default=None, repr=False)
+    column: StringColumn
+    index: Callable[[], HashIndex] | None = field(default=None, repr=False)
 
     @staticmethod
     def of(values: Iterable[object]) -> Ids:
         """Number these identifiers; anything but text is written as text (1 -> "1")."""
         texts = [v if isinstance(v, str) else str(v) for v in values]
         ids = Ids(Strings.of(texts))
+        longest = int(ids.strings.lengths().max(initial=0))
+        if longest > IDENTIFIER_BYTES:
+            raise BadValue(f"an identifier of {longest:,} bytes; expected at most {IDENTIFIER_BYTES:,}")
         distinct = set(texts)
         if "" in distinct:
             raise BadValue("an identifier is empty; every document and query needs one")
@@ -57,13 +64,13 @@ class Ids:
         return ids
 
     def __len__(self) -> int:
-        return len(self.strings)
+        return len(self.column)
 
     def __getitem__(self, code: int) -> str:
-        return self.strings[code]
+        return self.column[code]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.strings)
+        return iter(self.column)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ids):
@@ -72,17 +79,22 @@ class Ids:
 
     __hash__ = object.__hash__
 
+    @cached_property
+    def strings(self) -> Strings:
+        """All identifiers, read or made where they are not in memory; `take` reads only some."""
+        return self.column.slice(0, len(self))
+
     def tolist(self) -> list[str]:
         """All identifiers."""
-        return self.strings.tolist()
+        return self.column.tolist()
 
     def take(self, codes: NDArray[np.integer]) -> Ids:
         """These identifiers, renumbered from 0."""
-        return Ids(self.strings.take(codes))
+        return Ids(self.column.take(codes))
 
     @cached_property
     def _index(self) -> HashIndex:
-        return self.index if self.index is not None else HashIndex.of(self.strings)
+        return HashIndex.of(self.column.slice(0, len(self))) if self.index is None else self.index()
 
     def codes(self, wanted: Strings | Iterable[str]) -> Int32:
         """The number of each wanted identifier, -1 for one that is not here."""
@@ -104,7 +116,7 @@ class Ids:
             pending = pending[inside]
             pending = pending[index.hashes[at[pending]] == hashes[pending]]
             candidates = index.positions[at[pending]]
-            same = _same(self.strings, candidates, strings, pending)
+            same = _same(self.column.take(candidates), strings, pending)
             found[pending[same]] = candidates[same]
             pending = pending[~same]
             at[pending] += 1
@@ -117,7 +129,7 @@ class Ids:
         It decides between equal scores (see core/order.py).
         """
         ranks = np.empty(len(self), np.int32)
-        ranks[descending_bytes(self.strings)] = np.arange(len(self), dtype=np.int32)
+        ranks[descending_bytes(self.column.slice(0, len(self)))] = np.arange(len(self), dtype=np.int32)
         return ranks
 
 
@@ -139,6 +151,9 @@ def descending_bytes(strings: Strings) -> Int64:
     width = int(lengths.max()) if n else 0
     if width == 0:
         return np.arange(n, dtype=np.int64)[::-1]
+    if width > _BY_WORDS:
+        texts = [strings.data[a : a + size].tobytes() for a, size in zip(strings.ptr, lengths, strict=False)]
+        return np.array(sorted(range(n), key=texts.__getitem__), np.int64)[::-1]
     # Big-endian words of eight bytes compare as the bytes do; sort by the last word first.
     words = -(-width // 8)
     # Padding makes "a" equal to "a\0": the shorter comes first, unless a byte decides.
@@ -159,18 +174,16 @@ def _word(strings: Strings, lengths: Int64, word: int) -> NDArray[np.uint64]:
     return value
 
 
-def _same(a: Strings, i: NDArray[np.integer], b: Strings, j: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Whether a[i] and b[j] are the same bytes, pair by pair."""
-    length_a, length_b = a.lengths(i), b.lengths(j)
-    same = np.asarray(length_a == length_b)
+def _same(a: Strings, b: Strings, j: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Whether a[n] and b[j[n]] are the same bytes, for every n."""
+    lengths = a.lengths()
+    same = np.asarray(lengths == b.lengths(j))
     pairs = np.flatnonzero(same)
-    lengths = length_a[pairs]
-    if lengths.sum() == 0:
+    if len(pairs) < len(same):
+        a, lengths = a.take(pairs), lengths[pairs]
+    if len(a.data) == 0:
         return same
-    ends = np.cumsum(lengths)
-    step = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
-    left = a.data[np.repeat(a.ptr[:-1][i][pairs], lengths) + step]
-    right = b.data[np.repeat(b.ptr[:-1][j][pairs], lengths) + step]
-    differ = np.repeat(np.arange(len(pairs)), lengths)[left != right]
+    step = np.repeat(b.ptr[:-1][j[pairs]] - a.ptr[:-1], lengths) + np.arange(len(a.data))
+    differ = np.repeat(np.arange(len(pairs)), lengths)[a.data != b.data[step]]
     same[pairs[differ]] = False
     return same

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.ids import Ids
-from weir.core.order import compared, tie_groups, tied
+from weir.core.order import close_as_floats, compared, tie_groups, tied
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Float64, Int16, Int32, Int64
@@ -36,8 +36,9 @@ class Judged:
     documents whose score is another's too; query: int32[n], rank: int32[n] from 1, grade: int16[n]: the
     judged documents returned, by query then rank; first, last: int32[n] the places of all documents of
     that score, so those that another order of ties could give it; ideal_ptr: int64[Q + 1], ideal:
-    int16[m]: all grades of each query, descending; ignored: queries of the run without judgments;
-    intents: the same for each intent of a query, where judgments are of intents.
+    int16[m]: all grades of each query, descending; ignored: queries of the run without judgments; stranger: one
+    of them, "" where there is none; close: neighbours in rankings whose scores are equal as floats only; intents:
+    the same for each intent of a query, where judgments are of intents.
     """
 
     queries: Ids
@@ -51,6 +52,8 @@ class Judged:
     ideal_ptr: Int64
     ideal: Int16
     ignored: int = 0
+    stranger: str = ""
+    close: int = 0
     intents: JudgedIntents | None = None
 
     @staticmethod
@@ -65,8 +68,12 @@ class Judged:
         retrieved[to_query[known]] = np.diff(run.ptr)[known]
         shared[to_query[known]] = tied(run.ptr, groups)[known]
         columns = _judged_rows(run, qrels, to_query, groups)
-        ignored = int(np.count_nonzero(~known))
-        return Judged(qrels.queries, retrieved, shared, *columns, qrels.ptr, _ideal(qrels), ignored)
+        others = np.flatnonzero(~known)
+        stranger = min(run.queries.take(others).tolist(), default="")
+        close = close_as_floats(run.ptr, run.score)
+        return Judged(
+            qrels.queries, retrieved, shared, *columns, qrels.ptr, _ideal(qrels), len(others), stranger, close
+        )
 
     def __len__(self) -> int:
         return len(self.queries)

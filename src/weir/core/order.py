@@ -22,6 +22,7 @@ __all__ = [
     "arranged",
     "best_of",
     "by_score",
+    "close_as_floats",
     "compared",
     "is_ordered",
     "ranked",
@@ -45,6 +46,22 @@ def compared(score: Float64, ties: Ties = "trec") -> Float64:
         return score
     with np.errstate(over="ignore"):  # beyond a float's range scores are infinite, as in trec_eval 9
         return score.astype(np.float32).astype(np.float64)
+
+
+def close_as_floats(ptr: Int64, score: Float64) -> int:
+    """How many neighbours have equal scores as floats and different ones as doubles: what "trec9" reorders.
+
+    Rows are in result order, those of query q from ptr[q] to ptr[q + 1].
+    """
+    if len(score) < 2:
+        return 0
+    with np.errstate(over="ignore"):
+        single = score.astype(np.float32)
+    same = single[1:] == single[:-1]
+    same &= score[1:] != score[:-1]
+    edges = ptr[(ptr > 0) & (ptr < len(score))] - 1
+    same[edges] = False
+    return int(np.count_nonzero(same))
 
 
 def ranked(query: NDArray[np.integer], score: Float64, tie_rank: NDArray[np.integer]) -> Int64:

@@ -87,7 +87,7 @@ class Qrels:
 
     def to_dict(self) -> dict[str, dict[str, int]]:
         """{query: {document: grade}}."""
-        docs, grades, cuts = self.docs.strings.take(self.doc).tolist(), self.grade.tolist(), self.ptr.tolist()
+        docs, grades, cuts = self.docs.take(self.doc).tolist(), self.grade.tolist(), self.ptr.tolist()
         return {
             name: dict(zip(docs[a:b], grades[a:b], strict=True))
             for name, a, b in zip(self.queries.tolist(), cuts[:-1], cuts[1:], strict=True)
@@ -109,10 +109,17 @@ def whole_grade(value: object, where: str) -> int:
     ):
         grade = int(value)
     else:
-        raise BadValue(f"{where}: grade {value!r} is not a whole number; scale or round the grades first")
+        raise BadValue(
+            f"{where}: grade {shown_number(value)} is not a whole number; scale or round the grades first"
+        )
     if abs(grade) > LARGEST:
         raise BadValue(f"{where}: the grade is beyond ±{LARGEST}; scale the grades first")
     return grade
+
+
+def shown_number(value: object) -> str:
+    """A number in a message: the shortest decimals that read back as it, 0.141 and not 0.14099999999999999."""
+    return repr(float(value)) if isinstance(value, (float, np.floating)) else repr(value)
 
 
 def _checked(name: object, grades: object) -> bool:

@@ -91,7 +91,7 @@ class Run:
         Raises BadValue for a run that was read without the identifiers of all its documents.
         """
         self.refuse_nameless()
-        docs, scores, cuts = self.docs.strings.take(self.doc).tolist(), self.score.tolist(), self.ptr.tolist()
+        docs, scores, cuts = self.docs.take(self.doc).tolist(), self.score.tolist(), self.ptr.tolist()
         return {
             name: dict(zip(docs[a:b], scores[a:b], strict=True))
             for name, a, b in zip(self.queries.tolist(), cuts[:-1], cuts[1:], strict=True)

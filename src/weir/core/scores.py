@@ -23,7 +23,8 @@ class Scores:
     measure is undefined; answered: bool[Q], whether the run returned anything; tied: share of returned
     documents whose score is another's too; ignored: queries of the run that nobody judged; geometric: measures
     whose values are logarithms; conventions: those in force, as they print; low, high: float64[M, Q] the least and
-    the greatest value that another order of tied documents gives, NaN where it is not known; None: not looked at.
+    the greatest value that another order of tied documents gives, NaN where it is not known; None: not looked at;
+    asked: other names by which measures were asked for, such as "AP(rel=1)", with those in `measures`.
     """
 
     measures: tuple[str, ...]
@@ -36,9 +37,11 @@ class Scores:
     conventions: str = "default"
     low: Float64 | None = None
     high: Float64 | None = None
+    asked: tuple[tuple[str, str], ...] = ()
 
     def of(self, measure: str) -> Float64:
-        """The values of one measure, float64[Q]; raises UnknownName."""
+        """The values of one measure, by its name or as it was asked for, float64[Q]; raises UnknownName."""
+        measure = dict(self.asked).get(measure, measure)
         if measure not in self.measures:
             raise UnknownName("measure among these scores", measure, self.measures)
         values: Float64 = self.values[self.measures.index(measure)]

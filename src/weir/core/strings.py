@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.errors import BadValue
 
-__all__ = ["Bytes", "Float64", "Int16", "Int32", "Int64", "Strings", "first_repeated"]
+__all__ = ["Bytes", "Float64", "Int16", "Int32", "Int64", "StringColumn", "Strings", "first_repeated"]
 
 T = TypeVar("T")
 
@@ -31,6 +31,32 @@ def first_repeated(values: Iterable[T]) -> T | None:
             return value
         seen.add(value)
     return None
+
+
+class StringColumn(Protocol):
+    """Strings by position, held in memory as `Strings`, or read or made when they are asked for."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, i: int) -> str: ...
+
+    def __iter__(self) -> Iterator[str]: ...
+
+    def lengths(self) -> Int64:
+        """Bytes of each string."""
+        ...
+
+    def slice(self, start: int, stop: int) -> Strings:
+        """Strings start..stop-1; like a list's slice it ends where the strings end."""
+        ...
+
+    def take(self, codes: NDArray[np.integer]) -> Strings:
+        """The strings at these positions, copied, in this order."""
+        ...
+
+    def tolist(self) -> list[str]:
+        """All strings as Python strings."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)

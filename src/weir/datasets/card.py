@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from weir.core.corpus import Corpus, Queries
 from weir.core.hashing import hash_strings
 from weir.core.qrels import Qrels
-from weir.core.strings import Int64, Strings
+from weir.core.strings import Int64, StringColumn, Strings
 from weir.datasets.catalogue import Entry
 from weir.io.corpus_store import Store
 
@@ -142,7 +143,7 @@ def _words(texts: Strings) -> Int64:
     return np.array([len(text.split()) for text in texts], np.int64)
 
 
-def _copies(columns: list[Strings]) -> tuple[int, int]:
+def _copies(columns: Sequence[StringColumn]) -> tuple[int, int]:
     """Rows beyond the first of their kind, and rows that have any other of their kind."""
     hashes = _row_hashes(columns)
     order = np.argsort(hashes, kind="stable")
@@ -163,12 +164,12 @@ def _copies(columns: list[Strings]) -> tuple[int, int]:
     return extra, having
 
 
-def _row_hashes(columns: list[Strings]) -> NDArray[np.uint64]:
+def _row_hashes(columns: Sequence[StringColumn]) -> NDArray[np.uint64]:
     whole = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         for start in range(0, len(column), _BATCH):
-            ptr = column.ptr[start : start + _BATCH + 1]
+            texts = column.slice(start, start + _BATCH)
             part = whole[start : start + _BATCH]
             part *= np.uint64(0x9E3779B97F4A7C15)
-            part ^= hash_strings(column.data, ptr[:-1], np.diff(ptr))
+            part ^= hash_strings(texts.data, texts.ptr[:-1], texts.lengths())
     return whole

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,13 +18,14 @@ from weir.datasets import catalogue
 from weir.datasets.card import Card, card_of
 from weir.datasets.catalogue import Entry
 from weir.errors import BadValue, DownloadError, UnknownName
-from weir.io.archive import extract
 from weir.io.beir import read_queries
 from weir.io.corpus_store import Store, open_store
-from weir.io.download import Progress, download
 from weir.io.judgments import read_judgments
 from weir.io.layout import Layout, find_layout
 from weir.settings import settings
+
+if TYPE_CHECKING:
+    from weir.io.download import Progress
 
 __all__ = ["Dataset", "fetch", "load", "load_group"]
 
@@ -33,8 +35,9 @@ class Dataset:
     """A test collection: documents, the judged queries of one split, and their judgments.
 
     name: the catalogue's, or that of the folder; split: whose judgments these are; self_match: "drop" where a
-    document with the query's own id is no answer (ArguAna, Quora), else "keep"; entry: the catalogue's facts,
-    None for a collection of one's own. Everything else is read on first use and may raise FormatError.
+    document with the query's own id is no answer (ArguAna, Quora), else "keep", as the catalogue or the TOML file says;
+    entry: the catalogue's facts, None for a collection of one's own. Everything else is read on first use and may
+    raise FormatError.
     """
 
     name: str
@@ -45,7 +48,7 @@ class Dataset:
     @property
     def self_match(self) -> str:
         """What to do with a document that has the query's own id: "drop" or "keep"."""
-        return self.entry.self_match if self.entry else "keep"
+        return self.entry.self_match if self.entry else self.layout.self_match or "keep"
 
     @property
     def instruction(self) -> str:
@@ -85,19 +88,28 @@ class Dataset:
         return read_judgments(self.layout.need_qrels(self.split))
 
     @cached_property
-    def fingerprint(self) -> str:
-        """A hash of all that is measured here: documents, judged queries and judgments."""
-        whole = hashlib.sha256(self.corpus.fingerprint.encode())
-        for column in (
-            self.queries.ids.strings,
-            self.queries.text,
-            self.qrels.queries.strings,
-            self.qrels.docs.strings,
-        ):
+    def queries_fingerprint(self) -> str:
+        """A hash of the judged queries, identifiers and texts."""
+        whole = hashlib.sha256()
+        for column in (self.queries.ids.strings, self.queries.text):
+            _feed(whole.update, column)
+        return whole.hexdigest()[:32]
+
+    @cached_property
+    def qrels_fingerprint(self) -> str:
+        """A hash of the judgments."""
+        whole = hashlib.sha256()
+        for column in (self.qrels.queries.strings, self.qrels.docs.strings):
             _feed(whole.update, column)
         for values in (self.qrels.ptr, self.qrels.doc, self.qrels.grade):
             whole.update(values.tobytes())
         return whole.hexdigest()[:32]
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all that is measured here: documents, judged queries and judgments."""
+        parts = (self.corpus.fingerprint, self.queries_fingerprint, self.qrels_fingerprint)
+        return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:32]
 
     @cached_property
     def card(self) -> Card:
@@ -156,6 +168,10 @@ def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
 def _fetch(entry: Entry, progress: Progress | None) -> None:
     if entry.obtain:
         raise DownloadError(_how_to_obtain(entry))
+    # The network's modules take long to import, and few commands need them.
+    from weir.io.archive import extract
+    from weir.io.download import download
+
     top = settings().home / "datasets" / entry.folder.partition("/")[0]
     archive = top.with_name(entry.archive)
     mirror = settings().mirror

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from weir.core.scores import Scores
 from weir.datasets import catalogue
-from weir.errors import BadValue
+from weir.errors import BadValue, UnknownName
 from weir.experiment.results import read_scores_of
 from weir.measures import Measure, measures_of
 from weir.stats.across import compared_across
-from weir.stats.compare import Comparison, Method, Table, compared, shared_measures, table
+from weir.stats.compare import compared, shared_measures, table
+from weir.stats.comparison import Comparison, Method, Table
 
 __all__ = ["compare_results"]
 
@@ -27,8 +28,8 @@ def compare_results(
 
     measures: by default all that are in the folder. Datasets with one system are left out, and so are, across
     datasets, systems that some dataset lacks. A group whose members are all there, such as cqadupstack, counts as
-    one dataset if there are others. Raises BadValue where no dataset has two systems, UnknownName for a measure
-    that was not computed.
+    one dataset if there are others. Raises BadValue where no dataset has two systems and for a measure that some
+    system lacks, naming it and its dataset, UnknownName for one that none has.
     """
     by_dataset: dict[str, dict[str, Scores]] = {}
     for (dataset, system), scores in read_scores_of(root).items():
@@ -40,6 +41,7 @@ def compare_results(
     wanted = [str(m) for m in measures_of(tuple(measures))] if measures else known
     found = []
     for measure in wanted:
+        _refuse_lacking(measure, several)
         tables = [table(dataset, measure, systems) for dataset, systems in several.items()]
         each = [compared(t, baseline, method) for t in tables]
         found += each
@@ -47,6 +49,26 @@ def compare_results(
         if len(units) > 1:
             found.append(compared_across(units, f"{len(units)} datasets", baseline, method, each))
     return found
+
+
+def _refuse_lacking(measure: str, several: Mapping[str, Mapping[str, Scores]]) -> None:
+    """Raise BadValue where some systems have a measure and others lack it; UnknownName where none has it."""
+    lacking = [
+        f"{system} on {dataset}"
+        for dataset, systems in several.items()
+        for system, scores in systems.items()
+        if measure not in scores.measures
+    ]
+    known = sorted(
+        {m for systems in several.values() for scores in systems.values() for m in scores.measures}
+    )
+    if lacking and measure not in known:
+        raise UnknownName("measure among these scores", measure, known)
+    if lacking:
+        more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+        raise BadValue(
+            f"{lacking[0]}{more} has no {measure}; weir run with -m '{measure}' adds it, searching nothing anew"
+        )
 
 
 def _units(tables: Sequence[Table]) -> dict[str, list[Table]]:

@@ -14,11 +14,11 @@ from weir.core.run import Run
 from weir.core.scores import Scores
 from weir.datasets.load import Dataset, load
 from weir.errors import BadValue
-from weir.experiment.cell import member_values
 from weir.experiment.finished import Finished, dataset_of, open_cell
-from weir.io.jsonfile import is_json
+from weir.io.formats import format_of
 from weir.io.trec import read_qrels, read_run, read_run_against, run_name
 from weir.measures import Measure, parse_measure, scores_of
+from weir.measures.conventions import DEFAULT, Conventions
 from weir.measures.files import distinct_names
 from weir.stats.moves import Moves, moved, with_documents, with_texts
 
@@ -26,17 +26,27 @@ __all__ = ["diff_cells", "diff_files"]
 
 
 def diff_files(
-    qrels: Path, first: Path, second: Path, measure: str, collection: str | None = None, top: int = 10
+    qrels: Path,
+    paths: tuple[Path, Path],
+    measure: str,
+    collection: str | None = None,
+    top: int = 10,
+    conventions: Conventions = DEFAULT,
 ) -> Moves:
     """Which queries one run file wins and loses against another.
 
-    collection: the name or path of the collection whose texts are shown. Raises the WeirErrors of reading, measuring
-    and loading; BadValue for a run that answers none of the judged queries.
+    collection: the name or path of the collection whose texts are shown; conventions: whether self-matches are
+    dropped. Raises the WeirErrors of reading, measuring and loading; BadValue for a run that answers none of the
+    judged queries.
     """
-    wanted, names = parse_measure(measure), _names((run_name(first), run_name(second)), (first, second))
+    first, second = paths
+    wanted, names = parse_measure(measure), _names((run_name(first), run_name(second)), paths)
     dataset = None if collection is None else load(collection)
     judgments = read_qrels(qrels)
-    runs = _run(first, judgments), _run(second, judgments)
+    if conventions.self_matches == "drop":
+        runs = read_run(first).without_self(), read_run(second).without_self()
+    else:
+        runs = _run(first, judgments), _run(second, judgments)
     one, other = (scores_of(Judged.of(run, judgments), (wanted,)) for run in runs)
     found = moved(str(wanted), names, one, other, top)
     return _texted(with_documents(found, judgments, *runs), dataset)
@@ -85,14 +95,14 @@ def _stored(first: Finished, second: Finished, measure: str | None) -> Measure:
 
 def _scores(cell: Finished) -> Scores:
     """The stored values of a cell; who was answered is in its rankings."""
-    stored = member_values(cell.folder)
+    stored = cell.values()
     run = _run(cell.run, None, stored.queries)
     return replace(stored, answered=np.diff(run.ptr)[run.queries.codes(stored.queries.strings)] > 0)
 
 
 def _run(path: Path, qrels: Qrels | None, queries: Ids | None = None) -> Run:
     """The rankings of a file, with the identifiers of the judged documents only where the format allows it."""
-    if is_json(path):
+    if format_of(path, "run").name == "json":
         return read_run(path)
     docs = Ids.of([]) if qrels is None else qrels.docs
     known = qrels.queries if qrels is not None else queries

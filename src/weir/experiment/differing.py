@@ -30,17 +30,17 @@ def differences(
 ) -> tuple[Difference, ...]:
     """The settings that differ, by likely effect; what only follows from another difference is left out.
 
-    first, second: (dotted name, text). A setting that one side lacks counts where both are manifests of one kind of
+    first, second: (dotted name, text). A setting that one side lacks counts where both are cells with one kind of
     system, or it is a setting of that system. The order is that of facts/effects.tsv: experience, not a measurement.
     """
     one, other = _with_kind(dict(first)), _with_kind(dict(second))
     same_kind = "system" in one and one["system"] == other.get("system")
-    manifests = "format" in one and "format" in other
+    cells = "fingerprint" in one and "fingerprint" in other
     found = []
     for name in dict.fromkeys([*one, *other]):
         a, b = one.get(name), other.get(name)
         both = a is not None and b is not None
-        if a != b and (both or (same_kind and (manifests or name.startswith("system.")))):
+        if a != b and (both or (same_kind and (cells or name.startswith("system.")))):
             weight, why = _likely(name)
             found.append(Difference(name, "-" if a is None else a, "-" if b is None else b, weight, why))
     names = frozenset(d.setting for d in found)
@@ -58,8 +58,9 @@ def _follows(name: str, names: frozenset[str]) -> bool:
     parent, _, leaf = name.rpartition(".")
     if name == "fingerprint":
         return not names.isdisjoint({"dataset", "split"})
-    if leaf == "analysis":
-        return f"{parent}.analyzer" in names
+    before, inside, _ = name.partition(".analysis.")
+    if inside:
+        return f"{before}.analyzer" in names
     if leaf not in NAMES or not parent.startswith("system"):
         return False
     return any(

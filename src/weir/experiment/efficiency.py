@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +9,9 @@ from typing import Any
 
 from weir.core.row import Row
 from weir.errors import FormatError, UnknownName
-from weir.experiment.results import named_cells
+from weir.experiment.costs import index_cost, search_cost
+from weir.experiment.finished import Finished, finished_cells
+from weir.experiment.stage import RECORD
 
 __all__ = ["Efficiency", "efficiency"]
 
@@ -75,54 +76,48 @@ def efficiency(root: Path, measure: str | None = None) -> list[Efficiency]:
 
     Raises FormatError where the folder holds no finished cell, UnknownName for a measure that no cell has.
     """
-    cells = named_cells(root)
-    known = list(dict.fromkeys(r.measure for _, _, rows in cells for r in rows))
+    cells = finished_cells(root)
+    known = list(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
     wanted = measure or (DEFAULT if DEFAULT in known or not known else known[0])
     if wanted not in known:
         raise UnknownName("measure in these results", wanted, known)
     found = []
-    for folder, name, rows in cells:
-        row = next((r for r in rows if r.measure == wanted), None)
+    for cell in cells:
+        row = next((r for r in cell.named_rows() if r.measure == wanted), None)
         if row is not None:
-            found.append(_of(folder, replace(row, system=name)))
+            found.append(_of(cell, row))
     return [replace(one, best=not any(_beats(other, one) for other in found)) for one in found]
 
 
-def _of(folder: Path, row: Row) -> Efficiency:
-    path = folder / "manifest.json"
+def _of(cell: Finished, row: Row) -> Efficiency:
     try:
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        cost, environment = manifest.get("cost") or {}, manifest.get("environment") or {}
-        index, search = cost.get("index") or {}, cost.get("search") or {}
+        index, search = index_cost(cell), search_cost(cell)
         cached = index.get("cached_queries")
         single = {} if cached else search.get("single_query_ms") or {}
-        seconds, rate = search.get("seconds"), search.get("queries_per_second")
         peaks = [p for p in (index.get("peak_mb"), search.get("peak_mb")) if p is not None]
         return Efficiency(
             row,
             documents=index.get("documents"),
             index_seconds=index.get("seconds"),
             index_bytes=index.get("bytes"),
-            queries=None if seconds is None or rate is None else round(rate * seconds),
-            search_seconds=seconds,
+            queries=search.get("queries"),
+            search_seconds=search.get("seconds"),
             singles=None if "queries" not in single else int(single["queries"]),
             single_mean_ms=single.get("mean"),
             p50_ms=single.get("p50"),
             p95_ms=single.get("p95"),
             p99_ms=single.get("p99"),
             peak_mb=max(peaks, default=None),
-            hardware=_hardware(environment, manifest.get("system")),
+            hardware=_hardware(cell),
             index_marks=tuple(_index_marks(index)),
             search_marks=tuple(_search_marks(search, bool(cached))),
         )
-    except (OSError, ValueError, TypeError, AttributeError):
-        raise FormatError(path, "another layout", "a manifest of weir run") from None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise FormatError(cell.folder / RECORD, "another layout", "a record of weir run") from None
 
 
 def _index_marks(index: dict[str, Any]) -> list[str]:
     found = []
-    if index.get("resumed"):
-        found.append("continued what an earlier process had begun")
     if index.get("reused"):
         what = "vectors or questions"
         which = (
@@ -159,22 +154,11 @@ def _search_marks(search: dict[str, Any], cached: bool) -> list[str]:
     return found + _charged(search)
 
 
-def _hardware(environment: dict[str, Any], system: object) -> str:
-    """Processor, cores and threads, and the device of an encoder, as the manifest has them."""
-    found = [f"{environment.get('processor') or 'unknown processor'}, {environment.get('cores')} cores"]
-    found.append(f"{environment.get('threads')} threads")
-    devices = sorted(set(_devices(system)) - {"cpu"})
-    return ", ".join([*found, *devices])
-
-
-def _devices(described: object) -> list[str]:
-    """Every device that a system's description names, in its parts too."""
-    if isinstance(described, dict):
-        own = [str(v) for k, v in described.items() if k == "device"]
-        return [*own, *(d for v in described.values() for d in _devices(v))]
-    if isinstance(described, list):
-        return [d for v in described for d in _devices(v)]
-    return []
+def _hardware(cell: Finished) -> str:
+    """Processor, cores and threads, and the engines that computed, as the record has them."""
+    made = cell.ranked.made
+    found = [f"{made.get('processor') or 'unknown processor'}, {made.get('cores')} cores"]
+    return ", ".join([*found, f"{made.get('threads')} threads", *map(str, cell.ranked.engines)])
 
 
 def _beats(other: Efficiency, one: Efficiency) -> bool:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from weir.core.row import Row
 from weir.datasets.load import Dataset, load_group
-from weir.errors import BadValue, FormatError, StoreError, UnknownName
-from weir.experiment.cell import Cell, Watch
+from weir.errors import BadValue, FormatError, StoreError, UnknownName, require
+from weir.experiment.cell import Cell
+from weir.experiment.finished import Finished, cell_of
 from weir.experiment.results import group_rows
+from weir.experiment.shelf import StageShelf, Watch
+from weir.experiment.stage import slug
 from weir.io.atomic import storing, writable
+from weir.io.tomlfile import read_toml
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 
-__all__ = ["Experiment"]
+if TYPE_CHECKING:  # running needs the `run` extra, reading an experiment does not
+    from weir.systems import Retriever
+
+__all__ = ["Experiment", "Watch"]
 
 DEPTH = 1000
 
@@ -29,27 +36,25 @@ def _silent(stage: str, done: int, total: int) -> None:
 class Experiment:
     """A grid: every system answers every dataset and every measure scores the answers.
 
-    datasets: catalogue names, groups, or folders; systems and measures: their names; k: how many
-    documents each query is answered with at most.
+    datasets: catalogue names, groups, folders, or datasets; systems and measures: themselves, or their names; k: how
+    many documents each query is answered with at most; stages: a folder in which indexes and rankings that others use
+    are kept for other results folders too, None keeps them with the results.
     """
 
-    datasets: tuple[str, ...]
-    systems: tuple[str, ...]
-    measures: tuple[str, ...] = DEFAULT_MEASURES
+    datasets: tuple[str | Path | Dataset, ...]
+    systems: tuple[str | Retriever, ...]
+    measures: tuple[str | Measure, ...] = DEFAULT_MEASURES
     k: int = DEPTH
+    stages: str | Path | None = None
 
     @staticmethod
-    def read(path: Path) -> Experiment:
+    def read(path: Path | str) -> Experiment:
         """An experiment from a TOML file with the keys datasets, systems, measures and k.
 
         Raises FormatError for a file that is not such TOML, UnknownName for another key.
         """
-        try:
-            given = tomllib.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise FormatError(path, "no such file", "an experiment file") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise FormatError(path, str(error), "TOML") from None
+        path = Path(path)
+        given = read_toml(path, "an experiment file")
         known = ("datasets", "systems", "measures", "k")
         for key in given:
             if key not in known:
@@ -65,36 +70,66 @@ class Experiment:
     def execute(self, at: Path | str, watch: Watch = _silent) -> list[Row]:
         """Complete the grid in the folder `at` and return its rows, those of whole groups of datasets last.
 
-        Finished cells are read, not repeated; killed at any moment, the same call continues; processes that are
-        given the same grid and folder share its cells. Names are
+        Finished stages are read, not repeated; killed at any moment, the same call continues; processes that are
+        given the same grid and folder share its cells. Names, settings, judgments and what has to be installed are
         checked before anything starts. Raises the WeirErrors of the parts.
         """
-        from weir.systems import parse_system  # it needs the `run` extra
+        at, measures = Path(at), measures_of(self.measures)
+        with _folder(at):
+            cells = self.cells(at, watch)
+            unfinished = [cell for cell in cells if cell.finished(measures) is None]
+            for cell in unfinished:
+                _check(cell)
+            return _rows(_completed(cells, measures))
 
-        systems, measures = [parse_system(s) for s in self.systems], measures_of(self.measures)
+    def finished(self, at: Path | str) -> list[Row]:
+        """The rows of the cells of the grid that are finished in the folder `at`; raises as `execute` does."""
+        measures = measures_of(self.measures)
+        found = [cell.finished(measures) for cell in self.cells(Path(at), _silent)]
+        return _rows([one for one in found if one is not None])
+
+    def parsed_systems(self) -> list[Retriever]:
+        """The systems; raises UnknownName or BadValue for one that is none."""
+        return [_system(s) for s in self.systems]
+
+    def cells(self, at: Path, watch: Watch = _silent) -> list[Cell]:
+        """The cells of the grid, in its order: their keys need nothing but what is declared.
+
+        Raises UnknownName, BadValue, FormatError or DownloadError for what is not there or not as it should be.
+        """
+        systems = self.parsed_systems()
         if not self.datasets or not systems:
             raise BadValue("an experiment needs at least one dataset and one system")
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
             raise BadValue(f"k is {self.k!r}; expected a whole number from 1")
-        datasets = _distinct([d for name in self.datasets for d in load_group(name)])
-        cells = [Cell(Path(at), dataset, system, self.k) for dataset in datasets for system in systems]
-        with _folder(Path(at)):
-            found = [
-                (c.folder, rows) for c, rows in zip(cells, _completed(cells, measures, watch), strict=True)
-            ]
-        return [*(row for _, rows in found for row in rows), *group_rows(found)]
+        datasets = _distinct([d for given in self.datasets for d in _datasets(given)])
+        kept = at if self.stages is None else Path(self.stages)
+        shelves = [StageShelf(at / slug(d.name), kept / slug(d.name), d, watch) for d in datasets]
+        return [Cell(shelf.named(str(system)), system, self.k) for shelf in shelves for system in systems]
 
 
-def _completed(cells: list[Cell], measures: tuple[Measure, ...], watch: Watch) -> list[list[Row]]:
-    """The rows of each cell, in their order; cells that other processes are at work on are left for the end."""
-    found: dict[int, list[Row]] = {}
+def _rows(found: list[tuple[Path, list[Row]]]) -> list[Row]:
+    cells: list[Finished] = [cell_of(folder, rows) for folder, rows in found]
+    return [*(row for _, rows in found for row in rows), *group_rows(cells)]
+
+
+def _completed(cells: list[Cell], measures: tuple[Measure, ...]) -> list[tuple[Path, list[Row]]]:
+    """(folder, rows) of each cell, in their order; cells that other processes are at work on are left for the end."""
+    found: dict[int, tuple[Path, list[Row]]] = {}
     for wait in (False, True):
         for number, cell in enumerate(cells):
             if number not in found:
-                rows = cell.complete(measures, _named(watch, cell), wait)
-                if rows is not None:
-                    found[number] = rows
+                done = cell.complete(measures, wait)
+                if done is not None:
+                    found[number] = done
     return [found[number] for number in range(len(cells))]
+
+
+def _check(cell: Cell) -> None:
+    """Raise what making the cell would raise in the end, before anything starts."""
+    require("numba", extra="run")
+    if None in cell.stage.engines:
+        require("torch", extra="neural")
 
 
 @contextmanager
@@ -116,6 +151,24 @@ def _folder(at: Path) -> Iterator[None]:
                 at.rmdir()
 
 
+def _system(given: str | Retriever) -> Retriever:
+    from weir.systems import Retriever, parse_system
+
+    if isinstance(given, str):
+        return parse_system(given)
+    if not isinstance(given, Retriever):
+        raise BadValue(f"{given!r} is no system; give one such as weir.BM25(), or its name")
+    return given
+
+
+def _datasets(given: str | Path | Dataset) -> list[Dataset]:
+    """The datasets of a name, with documents, queries and judgments read, so that what is wrong is found now."""
+    found = [given] if isinstance(given, Dataset) else load_group(given)
+    for dataset in found:
+        dataset.fingerprint  # noqa: B018  (the first use reads all parts)
+    return found
+
+
 def _distinct(datasets: list[Dataset]) -> list[Dataset]:
     """The datasets without repetition; two different ones of one name cannot be told apart in a table."""
     found: dict[str, Dataset] = {}
@@ -124,11 +177,6 @@ def _distinct(datasets: list[Dataset]) -> list[Dataset]:
         if other.layout != dataset.layout:
             raise BadValue(f"two different datasets are named '{dataset.name}'; rename one of the folders")
     return list(found.values())
-
-
-def _named(watch: Watch, cell: Cell) -> Watch:
-    name = f"{cell.dataset.name}  {cell.system}"
-    return lambda stage, done, total: watch(f"{name}  {stage}", done, total)
 
 
 def _texts(path: Path, key: str, value: object) -> tuple[str, ...]:

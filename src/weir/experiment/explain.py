@@ -11,9 +11,10 @@ from weir.core.corpus import Corpus
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, WeirError
-from weir.experiment.finished import Finished, dataset_of, flattened, open_cell
+from weir.experiment.finished import Finished, dataset_of, open_cell
 from weir.experiment.published import PublishedScore, claimant, claimed, model_named, published, publisher_of
 from weir.experiment.rescore import TIE_RULES, Scoring, mean, rescored
+from weir.experiment.stage import flattened
 from weir.experiment.why import Side, Why, explained
 from weir.io.trec import read_qrels, read_run
 from weir.measures import DEFAULT_MEASURES, Measure, parse_measure

@@ -1,29 +1,38 @@
-"""Finished cells of a results folder, each with every setting that its manifest holds."""
+"""Finished cells of a results folder, each with every setting that its records hold."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from weir.core.row import Row
+from weir.core.scores import Scores
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load
-from weir.errors import FormatError
-from weir.experiment.cell import finished_rows
+from weir.errors import FormatError, StoreError
+from weir.experiment.cell import SCORES, rows_of
+from weir.experiment.shelf import run_file
+from weir.experiment.stage import RECORD, Record, flattened, read_record, records_in
+from weir.io.scores import read_scores
 
-__all__ = ["Finished", "dataset_of", "finished_cells", "flattened", "open_cell"]
+__all__ = ["Finished", "cell_of", "damaged_records", "dataset_of", "finished_cells", "flattened", "open_cell"]
 
-OUTCOMES = ("rows", "cost", "queries", "answered", "unjudged_queries", "tied_share")
+EXPECTED = "the folder of a finished cell, such as results/scifact/bm25-0123456789"
+OLD = "manifest.json"
+AGAIN = "written by Weir 0.1, whose records this version does not read; run the same grid into another folder"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Finished:
     """A system on a collection, done and written.
 
     queries: how many are judged; run: the file of its rankings; rows: its means; settings: every setting of the
-    manifest as (dotted name, text), in its order.
+    records as (dotted name, text); ranked, scored: the records of the rankings and of each set of scores; label: the
+    system's name, with its key where another cell of the collection bears the same one.
     """
 
     folder: Path
@@ -34,49 +43,73 @@ class Finished:
     run: Path
     rows: tuple[Row, ...]
     settings: tuple[tuple[str, str], ...]
+    ranked: Record
+    scored: tuple[tuple[Path, Record], ...]
+    label: str = ""
 
     def mean(self, measure: str) -> float | None:
         """The stored mean of a measure, None where it was not computed."""
         return next((r.mean for r in self.rows if r.measure == measure), None)
 
+    def named_rows(self) -> list[Row]:
+        """The rows under the cell's label."""
+        return [replace(row, system=self.label or self.system) for row in self.rows]
 
-def open_cell(folder: Path) -> Finished:
+    def values(self) -> Scores:
+        """The per-query scores of all measures; raises StoreError where a file is not as it was written."""
+        parts = []
+        for path, record in self.scored:
+            record.verify(self.folder)
+            parts.append(read_scores(path.with_suffix(".jsonl")))
+        return _side_by_side(parts, [row.measure for row in self.rows])
+
+
+def open_cell(folder: Path | str) -> Finished:
     """The finished cell in a folder such as results/scifact/bm25-fa19b4d424.
 
     Raises FormatError for a folder that is none, or one that is not finished.
     """
-    expected = "the folder of a finished cell, such as results/scifact/bm25-0123456789"
+    folder = Path(folder)
     if not folder.is_dir():
-        raise FormatError(folder, "a file" if folder.exists() else "no such folder", expected)
-    rows = finished_rows(folder)
-    if rows is None:
-        begun = any((folder / name).exists() for name in ("index.json", "search.json", "manifest.json"))
-        if begun:
-            raise FormatError(folder, "an unfinished cell", "a finished one; the same weir run continues it")
-        raise FormatError(folder, "no manifest.json", expected)
-    try:
-        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        run = (manifest["cost"]["search"] or {}).get("run", "run.trec")
-        return Finished(
-            folder,
-            str(manifest["dataset"]),
-            str(manifest["split"]),
-            str(manifest["system"]["system"]),
-            int(manifest["queries"]),
-            folder / str(run),
-            tuple(rows),
-            tuple(flattened("", {k: v for k, v in manifest.items() if k not in OUTCOMES})),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise FormatError(folder / "manifest.json", "another layout", "a manifest of weir run") from None
+        raise FormatError(folder, "a file" if folder.exists() else "no such folder", EXPECTED)
+    found = list(_cells_in(folder))
+    if found:
+        return found[-1]
+    if (folder / OLD).exists():
+        raise FormatError(folder, f"a result {AGAIN}", EXPECTED)
+    if (folder / RECORD).exists() or run_file(folder).exists():
+        raise FormatError(folder, "an unfinished cell", "a finished one; the same weir run continues it")
+    raise FormatError(folder, f"no {RECORD}", EXPECTED)
 
 
-def finished_cells(root: Path) -> list[Finished]:
+def cell_of(folder: Path, rows: Sequence[Row]) -> Finished:
+    """The finished cell that these rows are of, with them alone."""
+    cell = next(cell for cell in _cells_in(folder) if all(row in cell.rows for row in rows))
+    return replace(cell, rows=tuple(rows))
+
+
+def finished_cells(root: Path | str) -> list[Finished]:
     """Every finished cell of a results folder, by collection and name; raises FormatError where there is none."""
-    found = [p.parent for p in sorted(root.glob("*/*/manifest.json")) if finished_rows(p.parent) is not None]
+    root = Path(root)
+    folders = sorted({path.parent for path in root.glob(f"*/*/{SCORES}")})
+    found = [cell for folder in folders for cell in _cells_in(folder)]
     if not found:
+        if next(root.glob(f"*/*/{OLD}"), None) is not None:
+            raise FormatError(root, f"results {AGAIN}", "a folder of this version")
         raise FormatError(root, "no finished cell", "a folder written by weir run")
-    return [open_cell(folder) for folder in found]
+    return _labelled(found)
+
+
+def damaged_records(root: Path) -> list[str]:
+    """What is wrong with the records of a results folder that cannot be read, in sentences."""
+    found = []
+    for pattern in (f"*/*/{RECORD}", f"*/*/{SCORES}"):
+        for path in sorted(root.glob(pattern)):
+            try:
+                read_record(path)
+            except StoreError as error:
+                found.append(f"left out: {error}")
+    return found
 
 
 def dataset_of(cell: Finished, given: str | Path | None = None) -> Dataset | None:
@@ -93,16 +126,75 @@ def dataset_of(cell: Finished, given: str | Path | None = None) -> Dataset | Non
     return None
 
 
-def flattened(name: str, value: Any) -> list[tuple[str, str]]:  # noqa: ANN401 - whatever JSON holds
-    """The settings within a value as (dotted name, text)."""
-    if isinstance(value, dict):
-        return [
-            pair
-            for key, inner in value.items()
-            for pair in flattened(f"{name}.{key}" if name else key, inner)
-        ]
-    if isinstance(value, (list, tuple)) and any(isinstance(v, dict) for v in value):
-        return [pair for n, inner in enumerate(value, 1) for pair in flattened(f"{name}.{n}", inner)]
-    if isinstance(value, (list, tuple)):
-        return [(name, ", ".join(map(str, value)))]
-    return [(name, "none" if value is None else str(value))]
+def _cells_in(folder: Path) -> Iterator[Finished]:
+    """The finished cells of a folder of rankings: one for each set of judgments they were scored by."""
+    try:
+        ranked = read_record(folder / RECORD)
+    except StoreError:
+        return
+    by_qrels: dict[str, list[tuple[Path, Record]]] = {}
+    for path, record in records_in(folder, SCORES):
+        if record.declared.get("run") == ranked.stage.key:
+            by_qrels.setdefault(str(record.declared["qrels"]), []).append((path, record))
+    for scored in by_qrels.values():
+        scored.sort(key=lambda one: str(one[1].made.get("when")))
+        yield _finished(folder, ranked, tuple(scored))
+
+
+def _finished(folder: Path, ranked: Record, scored: tuple[tuple[Path, Record], ...]) -> Finished:
+    rows = {row.measure: row for _, record in scored for row in rows_of(record)}  # the last made counts
+    facts = scored[-1][1].facts
+    try:
+        about = {name: facts[name] for name in ("dataset", "split", "fingerprint", "self_match")}
+        about |= {"system": ranked.declared["system"], "k": facts["k"]}
+        interval = scored[-1][1].declared["interval"]
+        made = {name: value for name, value in ranked.made.items() if name != "when"}
+        return Finished(
+            folder,
+            str(facts["dataset"]),
+            str(facts["split"]),
+            scored[-1][1].name,
+            int(facts["queries"]),
+            run_file(folder),
+            tuple(rows.values()),
+            tuple(flattened("", about | {"environment": made | {"interval": interval}})),
+            ranked,
+            scored,
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise FormatError(folder / RECORD, "another layout", "a record of weir run") from None
+
+
+def _labelled(cells: list[Finished]) -> list[Finished]:
+    """The cells with names that are their own: key, engine and judgments are told where they differ under one name."""
+    groups: dict[tuple[str, str], list[Finished]] = {}
+    for cell in cells:
+        groups.setdefault((cell.dataset, cell.system), []).append(cell)
+    found = []
+    for cell in cells:
+        group = groups[cell.dataset, cell.system]
+        marks = [_marks(one) for one in group]
+        varies = [len(set(column)) > 1 for column in zip(*marks, strict=True)]
+        told = [mark for mark, differs in zip(_marks(cell), varies, strict=True) if differs]
+        found.append(replace(cell, label=f"{cell.system} #{' '.join(told)}" if told else cell.system))
+    return found
+
+
+def _marks(cell: Finished) -> tuple[str, str, str]:
+    """What tells cells of one system and collection apart: key, engines, judgments."""
+    engines = "+".join(str(engine) for engine in cell.ranked.engines)
+    return cell.ranked.stage.key, engines, f"judgments {cell.scored[0][1].declared['qrels'][:6]}"
+
+
+def _side_by_side(parts: Sequence[Scores], wanted: Sequence[str]) -> Scores:
+    """Scores of the same queries by different measures, the last of each kept, in the order that is wanted."""
+    first = parts[0]
+    values: dict[str, Any] = {}
+    for part in parts:
+        at = part.queries.codes(first.queries.strings)
+        if len(part.queries) != len(first.queries) or (at < 0).any():
+            raise StoreError("the scores of a cell are of different queries; run the grid again")
+        values |= {measure: row[at] for measure, row in zip(part.measures, part.values, strict=True)}
+    geometric = tuple(dict.fromkeys(m for part in parts for m in part.geometric))
+    columns = np.array([values[measure] for measure in wanted])
+    return replace(first, measures=tuple(wanted), values=columns, geometric=geometric)

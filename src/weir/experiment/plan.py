@@ -19,8 +19,10 @@ from weir.core.corpus import Corpus
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load
 from weir.errors import BadValue
-from weir.experiment.cell import Watch
+from weir.experiment.costs import index_cost, search_cost
 from weir.experiment.experiment import Experiment
+from weir.experiment.finished import finished_cells
+from weir.experiment.shelf import Watch
 from weir.settings import settings
 
 if TYPE_CHECKING:
@@ -130,9 +132,9 @@ def planned(experiment: Experiment, watch: Watch) -> list[Planned]:
 
     if not experiment.datasets or not experiment.systems:
         raise BadValue("a plan needs at least one dataset and one system")
-    systems = [parse_system(s) for s in experiment.systems]
+    systems = [parse_system(s) if isinstance(s, str) else s for s in experiment.systems]
     found = []
-    for subject in [s for name in experiment.datasets for s in _subjects(name)]:
+    for subject in [s for name in experiment.datasets for s in _subjects(str(name))]:
         for system in systems:
             watch(f"{subject.name}  {system}  probe", 0, 1)
             found.append(_planned(subject, system, experiment.k))
@@ -242,12 +244,11 @@ def _probe(subject: _Subject, system: Retriever, k: int, count: int, place: Path
     if done.returncode != 0:
         reason = (done.stderr.strip().split("\n") or [""])[-1].removeprefix("weir: ")
         raise BadValue(f"{system}: the probe on {count} documents of {subject.name} failed: {reason}")
-    (manifest,) = results.glob("*/*/manifest.json")
-    cost = json.loads(manifest.read_text(encoding="utf-8"))["cost"]
-    index, search = cost["index"], cost["search"]
+    (cell,) = finished_cells(results)
+    index, search = index_cost(cell), search_cost(cell)
     for folder in (home, sample, results):
         shutil.rmtree(folder, ignore_errors=True)
-    asked = max(1, round(search["seconds"] * search["queries_per_second"]))
+    asked = max(1, search["queries"])
     peak = max(index["peak_mb"], search["peak_mb"])
     return _Probe(count, index["seconds"], index["bytes"], search["seconds"] / asked, peak)
 
@@ -291,7 +292,7 @@ def _asks_an_api(system: object) -> bool:
 
 def _bytes(corpus: Corpus) -> float:
     columns = [corpus.text, *([] if corpus.title is None else [corpus.title])]
-    return float(sum(int(c.ptr[-1] - c.ptr[0]) for c in columns))
+    return float(sum(int(column.lengths().sum()) for column in columns))
 
 
 def _some_words() -> list[str]:

@@ -61,7 +61,7 @@ class Publisher:
     """
 
     name: str
-    ties: Literal["trec", "trec9", "ascending"] | None = None
+    ties: Literal["trec", "trec9", "ascending", "anserini"] | None = None
     self_match: Literal["keep", "drop"] | None = None
     missing: Literal["zero", "answered-only"] | None = None
     k: str = ""
@@ -109,8 +109,9 @@ def claimed(system: str, dataset: str) -> tuple[str, ...]:
     return tuple(
         model
         for claim in _toml("claims.toml")["claim"]
-        if claim["system"] == system and dataset not in claim.get("not_on", ())
+        if claim["system"] == system
         for model in claim["models"]
+        if dataset not in claim.get("not_on", {}).get(model, ())
     )
 
 

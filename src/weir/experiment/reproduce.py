@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -12,12 +12,14 @@ from weir.core.row import Row
 from weir.datasets import catalogue
 from weir.errors import BadValue
 from weir.experiment.finished import Finished, finished_cells
-from weir.experiment.published import PublishedScore, claimed, model_named, published
+from weir.experiment.published import PublishedScore, claimed, model_named, published, publisher_of
+from weir.experiment.publisher_rules import Rescored, documented
 from weir.experiment.results import group_rows
+from weir.measures import parse_measure
 
 __all__ = ["Check", "Neighbour", "Outcome", "reproduce"]
 
-Outcome: TypeAlias = Literal["reproduced", "off", "not published", "other data"]
+Outcome: TypeAlias = Literal["reproduced", "explained", "off", "not published", "other data"]
 NEAREST = 3
 
 
@@ -34,8 +36,9 @@ class Neighbour:
 class Check:
     """One mean of ours beside the published score that it claims to be.
 
-    outcome: "reproduced" where the two agree to the last decimal that is compared, "off" where they do not, "not
-    published", or "other data" where the collection has another number of judged queries than the published one;
+    outcome: "reproduced" where the two agree to the last decimal that is compared; "explained" where they do once our
+    rankings are scored by a rule that the publisher documents, named in `because`; "off" where they do not; "not
+    published"; or "other data" where the collection has another number of judged queries than the published one;
     difference: ours minus published, NaN where there is none; decimals: how many are compared; nearest: other systems.
     """
 
@@ -50,6 +53,7 @@ class Check:
     difference: float = math.nan
     decimals: int = 0
     nearest: tuple[Neighbour, ...] = ()
+    because: str = ""
 
 
 def reproduce(
@@ -59,6 +63,7 @@ def reproduce(
 
     model: a published model that the systems are taken to be, instead of what they claim, see `model_named`; decimals:
     compare so many decimals, where more are printed; nearest: add the three nearest published scores of other systems.
+    A cell that is off is scored again by the publisher's rules where its collection is on this machine.
     Raises FormatError where the folder holds no finished cell, UnknownName or BadValue for the model.
     """
     if decimals is not None and decimals < 0:
@@ -68,11 +73,13 @@ def reproduce(
     found = []
     for cell in cells:
         same_data = _same_data(cell)
+        again = Rescored(cell)
         for row in cell.rows:
-            found += _checks(
+            checks = _checks(
                 row, cell.split, _models(row, name), same_data, decimals, nearest, str(cell.folder)
             )
-    for row in group_rows([(cell.folder, list(cell.rows)) for cell in cells]):
+            found += [_explained(check, again, decimals) for check in checks]
+    for row in group_rows([replace(cell, label="") for cell in cells]):
         found += _checks(row, _split(cells, row), _models(row, name), True, decimals, nearest, str(root))
     return found
 
@@ -119,6 +126,18 @@ def _checks(  # noqa: PLR0913, PLR0917 - all that decides about one row
             Check(*ours, outcome if same_data else "other data", score, difference, compared, others)
         )
     return found
+
+
+def _explained(check: Check, again: Rescored, decimals: int | None) -> Check:
+    """The check as explained where it is off and a documented rule of the publisher makes the two agree."""
+    score = check.published
+    if check.outcome != "off" or score is None:
+        return check
+    for because, scoring in documented(publisher_of(score.model), parse_measure(check.measure)):
+        value = again.mean(scoring)
+        if value is not None and score.agrees(value, decimals):
+            return replace(check, outcome="explained", because=because)
+    return check
 
 
 def _nearest(value: float, scores: Iterable[PublishedScore]) -> tuple[Neighbour, ...]:

@@ -18,6 +18,7 @@ from weir.core.run import Run
 from weir.core.scores import averaged
 from weir.core.strings import Float64
 from weir.errors import BadValue
+from weir.experiment.anserini import lowered
 from weir.measures import MEASURES, Measure, condensed
 from weir.measures.measure import Definition, Setting
 from weir.measures.overties import Tied, expected_values, extreme_values
@@ -33,26 +34,28 @@ __all__ = [
     "rescored",
 ]
 
-TieRule: TypeAlias = Literal["trec", "trec9", "ascending", "expected", "best", "worst"]
+TieRule: TypeAlias = Literal["trec", "trec9", "ascending", "anserini", "expected", "best", "worst"]
 Counted: TypeAlias = Literal["zero", "answered-only", "relevant-only"]
 CUTOFFS = (10, 100, 1000)
 TIE_RULES: dict[str, str] = {
     "trec": "descending ids",
     "trec9": "descending ids, scores as floats",
     "ascending": "ascending ids",
+    "anserini": "ascending ids, each 1e-6 lower in floats",
 }
 """What decides between equal scores, as settings print it."""
+ANSERINI = "ascending ids, 1e-6 apart in floats, as Anserini"
 
 
 @dataclass(frozen=True)
 class Scoring:
     """One way from a run and judgments to a number; but for the measure the defaults are Weir's.
 
-    ties: "trec" and "trec9" see core/order.py; "ascending" the smaller identifier first, as Lucene; "expected" the
-    exact mean over all orders of equal scores, "best" and "worst" the extremes among them. self_match: "drop" leaves
-    out a document with the query's own id. missing: "zero" counts every judged query, "answered-only" those answered,
-    "relevant-only" those with a document of grade 1. depth: rankings are cut there first. binary: every grade above 0
-    is 1.
+    ties: "trec" and "trec9" see core/order.py; "ascending" the smaller identifier first, as Lucene; "anserini" as
+    trec_eval 9 reads what Anserini writes, see `lowered`; "expected" the exact mean over all orders of equal scores,
+    "best" and "worst" the extremes among them. self_match: "drop" leaves out a document with the query's own id.
+    missing: "zero" counts every judged query, "answered-only" those answered, "relevant-only" those with a document
+    of grade 1. depth: rankings are cut there first. binary: every grade above 0 is 1.
     """
 
     measure: Measure
@@ -108,6 +111,7 @@ def other_rules(
     """
     usual = Scoring(measure)
     yield Alternative("tie rule", "ascending ids, as Lucene", replace(usual, ties="ascending"))
+    yield Alternative("tie rule", ANSERINI, replace(usual, ties="anserini"))
     yield Alternative("tie rule", "scores as floats, as trec_eval 9", replace(usual, ties="trec9"))
     yield Alternative("tie rule", "mean over all orders", replace(usual, ties="expected"))
     yield Alternative("tie rule", "best order", replace(usual, ties="best"))
@@ -157,8 +161,8 @@ def without_copies(run: Run, corpus: Corpus) -> Run:
     keys[:, 0] = np.where(at < 0, np.arange(1, len(run.docs) + 1), 0)
     for column, strings in enumerate((corpus.text, corpus.title), 1):
         if strings is not None:
-            starts, lengths = strings.ptr[:-1][at[known]], strings.lengths()[at[known]]
-            keys[known, column] = hash_strings(strings.data, starts, lengths)
+            texts = strings.take(at[known])
+            keys[known, column] = hash_strings(texts.data, texts.ptr[:-1], texts.lengths())
     _, same = np.unique(keys, axis=0, return_inverse=True)
     query = run.query_of_row()
     _, first = np.unique(query * np.int64(len(run.docs)) + same.reshape(-1)[run.doc], return_index=True)
@@ -194,10 +198,13 @@ def _levelled(
 
 def _ordered(run: Run, ties: TieRule) -> Run:
     """The run with ties in another order; whatever else, core/order.py decides."""
-    if ties not in {"trec9", "ascending"}:
+    if ties not in {"trec9", "ascending", "anserini"}:
         return run
     run.refuse_nameless()
-    precise: Ties = "trec9" if ties == "trec9" else "trec"
+    if ties == "anserini":
+        run = _ordered(replace(run, score=compared(run.score, "trec9")), "ascending")
+        run = replace(run, score=lowered(run.ptr, run.score))
+    precise: Ties = "trec" if ties == "ascending" else "trec9"
     descending = run.docs.tie_ranks[run.doc].astype(np.int64)
     order = ranked(
         run.query_of_row(), compared(run.score, precise), -descending if ties == "ascending" else descending

@@ -2,79 +2,87 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 from weir.core.row import Row
 from weir.core.scores import Scores
 from weir.datasets import catalogue
-from weir.errors import FormatError
-from weir.experiment.cell import finished_rows, member_values
+from weir.experiment.finished import Finished, finished_cells
+from weir.experiment.stage import changes
 from weir.stats.summary import group_row
 
-__all__ = ["group_rows", "named_cells", "read_results", "read_scores_of"]
+__all__ = ["group_rows", "mixed_worlds", "read_results", "read_scores_of", "rows_with_groups"]
 
 
-def read_results(root: Path) -> list[Row]:
+def read_results(root: Path | str) -> list[Row]:
     """The rows of every finished cell of a results folder, groups of datasets after their members.
 
     Raises FormatError where the folder holds no finished cell.
     """
-    cells = [
-        (folder, [replace(row, system=name) for row in rows]) for folder, name, rows in named_cells(root)
-    ]
-    return [*(row for _, rows in cells for row in rows), *group_rows(cells)]
+    return rows_with_groups(finished_cells(root))
 
 
-def read_scores_of(root: Path) -> dict[tuple[str, str], Scores]:
+def rows_with_groups(cells: Sequence[Finished]) -> list[Row]:
+    """The rows of cells under their labels, then those of whole groups of datasets."""
+    return [*(row for cell in cells for row in cell.named_rows()), *group_rows(cells)]
+
+
+def read_scores_of(root: Path | str) -> dict[tuple[str, str], Scores]:
     """The per-query scores of every finished cell, by dataset and system as `read_results` names them.
 
-    Raises FormatError where the folder holds no finished cell.
+    Raises FormatError where the folder holds no finished cell, StoreError where scores are damaged.
     """
-    return {
-        (rows[0].dataset, name): member_values(folder) for folder, name, rows in named_cells(root) if rows
-    }
+    return {(cell.dataset, cell.label): cell.values() for cell in finished_cells(root)}
 
 
-def group_rows(cells: Sequence[tuple[Path, list[Row]]]) -> list[Row]:
+def group_rows(cells: Sequence[Finished]) -> list[Row]:
     """The rows of every group all of whose members are among these cells, by system and measure.
 
-    cells: folders with their rows, one for each dataset and system, so that a mean never mixes settings.
+    cells: one for each dataset and system, so that a mean never mixes settings.
     """
-    datasets = {row.dataset for _, rows in cells for row in rows}
+    datasets = {cell.dataset for cell in cells}
     whole = [g for g in map(catalogue.group, catalogue.groups()) if datasets.issuperset(g.members)]
-    at = {(r.dataset, r.system, r.measure): (folder, r) for folder, rows in cells for r in rows}
+    if not whole:
+        return []
+    at = {
+        (cell.dataset, cell.label or cell.system, row.measure): (cell, row)
+        for cell in cells
+        for row in cell.rows
+    }
     pairs = list(dict.fromkeys((system, measure) for _, system, measure in at))
+    values = {id(cell): cell.values() for cell in cells}
     found = []
     for group in whole:
         for system, measure in pairs:
-            parts = [at.get((member, system, measure)) for member in group.members]
-            if all(parts):
-                chosen = [part for part in parts if part is not None]
-                scores = [member_values(folder) for folder, _ in chosen]
-                values = [one.in_id_order(measure) for one in scores]
-                geometric = measure in scores[0].geometric
-                found.append(group_row(group.name, [row for _, row in chosen], values, geometric))
+            parts = [at[key] for member in group.members if (key := (member, system, measure)) in at]
+            if len(parts) == len(group.members):
+                scores = [values[id(cell)] for cell, _ in parts]
+                columns = [one.in_id_order(measure) for one in scores]
+                rows = [replace(row, system=system) for _, row in parts]
+                found.append(group_row(group.name, rows, columns, measure in scores[0].geometric))
     return found
 
 
-def named_cells(root: Path) -> list[tuple[Path, str, list[Row]]]:
-    """Every finished cell with a name of its system that is its own on that dataset."""
-    cells = _cells(root)
-    if not cells:
-        raise FormatError(root, "no finished cell", "a folder written by weir run")
-    twice = Counter((r.dataset, r.system) for _, rows in cells for r in rows[:1])
-    found = []
-    for folder, rows in cells:
-        name = rows[0].system if rows else ""
-        # The same system with another depth or another version of the data: its key tells them apart.
-        once = not rows or twice[rows[0].dataset, name] == 1
-        found.append((folder, name if once else f"{name} #{folder.name.rpartition('-')[2]}", rows))
+def mixed_worlds(cells: Sequence[Finished]) -> list[str]:
+    """What in a table bears one name and was made otherwise, in sentences: by other algorithms, versions or data."""
+    seen: dict[str, dict[str, list[str]]] = {}
+    for cell in cells:
+        said = {"bootstrap interval": cell.scored[-1][1].declared["interval"].get("algorithm")}
+        for _, record in cell.scored:
+            said |= {f"measure {m}": number for m, number in record.declared["measures"].items()}
+        for what, number in said.items():
+            seen.setdefault(what, {}).setdefault(str(number), []).append(f"{cell.dataset} {cell.label}")
+    found = [
+        f"{what} was made by different algorithms and does not compare: "
+        + "; ".join(f"number {number} in {', '.join(names)}" for number, names in sorted(numbers.items()))
+        for what, numbers in seen.items()
+        if len(numbers) > 1
+    ]
+    for one, other in pairwise(sorted(cells, key=lambda cell: (cell.dataset, cell.system))):
+        if (one.dataset, one.system) == (other.dataset, other.system):
+            names = [name for name, *_ in changes(one.ranked.stage, other.ranked.stage)] or ["judgments"]
+            found.append(f"{one.dataset}: {one.label} and {other.label} differ in {', '.join(names[:4])}")
     return found
-
-
-def _cells(root: Path) -> list[tuple[Path, list[Row]]]:
-    found = [(path.parent, finished_rows(path.parent)) for path in sorted(root.glob("*/*/manifest.json"))]
-    return [(folder, rows) for folder, rows in found if rows is not None]

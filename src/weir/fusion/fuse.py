@@ -50,9 +50,9 @@ def fused(pool: Pool, how: Fusion, k: int | None = None, name: str | None = None
 
 
 def refuse_depth(k: int | None) -> None:
-    """Raise BadValue for a number of documents below 1; None stands for all."""
-    if k is not None and k < 1:
-        raise BadValue(f"k is {k}; expected a whole number from 1")
+    """Raise BadValue for a number of documents below 1 or beyond any corpus; None stands for all."""
+    if k is not None and not 1 <= k < 1 << 31:
+        raise BadValue(f"k is {k}; expected a whole number from 1 to 2,147,483,647")
 
 
 def _parts(pool: Pool, how: Fusion, k: int | None) -> Iterator[Rankings]:

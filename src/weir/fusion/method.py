@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,9 +13,9 @@ from weir.core.strings import Float64
 from weir.errors import BadValue, UnknownName
 from weir.fusion.candidates import Candidates
 from weir.fusion.norms import NORMS
-from weir.registry import Registry
+from weir.registry import Registry, printed
 
-__all__ = ["METHODS", "Fusion", "Method", "Setting", "call_of", "fusion", "parse_fusion", "printed"]
+__all__ = ["METHODS", "Fusion", "Method", "Setting", "call_of", "fusion", "parse_fusion"]
 
 Setting: TypeAlias = int | float | str | tuple[float, ...]
 """A setting's value; a tuple has one number for each run."""
@@ -25,6 +24,8 @@ NORM = "minmax"
 """The normalisation of methods that go by scores, where none is named."""
 
 _LONGEST = 500  # characters of a fusion's text
+_LARGEST_WEIGHT = 1e9
+_LARGEST = 1 << 63  # no number of a setting reaches it
 
 
 @dataclass(frozen=True)
@@ -153,19 +154,12 @@ def call_of(text: str) -> tuple[str, dict[str, object]]:
             raise malformed
         if any(k.arg is None for k in node.keywords):
             raise malformed
-        return node.func.id, {str(k.arg): ast.literal_eval(k.value) for k in node.keywords}
+        given = {str(k.arg): ast.literal_eval(k.value) for k in node.keywords}
+        if len(given) < len(node.keywords):
+            raise BadValue(f"{node.func.id}: a setting is given twice")
+        return node.func.id, given
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         raise malformed from None
-
-
-def printed(value: object) -> str:
-    """A setting as it is written, on one line: texts in double quotes, several numbers as a list."""
-    if isinstance(value, str):
-        written = json.dumps(value, ensure_ascii=False)  # its escapes are Python's too
-        return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in written)
-    if isinstance(value, (tuple, list)):
-        return "[" + ", ".join(map(printed, value)) + "]"
-    return str(value)
 
 
 def _checked(method: Method, key: str, value: object, default: Setting) -> Setting:
@@ -187,7 +181,7 @@ def _number(method: Method, key: str, value: object, default: Setting) -> Settin
         value = float(value)
     if type(value) is not type(default) or not isinstance(value, (int, float)):
         raise BadValue(f"{where}: expected {'a whole number' if isinstance(default, int) else 'a number'}")
-    if not (math.isfinite(value) and low <= value <= high):
+    if not (low <= value <= high and abs(value) < _LARGEST):
         raise BadValue(f"{where}: expected within {low}..{high}")
     return value
 
@@ -195,7 +189,6 @@ def _number(method: Method, key: str, value: object, default: Setting) -> Settin
 def _weights(where: str, value: object) -> tuple[float, ...]:
     if not isinstance(value, (list, tuple)) or not all(type(w) in {int, float} for w in value):
         raise BadValue(f"{where}: expected a list of numbers, one for each ranking")
-    weights = tuple(float(w) for w in value)
-    if weights and not (all(math.isfinite(w) and w >= 0 for w in weights) and any(weights)):
-        raise BadValue(f"{where}: expected finite numbers from 0, not all of them 0")
-    return weights
+    if value and not (all(0 <= w <= _LARGEST_WEIGHT for w in value) and any(value)):
+        raise BadValue(f"{where}: expected numbers from 0 to {_LARGEST_WEIGHT:g}, not all of them 0")
+    return tuple(float(w) for w in value)

@@ -15,15 +15,17 @@ __all__ = ["extract"]
 
 _ALWAYS_FINE = 1 << 27  # bytes: nothing so small is a bomb
 _RATIO = 200  # unpacked to packed; collections of texts reach 10, their judgments 20
+_SHOWN = 80  # characters of a member's name in a message
+_LEVELS = 32  # folders that a member may lie in, one in another
 
 
 def extract(archive: Path, to: Path) -> None:
     """Unpack a zip into a folder that appears whole or not at all.
 
     When all members lie in one folder, as in BEIR's archives, that folder becomes `to`.
-    Raises FormatError for a damaged zip and for members that lead outside (absolute, `..`, links), occur
-    twice, are encrypted, or would unpack to more than 200 times the archive; StoreError when the disk refuses
-    or has too little room.
+    Raises FormatError for a damaged zip and for members that lead outside (absolute, `..`, links), lie more than
+    32 folders deep, occur twice, are encrypted, or would unpack to more than 200 times the archive; StoreError when
+    the disk refuses or has too little room.
     """
     try:
         with zipfile.ZipFile(archive) as source:
@@ -44,7 +46,7 @@ def _checked(members: list[zipfile.ZipInfo], archive: Path) -> list[PurePosixPat
     """Where each member goes, relative to the destination."""
     for member in members:
         if reason := _refused(member):
-            found = f"the member '{member.orig_filename}', {reason}"
+            found = f"the member '{member.orig_filename[:_SHOWN]}', {reason}"
             raise FormatError(
                 archive, found, "plain files inside the archive's own folder; nothing was unpacked"
             )
@@ -64,6 +66,8 @@ def _refused(member: zipfile.ZipInfo) -> str:
         return "an absolute path"
     if ".." in name.split("/"):
         return "which leads outside"
+    if name.count("/") > _LEVELS:
+        return f"which lies more than {_LEVELS} folders deep"
     if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
         return "a link or a special file"
     if member.flag_bits & 1:

@@ -1,7 +1,7 @@
 """Files and folders that appear whole or not at all.
 
-Everything is written under a temporary name beside its destination and then renamed: a reader, a second
-process or the next run after a crash never sees half a file.
+Everything is written under a temporary name beside its destination, forced to the disk and then renamed: a reader, a
+second process, or the next run after a crash or a power cut never sees half a file.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ __all__ = [
     "locked",
     "storing",
     "sweep",
+    "sweep_inside",
     "writable",
     "write_bytes",
     "write_json",
@@ -60,17 +61,20 @@ def storing(path: Path) -> Iterator[None]:
 def atomic_file(path: Path, durable: bool = True) -> Iterator[Path]:
     """Write a file under the temporary path this yields; it takes its name when the block ends well.
 
-    durable: force the bytes to the disk first, so that the file survives a power cut too.
+    durable: force the bytes to the disk first and the name after them, so that the file survives a power cut too.
     Raises StoreError when the disk refuses; nothing is left behind on any error.
     """
     with storing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        sweep(path)
         temporary = _temporary(path)
         try:
             yield temporary
             if durable:
                 _sync(temporary)
             temporary.replace(path)
+            if durable:
+                _sync_folder(path.parent)
         except BaseException:
             with suppress(OSError):
                 temporary.unlink()
@@ -82,7 +86,7 @@ def atomic_dir(path: Path) -> Iterator[Path]:
     """Fill the temporary folder this yields; it takes its name when the block ends well.
 
     An older folder of that name is replaced. When several processes build the same one, each succeeds and one
-    of the results stays.
+    of the results stays. Every file is forced to the disk first, so that what is there after a power cut is whole.
     Raises StoreError when the disk refuses; nothing is left behind on any error.
     """
     with storing(path):
@@ -92,7 +96,9 @@ def atomic_dir(path: Path) -> Iterator[Path]:
         temporary.mkdir()
         try:
             yield temporary
+            _sync_all(temporary)
             _move_into_place(temporary, path)
+            _sync_folder(path.parent)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
@@ -184,8 +190,19 @@ def sweep(path: Path) -> None:
     A process of this machine is asked whether it lives; of others (a shared folder) an hour without a write
     is waited for.
     """
+    _sweep(path.parent, f".{path.name}{_MARK}")
+
+
+def sweep_inside(folder: Path) -> None:
+    """Remove what killed processes left in a folder while they were writing any file of it; see `sweep`."""
+    _sweep(folder, ".")
+
+
+def _sweep(folder: Path, begins: str) -> None:
     with suppress(OSError):
-        for left in path.parent.glob(f".{path.name}{_MARK}*"):
+        for left in list(folder.iterdir()):
+            if not (left.name.startswith(begins) and _MARK in left.name):
+                continue
             host, process, _ = (*left.name.rpartition(_MARK)[2].split("-"), "", "", "")[:3]
             dead = host == _host() and process.isdecimal() and not _alive(int(process))
             if dead or time.time() - _last_write(left) > _ABANDONED:
@@ -246,3 +263,26 @@ def _last_write(path: Path) -> float:
 def _sync(path: Path) -> None:
     with path.open("rb+") as file:
         os.fsync(file.fileno())
+
+
+def _sync_all(folder: Path) -> None:
+    """Force every file below a folder to the disk, and the names of all of them."""
+    for inside, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            _sync(Path(inside) / name)
+        _sync_folder(Path(inside))
+
+
+def _sync_folder(folder: Path) -> None:
+    """Force the names in a folder to the disk, where a system can: Windows and some file systems cannot."""
+    if os.name != "posix":
+        return
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EBADF):
+            raise

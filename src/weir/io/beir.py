@@ -10,20 +10,22 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import Any, BinaryIO
 
 from weir.core.corpus import Queries
-from weir.core.ids import Ids
+from weir.core.ids import IDENTIFIER_BYTES, Ids
 from weir.core.strings import Strings, first_repeated
 from weir.errors import FormatError
 from weir.io.jsonl import Records, parse_block, read_blocks, read_records
 from weir.io.layout import Part
 from weir.io.plain import PlainReader
+from weir.kernels.code_cache import kept
+from weir.kernels.jit import available
 
 __all__ = ["Batch", "duplicate", "read_documents", "read_queries", "reading"]
 
-_WORTH_COMPILING = 48 << 20  # bytes after which the compiled reader has made up for being loaded
+_WORTH_LOADING, _WORTH_COMPILING = 16 << 20, 1 << 30
+"""Bytes of a file after which the compiled reader makes up for being loaded, or compiled."""
 _ID_HEADERS = {"_id", "id", "docid", "doc_id", "doc-id", "qid", "query_id", "query-id", "queryid"}
 
 
@@ -48,17 +50,27 @@ class Batch:
 def read_documents(part: Part) -> Iterator[Batch]:
     """The documents of a file, in batches of some hundred kilobytes.
 
-    Raises FormatError, naming file and line, for a line that is no document; duplicates of ids are for the
-    caller to find.
+    Raises FormatError, naming file and line, for a line that is no document, and for a file without any;
+    duplicates of ids are for the caller to find.
     """
+    found = 0
+    for batch in _read(part):
+        found += len(batch)
+        yield _short_names(batch, part)
+    if not found:
+        raise FormatError(part, "an empty file", "at least one record")
+
+
+def _read(part: Part) -> Iterator[Batch]:
     with reading(part) as source:
         if part.name.endswith(".tsv"):
             yield from _from_tsv(source, part)
             return
-        first, done = 1, 0
+        first, done = 1, 0  # the number of the next line, bytes read
+        worth = _WORTH_LOADING if kept("jsonl") else _WORTH_COMPILING
         plain: PlainReader | None = None
-        for block in read_blocks(source):
-            if plain is None and done >= _WORTH_COMPILING and find_spec("numba"):
+        for block in read_blocks(source, name=part):
+            if plain is None and done >= worth and available():
                 plain = PlainReader()
             columns = plain.read(block) if plain else None
             if columns is not None:
@@ -69,6 +81,16 @@ def read_documents(part: Part) -> Iterator[Batch]:
                 yield _batch(records, part)
                 first += len(records.rows) if records.lines is None else block.count(b"\n")
             done += len(block)
+
+
+def _short_names(batch: Batch, part: Part) -> Batch:
+    """The batch; raises FormatError for an identifier that is too long."""
+    length = batch.ids.lengths()
+    longest = int(length.argmax()) if len(length) else -1
+    if longest >= 0 and length[longest] > IDENTIFIER_BYTES:
+        found = f"an identifier of {length[longest]:,} bytes, '{batch.ids[longest][:40]}...'"
+        raise FormatError(part, found, f"at most {IDENTIFIER_BYTES:,}")
+    return batch
 
 
 def read_queries(part: Part) -> Queries:
@@ -92,8 +114,8 @@ def _lines_of_id(part: Part, name: str) -> tuple[int, int]:
     found: list[int] = []
     with reading(part) as stream:
         if part.name.endswith(".tsv"):
-            for number, cells in _tsv_rows(stream):
-                if cells[0] == name.encode():
+            for number, cells in _tsv_rows(stream, part):
+                if cells[0] == name.encode() and not (number == 1 and _is_header(cells)):
                     found.append(number)
         else:
             for records in read_records(stream, part):
@@ -129,7 +151,7 @@ def _batch(records: Records, part: Part) -> Batch:
         mended = [_text(value, records, i, (part, "text")) for i, value in enumerate(texts)]
         nulls = mended.count(None)
         texts = [text or "" for text in mended]
-    packed = [json.dumps(m, ensure_ascii=False) if m else "" for m in metadata] if any(metadata) else None
+    packed = [_metadata(m, records, i, part) for i, m in enumerate(metadata)] if any(metadata) else None
     batch = Batch(_encoded(ids), _encoded(titles), _encoded(texts), null_texts=nulls)
     return batch if packed is None else replace(batch, metadata=_encoded(packed))
 
@@ -164,16 +186,55 @@ def _encoded(texts: list[str]) -> Strings:
         return Strings.packed([text.encode() for text in whole])
 
 
+def _metadata(value: object, records: Records, i: int, part: Part) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False) if value else ""
+    except RecursionError:
+        raise FormatError(
+            part, "metadata nested too deeply", "at most some hundred levels", records.line(i)
+        ) from None
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Where a table has what, by the header or else by the first line: width cells, counted from 0."""
+
+    line: int
+    width: int
+    text: int
+    title: int | None = None
+
+    @staticmethod
+    def of(cells: list[bytes], part: Part, line: int) -> _Columns:
+        """Raises FormatError for cells that are neither id and text nor id, title and text, nor say what they are."""
+        names = [cell.lower().strip() for cell in cells]
+        if _is_header(cells) and b"text" in names:
+            title = names.index(b"title") if b"title" in names else None
+            return _Columns(line, len(cells), names.index(b"text"), title)
+        if len(cells) not in (2, 3):
+            raise FormatError(part, f"{len(cells)} cells", "id, text or id, title, text between tabs", line)
+        return _Columns(line, len(cells), len(cells) - 1, 1 if len(cells) == 3 else None)
+
+
 def _from_tsv(stream: BinaryIO, part: Part) -> Iterator[Batch]:
     ids: list[bytes] = []
     titles: list[bytes] = []
     texts: list[bytes] = []
-    for number, cells in _tsv_rows(stream):
-        if len(cells) < 2 or not cells[0]:
-            raise FormatError(part, f"{len(cells)} cells", "id, text or id, title, text between tabs", number)
+    columns: _Columns | None = None
+    for number, cells in _tsv_rows(stream, part):
+        if columns is None:
+            columns = _Columns.of(cells, part, number)
+        if len(cells) != columns.width or not cells[0]:
+            found = f"{len(cells)} cells" if cells[0] else "an empty id"
+            expected = (
+                f"{columns.width} with an id, as in line {columns.line}; texts with tabs belong in a .jsonl"
+            )
+            raise FormatError(part, found, expected, number)
+        if number == 1 and _is_header(cells):
+            continue
         ids.append(cells[0])
-        titles.append(b"" if len(cells) == 2 else cells[1])
-        texts.append(b"\t".join(cells[2:]) if len(cells) > 2 else cells[1])
+        titles.append(b"" if columns.title is None else cells[columns.title])
+        texts.append(cells[columns.text])
         try:
             b"\t".join(cells).decode()
         except UnicodeDecodeError as error:
@@ -185,13 +246,17 @@ def _from_tsv(stream: BinaryIO, part: Part) -> Iterator[Batch]:
         yield Batch(Strings.packed(ids), Strings.packed(titles), Strings.packed(texts))
 
 
-def _tsv_rows(stream: BinaryIO) -> Iterator[tuple[int, list[bytes]]]:
+def _tsv_rows(stream: BinaryIO, part: Part) -> Iterator[tuple[int, list[bytes]]]:
+    """Number and cells of each line that holds something, a header too."""
     number = 0
-    for block in read_blocks(stream):
+    for block in read_blocks(stream, name=part):
         lines = block.split(b"\n")
         for line in lines[:-1] if not lines[-1] else lines:
             number += 1
             cells = line.removesuffix(b"\r").split(b"\t")
-            header = number == 1 and cells[0].lower().decode("utf-8", "replace") in _ID_HEADERS
-            if not header and cells != [b""]:
+            if cells != [b""]:
                 yield number, cells
+
+
+def _is_header(cells: list[bytes]) -> bool:
+    return cells[0].lower().decode("utf-8", "replace") in _ID_HEADERS

@@ -13,13 +13,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.core.ids import IDENTIFIER_BYTES
 from weir.core.strings import Bytes, Float64, Int64, Strings
 from weir.errors import FormatError
 from weir.io.columns import differs_from_previous
 from weir.io.lines import LineBuffer
-from weir.io.rows import Engine, Rows, take_strings
+from weir.io.rows import Engine, LongIdentifierError, Rows, take_strings
 
-__all__ = ["Block", "Chunk", "Scanner", "Texts", "table_blocks", "text_blocks"]
+__all__ = ["Block", "Chunk", "Scanner", "Texts", "long_identifier", "table_blocks", "text_blocks"]
 
 ROWS = 1 << 16  # of a table, worked on together
 _PAD = 32  # bytes behind a block's text: whole words may be read from any position of it
@@ -79,7 +80,10 @@ def _scanned(buffer: LineBuffer, scanner: Scanner, whole: bool) -> Iterator[Rows
         if stop == 0 or (whole and not buffer.ended):
             buffer.grow()
             continue
-        rows = scanner.scan(buffer, stop)
+        try:
+            rows = scanner.scan(buffer, stop)
+        except LongIdentifierError as error:
+            raise long_identifier(buffer, error) from None
         if rows.bad >= 0:
             raise scanner.describe(buffer, rows)
         if not buffer.ended and len(rows.first):
@@ -90,6 +94,12 @@ def _scanned(buffer: LineBuffer, scanner: Scanner, whole: bool) -> Iterator[Rows
             rows = rows.head()
         yield rows
         buffer.consume(stop)
+
+
+def long_identifier(buffer: LineBuffer, error: LongIdentifierError) -> FormatError:
+    """What to say about an identifier that is too long."""
+    expected = f"at most {IDENTIFIER_BYTES:,}"
+    return FormatError(buffer.path, f"an identifier of {error}", expected, buffer.line_of(error.at))
 
 
 @dataclass(frozen=True, eq=False)

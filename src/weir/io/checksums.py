@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from weir.errors import StoreError
+from weir.errors import StoreError, is_shortage
 
 __all__ = ["BLOCK_BYTES", "Checksum", "checksums_of", "checksums_read", "verify_files"]
 
@@ -60,12 +60,19 @@ class Checksum:
         try:
             stat = path.stat()
         except OSError as error:
+            if is_shortage(error):
+                raise
             raise StoreError(f"{path}: {error.strerror or error}") from None
         if stat.st_size != self.bytes:
             raise StoreError(f"{path}: {stat.st_size} bytes, {self.bytes} were written")
         first, last = start // BLOCK_BYTES, -(-(self.bytes if stop is None else stop) // BLOCK_BYTES)
         known = (str(path), stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns, self)
-        damaged = _damaged(*known, first, min(last, len(self.blocks)))
+        try:
+            damaged = _damaged(*known, first, min(last, len(self.blocks)))
+        except OSError as error:
+            if is_shortage(error):
+                raise
+            raise StoreError(f"{path}: {error.strerror or error}") from None
         if damaged is not None:
             raise StoreError(
                 f"{path}: changed since it was written, in bytes {damaged * BLOCK_BYTES} and following"

@@ -5,37 +5,49 @@ A store is a folder `<file>.weir` beside the documents, or in Weir's home where 
     corpus.arrow     columns _id, title, text (and metadata where documents have any); one record batch
     ids.hash.npy     the sorted 64-bit hashes of the ids
     ids.code.npy     the document each of them belongs to
-    store.json       format, source, fingerprint, number of documents, where each column lies in corpus.arrow
+    store.json       format, source, fingerprint, number of documents, where each column lies in corpus.arrow,
+                     the length and the checksums of each file, and a checksum of its own
 
-It is derived data: a damaged, outdated or foreign one is rebuilt from its source without a question.
+It is derived data: an outdated one is rebuilt from its source without a question, a damaged one with one line
+(StoreWarning). Lengths are compared when it is opened; bytes, a block at a time, when they are first used: opening
+five million documents takes milliseconds, and what decides a number was verified before.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from weir.core.corpus import Corpus
 from weir.core.hashing import hash_strings
 from weir.core.ids import HashIndex, Ids
-from weir.core.strings import Strings
-from weir.errors import FormatError, StoreError
+from weir.core.strings import StringColumn, Strings
+from weir.errors import FormatError, StoreError, StoreWarning, is_shortage
+from weir.io.arrays import read_array
 from weir.io.arrow import Extent, write_strings
-from weir.io.atomic import atomic_dir, locked, writable, write_json
+from weir.io.atomic import atomic_dir, locked, writable
 from weir.io.beir import duplicate, read_documents
+from weir.io.checksums import Checksum, checksums_read
 from weir.io.layout import Part
+from weir.io.sealed import read_sealed, seal_folder
 from weir.io.spool import ColumnSpool
+from weir.io.stored_strings import CheckedFile, StoredStrings
 from weir.settings import settings
 
 __all__ = ["Store", "fingerprint_of", "open_corpus", "open_store", "store_paths"]
 
-FORMAT = 1
+FORMAT, FINGERPRINT = 2, 1
+RECORD, TEXTS, HASHES, CODES = "store.json", "corpus.arrow", "ids.hash.npy", "ids.code.npy"
 _COLUMNS = ("_id", "title", "text", "metadata")
 _HASH_BLOCK = 1 << 20  # ids hashed at a time
 
@@ -50,7 +62,7 @@ class Store:
 
     path: Path
     corpus: Corpus
-    metadata: Strings | None
+    metadata: StringColumn | None
     null_texts: int
 
 
@@ -62,29 +74,51 @@ def open_corpus(part: Part, beside: bool = True) -> Corpus:
 def open_store(part: Part, beside: bool = True) -> Store:
     """Open the store of a documents file, building it on the first call or when the file has changed.
 
-    beside: keep the store next to the file where that is possible. Raises FormatError for a file that is no
-    collection, StoreError when the store cannot be written, or is damaged with no file to rebuild it from.
+    beside: keep the store next to the file where that is possible. Warns (StoreWarning) where it was damaged and is
+    built again. Raises FormatError for a file that is no collection, StoreError when the store cannot be written, or
+    is damaged with no file to rebuild it from.
     """
-    places = store_paths(part, beside)
+    places, damage = store_paths(part, beside), list[StoreError]()
     for place in places:
-        store = _opened(place, part)
+        try:
+            store = _opened(place, part)
+        except StoreError as error:
+            damage.append(error)
+            continue
         if store is not None:
             return store
     if not part.path.exists():
-        if any(place.exists() for place in places):
-            raise StoreError(
-                f"{places[0]} is damaged or of another version, and {part} is not there to rebuild it"
-            )
+        if damage or any(place.exists() for place in places):
+            raise _unmendable(damage[0] if damage else f"{places[0]} is of another version", part)
         raise FormatError(part, "no such file", "the documents of a collection")
     place = next((p for p in places if writable(p.parent)), places[-1])
-    with locked(place.with_name(f".{place.name}.lock")):
-        store = _opened(place, part)  # another process may have built it meanwhile
-        if store is None:
-            _build(place, part)
-            store = _opened(place, part)
+    with _alone(place):
+        store = _again(place, part, damage)
     if store is None:
         raise StoreError(f"{place} cannot be read back after it was written; is the disk failing?")
     return store
+
+
+def _again(place: Path, part: Part, damage: list[StoreError]) -> Store | None:
+    """The store, which another process may have built meanwhile, else built now; the caller holds the place."""
+    try:
+        store = _opened(place, part)
+    except StoreError as error:
+        store, damage = None, [error]
+    if store is not None:
+        return store
+    if damage:
+        warnings.warn(StoreWarning(f"{damage[0]}; the store is built again"), stacklevel=4)
+    _build(place, part)
+    return _opened(place, part)
+
+
+def _alone(place: Path) -> AbstractContextManager[bool]:
+    return locked(place.with_name(f".{place.name}.lock"))
+
+
+def _unmendable(what: object, part: Part) -> StoreError:
+    return StoreError(f"{what}, and {part} is not there to rebuild it")
 
 
 def store_paths(part: Part, beside: bool = True) -> list[Path]:
@@ -102,10 +136,11 @@ def fingerprint_of(store: Path) -> str:
     """Hash a store's columns again, to compare with the fingerprint it records (reads everything)."""
     opened = _opened(store, None)
     if opened is None:
-        raise StoreError(f"{store} is damaged or of another version")
+        raise StoreError(f"{store} is of another version")
     corpus = opened.corpus
-    columns = (("_id", corpus.ids.strings), ("title", corpus.title), ("text", corpus.text))
-    return _fingerprint(len(corpus), {n: _digest(c) for n, c in columns if c is not None})
+    columns = (("_id", corpus.ids.column), ("title", corpus.title), ("text", corpus.text))
+    whole = {name: column.slice(0, len(corpus)) for name, column in columns if column is not None}
+    return _fingerprint(len(corpus), {name: _digest(column) for name, column in whole.items()})
 
 
 def _digest(column: Strings) -> bytes:
@@ -118,7 +153,7 @@ def _digest(column: Strings) -> bytes:
 
 
 def _fingerprint(documents: int, digests: dict[str, bytes]) -> str:
-    whole = hashlib.sha256(f"weir documents {FORMAT} {documents}".encode())
+    whole = hashlib.sha256(f"weir documents {FINGERPRINT} {documents}".encode())
     for name, digest in sorted(digests.items()):
         whole.update(name.encode() + b"\0" + digest)
     return whole.hexdigest()[:32]
@@ -135,9 +170,8 @@ def _build(place: Path, part: Part) -> None:
             nulls = _fill(columns, part)
             rows = columns["_id"].rows
             kept = [columns[n] for n in _COLUMNS if n in ("_id", "text") or not columns[n].empty]
-            with (folder / "corpus.arrow").open("wb") as file:
+            with (folder / TEXTS).open("wb") as file:
                 extents = write_strings(file, [c.column() for c in kept], rows)
-                size = file.tell()
         finally:
             for column in columns.values():
                 column.close()
@@ -146,13 +180,16 @@ def _build(place: Path, part: Part) -> None:
             "format": FORMAT,
             "documents": rows,
             "fingerprint": _fingerprint(rows, {c.name: c.digest() for c in kept if c.name != "metadata"}),
-            "source": {"name": str(part.member or part.path.name), "size": stat.st_size,
-                       "mtime_ns": stat.st_mtime_ns},
+            "source": _source(part, stat),
             "null_texts": nulls,
-            "bytes": size,
             "columns": {name: [[e.start, e.size] for e in pair] for name, pair in extents.items()},
         }  # fmt: skip
-        write_json(folder / "store.json", about, durable=False)
+        seal_folder(folder, RECORD, about)
+
+
+def _source(part: Part, stat: os.stat_result) -> dict[str, object]:
+    """What tells that a file is still the one that was read."""
+    return {"name": str(part.member or part.path.name), "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
 
 
 def _fill(columns: dict[str, ColumnSpool], part: Part) -> int:
@@ -171,7 +208,9 @@ def _fill(columns: dict[str, ColumnSpool], part: Part) -> int:
 
 def _write_index(folder: Path, where: tuple[Extent, Extent], part: Part) -> None:
     """Hash and sort the ids, block by block; raises FormatError for an id that occurs twice."""
-    ids = _strings(np.memmap(folder / "corpus.arrow", np.uint8, "r"), where)
+    raw = np.memmap(folder / TEXTS, np.uint8, "r")
+    offsets, data = (raw[e.start : e.start + e.size] for e in where)
+    ids = Strings(data, offsets.view("<i8"))
     n = len(ids)
     hashes = np.empty(n, np.uint64)
     for at in range(0, n, _HASH_BLOCK):
@@ -185,38 +224,99 @@ def _write_index(folder: Path, where: tuple[Extent, Extent], part: Part) -> None
             if ids[int(order[run])] == ids[int(order[at])]:
                 raise duplicate(part, ids[int(order[at])])
             run += 1
-    np.save(folder / "ids.hash.npy", hashes, allow_pickle=False)
-    np.save(folder / "ids.code.npy", order, allow_pickle=False)
+    np.save(folder / HASHES, hashes, allow_pickle=False)
+    np.save(folder / CODES, order, allow_pickle=False)
 
 
 # Opening
 
 
 def _opened(place: Path, part: Part | None) -> Store | None:
-    """The store at a place, or None where there is none, it is not whole, or its source has changed."""
+    """The store at a place; None where there is none, it is of another version, or its source has changed.
+
+    Raises StoreError where it is damaged, as far as that is seen without reading the documents.
+    """
+    about = _record(place)
+    if about is None or (part is not None and not _fresh(about, part)):
+        return None
     try:
-        about = json.loads((place / "store.json").read_text(encoding="utf-8"))
-        if about["format"] != FORMAT or (part is not None and not _fresh(about, part)):
-            return None
-        raw = np.asarray(np.memmap(place / "corpus.arrow", np.uint8, "r"))
-        rows = int(about["documents"])
-        columns = {}
-        for name, ((start, size), (data_start, data_size)) in about["columns"].items():
-            columns[name] = _strings(raw, (Extent(start, size), Extent(data_start, data_size)))
-        hashes = np.load(place / "ids.hash.npy", mmap_mode="r", allow_pickle=False)
-        codes = np.load(place / "ids.code.npy", mmap_mode="r", allow_pickle=False)
-        whole = (
-            len(raw) == about["bytes"] and raw[-6:].tobytes() == b"ARROW1" and raw[:6].tobytes() == b"ARROW1"
-        )
-        if not whole or not all(_sound(c, rows) for c in columns.values()):
-            return None
-        if not _is(hashes, rows, np.dtype(np.uint64)) or not _is(codes, rows, np.dtype(np.int32)):
-            return None
-        ids = Ids(columns["_id"], HashIndex(np.asarray(hashes), np.asarray(codes)))
+        files = checksums_read(about["files"])
+        for name in (TEXTS, HASHES, CODES):
+            files[name].verify(place / name, 0, 0)  # its length
+        rows, mend = int(about["documents"]), partial(_mend, place, part, about)
+        file = CheckedFile(place / TEXTS, files[TEXTS], mend)
+        columns = {name: _column(file, where, rows) for name, where in about["columns"].items()}
+        ids = Ids(columns["_id"], partial(_index, place, rows, files, mend))
         corpus = Corpus(ids, columns["text"], columns.get("title"), str(about["fingerprint"]))
         return Store(place, corpus, columns.get("metadata"), int(about["null_texts"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError):
+    except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
+        if is_shortage(error):
+            raise
+        raise StoreError(f"{place}: damaged ({type(error).__name__}: {error})") from None
+
+
+def _record(place: Path) -> dict[str, Any] | None:
+    """What store.json says, None where there is no store or one of another version; raises StoreError for damage."""
+    if not place.is_dir():
         return None
+    path = place / RECORD
+    try:
+        about = read_sealed(path)
+    except StoreError:
+        if _of_before(path):
+            return None
+        raise
+    return about if about.get("format") == FORMAT else None
+
+
+def _of_before(path: Path) -> bool:
+    """Whether a record is of a version that did not seal its records."""
+    with suppress(OSError, ValueError, RecursionError):
+        about = json.loads(path.read_text(encoding="utf-8"))
+        return isinstance(about, dict) and about.get("format") == 1 and "seal" not in about
+    return False
+
+
+def _column(file: CheckedFile, where: list[list[int]], rows: int) -> StoredStrings:
+    column = StoredStrings(file, *(Extent(int(start), int(size)) for start, size in where))
+    whole = all(0 <= e.start <= e.start + e.size <= len(file.raw) for e in (column.offsets, column.data))
+    if len(column) != rows or column.offsets.start % 8 or not whole:
+        raise StoreError(f"{file.path}: its columns do not lie where {RECORD} says")
+    return column
+
+
+def _index(
+    place: Path, rows: int, files: dict[str, Checksum], mend: Callable[[StoreError], None]
+) -> HashIndex:
+    """Where the ids are found by their hashes, compared with its checksums."""
+    for name in (HASHES, CODES):
+        try:
+            files[name].verify(place / name)
+        except StoreError as error:
+            mend(error)
+            files[name].verify(place / name)
+    hashes, codes = (
+        read_array(place / name, kind, (rows,)) for name, kind in ((HASHES, np.uint64), (CODES, np.int32))
+    )
+    if rows and not 0 <= int(codes.min()) <= int(codes.max()) < rows:
+        raise StoreError(f"{place / CODES}: its numbers were never written so; delete it to build it again")
+    return HashIndex(hashes, codes)
+
+
+def _mend(place: Path, part: Part | None, about: dict[str, Any], error: StoreError) -> None:
+    """Build a store again of which a part was found damaged while it was in use; the same bytes come back.
+
+    Raises StoreError where the source is gone or is another one by now.
+    """
+    if part is None or not part.path.exists():
+        raise _unmendable(error, part) if part is not None else error
+    if not _fresh(about, part):
+        raise StoreError(f"{error}, and {part} has changed since; start again to read it anew")
+    with _alone(place):
+        warnings.warn(StoreWarning(f"{error}; the store is built again"), stacklevel=2)
+        _build(place, part)
+    if _record(place) != about:
+        raise StoreError(f"{error}; built again it is another one: start again")
 
 
 def _fresh(about: dict[str, Any], part: Part) -> bool:
@@ -225,18 +325,5 @@ def _fresh(about: dict[str, Any], part: Part) -> bool:
         stat = part.path.stat()
     except FileNotFoundError:
         return True
-    source = about["source"]
-    return bool(stat.st_size == source["size"] and stat.st_mtime_ns == source["mtime_ns"])
-
-
-def _strings(raw: NDArray[np.uint8], extents: tuple[Extent, Extent]) -> Strings:
-    offsets, data = (raw[e.start : e.start + e.size] for e in extents)
-    return Strings(data, offsets.view("<i8"))
-
-
-def _sound(column: Strings, rows: int) -> bool:
-    return len(column) == rows and int(column.ptr[0]) == 0 and int(column.ptr[-1]) == len(column.data)
-
-
-def _is(values: NDArray[Any], rows: int, dtype: np.dtype[Any]) -> bool:
-    return values.shape == (rows,) and values.dtype == dtype
+    source = about.get("source")
+    return source == _source(part, stat)

@@ -15,12 +15,13 @@ from typing import cast
 
 import numpy as np
 
+from weir.core.ids import IDENTIFIER_BYTES
 from weir.core.strings import Float64, Int64, Strings
 from weir.errors import FormatError
 from weir.io.blocks import ROWS, Block, Chunk, Scanner, Texts, table_blocks, text_blocks
 from weir.io.columns import Layout, differs_from_previous
 from weir.io.decimals import parse_decimals
-from weir.io.lines import DAMAGE, LineBuffer, damaged, open_bytes, read_bytes
+from weir.io.lines import DAMAGE, LINE_BYTES, LineBuffer, damaged, open_bytes, read_bytes
 from weir.io.names import WRITTEN, Kind, is_header, three_columns
 from weir.io.rows import Engine, Rows
 
@@ -33,10 +34,15 @@ _HEAD = 1 << 16
 def first_cells(path: Path, separator: str) -> list[str]:
     """The cells of a file's first line."""
     line = read_bytes(path, _HEAD).partition(b"\n")[0].rstrip(b"\r")
+    return _cells(line.decode("utf-8", "replace"), separator)
+
+
+def _cells(line: str, separator: str) -> list[str]:
+    """The cells of a line; cut at the separators where its quoting cannot be read."""
     try:
-        return next(csv.reader([line.decode("utf-8", "replace")], delimiter=separator), [])
-    except csv.Error:
-        return []
+        return next(csv.reader([line], delimiter=separator), [])
+    except csv.Error:  # a carriage return within it, or a cell beyond the csv module's bound
+        return line.split(separator)
 
 
 def read_layout(path: Path, kind: Kind, separator: str) -> Layout:
@@ -64,7 +70,7 @@ def delimited_blocks(
     def describe(buffer: LineBuffer, rows: Rows) -> FormatError:
         begin = buffer.begin_of_line(rows.bad)
         line = buffer.text(begin, buffer.end_of_line(begin) - begin).removesuffix("\r")
-        cells = next(csv.reader([line], delimiter=layout.separator), [])
+        cells = _cells(line, layout.separator)
         return _not_a_row(path, cells, layout, kind, buffer.line_of(rows.bad))
 
     yield from text_blocks(path, Scanner(scan, describe, header=True), size, whole)
@@ -91,6 +97,14 @@ def _chunks(path: Path, layout: Layout, kind: Kind) -> Iterator[Chunk]:
             Strings.packed([row[c].encode("utf-8", "surrogateescape") for row in rows[:stop]])
             for c in (*ids, layout.number)
         )
+        for column in (query, doc):
+            long = np.flatnonzero(column.lengths() > IDENTIFIER_BYTES)
+            if len(long):
+                found, expected = (
+                    f"an identifier of {column.lengths()[long[0]]:,} bytes",
+                    f"at most {IDENTIFIER_BYTES:,}",
+                )
+                raise FormatError(path, found, expected, batch[int(long[0])][0])
         score, wrong = _numbers(number)
         stop = int(wrong[0]) if len(wrong) else stop
         if stop < len(rows):
@@ -114,16 +128,35 @@ def _records(path: Path, layout: Layout) -> Iterator[tuple[int, list[str]]]:
             errors="surrogateescape",
             newline="",
         )
-        reader = csv.reader(text, delimiter=layout.separator, strict=True)
+        reader = csv.reader(_bounded(text, path), delimiter=layout.separator, strict=True)
         try:
             next(reader, None)
             for cells in reader:
                 yield reader.line_num, cells
         except csv.Error as error:
             expected = 'quotation marks around whole cells, those inside doubled, as in "say ""a"""'
+            if "field limit" in str(error):
+                found, expected = (
+                    f"a cell of more than {csv.field_size_limit():,} characters",
+                    "shorter cells",
+                )
+                raise FormatError(path, found, expected, reader.line_num) from None
             raise FormatError(path, f"bad quoting ({error})", expected, reader.line_num) from None
         except DAMAGE as error:
             raise damaged(path, error) from error
+
+
+def _bounded(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
+    """The lines of a text; raises FormatError for one of more than LINE_BYTES characters."""
+    for number in itertools.count(1):
+        line = text.readline(LINE_BYTES + 1)
+        if len(line) > LINE_BYTES:
+            raise FormatError(
+                path, f"a line of more than {LINE_BYTES:,} bytes", "one row on each line", number
+            )
+        if not line:
+            return
+        yield line
 
 
 def _not_a_row(path: Path, cells: list[str], layout: Layout, kind: Kind, line: int) -> FormatError:

@@ -86,9 +86,9 @@ def download(
     """Fetch a file from the first of several addresses that gives it; a file that is there already is kept.
 
     What has arrived is kept in `<to>.part`, and the next call goes on from there where the server allows it.
-    checksum: "md5:..." or "sha256:..."; a file with another one is removed. size: bytes expected, for
-    progress, which is called with (bytes so far, bytes in all or None). Raises DownloadError, saying for each
-    address what was wrong, and StoreError when the disk refuses.
+    checksum: "md5:..." or "sha256:..."; a file with another one is removed. size: bytes expected; an address that
+    sends more is given up. progress is called with (bytes so far, bytes in all or None). Raises DownloadError,
+    saying for each address what was wrong, and StoreError when the disk refuses.
     """
     job = _Job(to, checksum, size, progress, patience or Patience())
     with locked(to.with_name(f".{to.name}.lock")):
@@ -192,11 +192,13 @@ def _start(response: Any, have: int) -> int:  # noqa: ANN401  (urllib names no t
 def _receive(response: Any, start: int, job: _Job) -> None:  # noqa: ANN401  (as above)
     length = response.headers.get("Content-Length")
     whole = start + int(length) if length and length.isdecimal() else None
+    _refuse_more(whole or start, job)
     have, since, mark = start, time.monotonic(), start
     with storing(job.part):
         file = job.part.open("ab" if start else "wb", buffering=0)
     with file:
         while data := response.read1(_CHUNK):
+            _refuse_more(have + len(data), job)
             with storing(job.part):
                 file.write(data)
             have += len(data)
@@ -209,6 +211,15 @@ def _receive(response: Any, start: int, job: _Job) -> None:  # noqa: ANN401  (as
                 since, mark = now, have
     if whole is not None and have < whole:
         raise _TryAgainError(f"the connection was cut after {have:,} of {whole:,} bytes")
+
+
+def _refuse_more(size: int, job: _Job) -> None:
+    """Give an address up that sends more than the file has."""
+    if job.size and size > job.size:  # 0 where it is not known
+        job.discard()
+        raise _HopelessError(
+            f"sends more than the {job.size:,} bytes that are published; the file was removed"
+        )
 
 
 def _refusal(error: urllib.error.HTTPError, have: int, job: _Job) -> None:

@@ -103,7 +103,7 @@ def to_rows(value: Run | Qrels) -> dict[str, list[Any]]:
         value.refuse_nameless()
     rows: dict[str, list[Any]] = {
         "query": _repeated(value.queries.strings, value.query_of_row()),
-        "doc": value.docs.strings.take(value.doc).tolist(),
+        "doc": value.docs.take(value.doc).tolist(),
     }
     if isinstance(value, Run):
         return rows | {"rank": value.ranks().tolist(), "score": value.score.tolist()}

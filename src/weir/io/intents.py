@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -53,8 +54,8 @@ def intents_from(given: object) -> IntentQrels:
         return given
     if isinstance(given, Mapping):
         return IntentQrels.of(given)
-    if isinstance(given, (str, Path)):
-        return read_intents(given)
+    if isinstance(given, (str, os.PathLike)):
+        return read_intents(os.fspath(given))
     raise BadValue(
         f"judgments of intents are {type(given).__name__}; expected IntentQrels, a path, or "
         "{query: {intent: {document: grade}}}"

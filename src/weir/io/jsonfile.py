@@ -11,15 +11,10 @@ from weir.core.strings import first_repeated
 from weir.errors import BadRanking, FormatError
 from weir.io.lines import read_bytes
 
-__all__ = ["is_json", "read_nested"]
+__all__ = ["read_nested"]
 
 Nested = dict[str, dict[str, float]]
 _EXPECTED = 'an object {"query": {"document": number}}'
-
-
-def is_json(path: Path) -> bool:
-    """Whether the first character of a file opens a JSON object."""
-    return read_bytes(path, 64).lstrip().startswith(b"{")
 
 
 def read_nested(path: Path) -> Nested:
@@ -77,6 +72,21 @@ def _strictly(path: Path, data: bytes) -> Any:  # noqa: ANN401  JSON holds anyth
         text = data.decode("utf-8")
         return json.loads(text, object_pairs_hook=once, parse_constant=refuse)
     except json.JSONDecodeError as error:
+        if error.msg == "Extra data" and _objects_on_lines(data):
+            raise FormatError(
+                path, "JSON lines, an object on each", f"{_EXPECTED}, or a table", error.lineno
+            ) from None
         raise FormatError(path, f"no valid JSON ({error.msg})", _EXPECTED, error.lineno) from error
-    except (UnicodeDecodeError, RecursionError) as error:
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # not UTF-8, a number of thousands of digits, nested too deeply
         raise FormatError(path, f"no valid JSON ({error})", _EXPECTED) from error
+
+
+def _objects_on_lines(data: bytes) -> bool:
+    first, _, rest = data.lstrip().partition(b"\n")
+    try:
+        return isinstance(json.loads(first), dict) and rest.lstrip().startswith(b"{")
+    except (ValueError, RecursionError):
+        return False

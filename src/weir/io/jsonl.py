@@ -10,7 +10,10 @@ from typing import Any, BinaryIO
 
 from weir.errors import FormatError
 
-__all__ = ["BLOCK", "Records", "parse_block", "read_blocks", "read_records"]
+__all__ = ["BLOCK", "LINE_BYTES", "Records", "parse_block", "read_blocks", "read_records"]
+
+LINE_BYTES = 1 << 26
+"""The longest line of documents or queries that is read."""
 
 BLOCK = 1 << 17  # bytes: what is parsed from a block is still in the processor's cache when it is packed
 
@@ -30,21 +33,30 @@ class Records:
         return self.lines[i] if self.lines is not None else self.first + i
 
 
-def read_blocks(stream: BinaryIO, size: int = BLOCK) -> Iterator[bytes]:
-    """Whole lines in blocks of about `size` bytes; a byte order mark at the start is dropped."""
-    rest = b""
-    first = True
+def read_blocks(stream: BinaryIO, size: int = BLOCK, name: object = "the file") -> Iterator[bytes]:
+    """Whole lines in blocks of about `size` bytes; a byte order mark at the start is dropped.
+
+    name: what the file is called in errors. Raises FormatError for a line of more than LINE_BYTES.
+    """
+    rest: list[bytes] = []  # a line whose end is not read yet
+    held, lines, first = 0, 1, True
     while chunk := stream.read(size):
         if first:
             chunk, first = chunk.removeprefix(_BOM), False
         cut = chunk.rfind(b"\n") + 1
         if cut:
-            yield rest + chunk[:cut]
-            rest = chunk[cut:]
-        else:
-            rest += chunk
-    if rest:
-        yield rest
+            block = b"".join([*rest, chunk[:cut]])
+            yield block
+            lines += block.count(b"\n")
+            rest, held = [], 0
+        rest.append(chunk[cut:])
+        held += len(chunk) - cut
+        if held > LINE_BYTES:
+            raise FormatError(
+                name, f"a line of more than {LINE_BYTES:,} bytes", "one record on each line", lines
+            )
+    if held:
+        yield b"".join(rest)
 
 
 def parse_block(block: bytes, first: int, name: object) -> Records:
@@ -69,7 +81,7 @@ def parse_block(block: bytes, first: int, name: object) -> Records:
 def read_records(stream: BinaryIO, name: object) -> Iterator[Records]:
     """Parse all JSON lines of a stream; see `parse_block`."""
     first = 1
-    for block in read_blocks(stream):
+    for block in read_blocks(stream, name=name):
         records = parse_block(block, first, name)
         yield records
         first += len(records.rows) if records.lines is None else block.count(b"\n")
@@ -82,7 +94,7 @@ def _line_by_line(lines: list[bytes], first: int, name: object) -> Records:
         if line.strip():
             try:
                 rows.append(json.loads(line))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise FormatError(
                     name, f"{_shown(line)} ({error})", "one JSON object on each line", number
                 ) from None

@@ -3,20 +3,21 @@
 A folder or a zip holds `corpus.jsonl` (or `docs.jsonl`, `corpus.tsv`, `docs.tsv`), `queries.jsonl` (or
 `queries.tsv`) and `qrels/<split>.tsv` (or a single `qrels.tsv` or `qrels.txt`), each of them possibly as .gz.
 A TOML file names them: `documents`, `queries`, and `qrels` as a path or as a table of splits; `instruction` is what
-embedding models that follow instructions are told to look for.
+embedding models that follow instructions are told to look for; `self_match` is "drop" where queries are documents and
+a document with the query's own identifier is no answer.
 """
 
 from __future__ import annotations
 
 import gzip
-import tomllib
 import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
-from weir.errors import FormatError
+from weir.errors import FormatError, is_shortage
+from weir.io.tomlfile import read_toml
 
 __all__ = ["DOCUMENTS", "QUERIES", "Layout", "Part", "find_layout"]
 
@@ -64,7 +65,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Layout:
-    """The parts found under `root`; an absent part is None, and missed only when it is asked for."""
+    """The parts found under `root`; an absent part is None, and missed only when it is asked for.
+
+    self_match: "keep", "drop", or "" where nothing says what becomes of a document with the query's identifier.
+    """
 
     root: Path
     documents: Part | None
@@ -73,6 +77,7 @@ class Layout:
     name: str | None = None
     split: str | None = None
     instruction: str = ""
+    self_match: str = ""
 
     def need_documents(self) -> Part:
         """The documents' file; raises FormatError naming what was looked for."""
@@ -136,6 +141,8 @@ def _in_zip(path: Path, inside: str) -> Layout:
         with zipfile.ZipFile(path) as archive:
             members = [name for name in archive.namelist() if not name.endswith("/")]
     except (zipfile.BadZipFile, OSError) as error:
+        if is_shortage(error):
+            raise
         raise FormatError(
             path, f"not a readable zip ({error})", "a folder, zip or TOML file of a collection"
         ) from None
@@ -180,12 +187,8 @@ def _first(files: dict[str, Part], names: Iterable[str]) -> Part | None:
 
 
 def _from_toml(path: Path) -> Layout:
-    try:
-        with path.open("rb") as file:
-            given: dict[str, Any] = tomllib.load(file)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FormatError(path, f"not TOML ({error})", "keys documents, queries, qrels") from None
-    known = {"name", "split", "instruction", "documents", "queries", "qrels"}
+    given = read_toml(path, "keys documents, queries, qrels")
+    known = {"name", "split", "instruction", "self_match", "documents", "queries", "qrels"}
     if unknown := sorted(set(given) - known):
         raise FormatError(path, f"the key '{unknown[0]}'", f"keys among {', '.join(sorted(known))}")
     qrels = given.get("qrels", {})
@@ -200,5 +203,8 @@ def _from_toml(path: Path) -> Layout:
         key: Part(path.parent / given[key]) if key in given else None for key in ("documents", "queries")
     }
     splits = {split: Part(path.parent / where) for split, where in qrels.items()}
-    named = given.get("name"), given.get("split"), given.get("instruction", "")
+    self_match = given.get("self_match", "")
+    if self_match not in ("", "keep", "drop"):
+        raise FormatError(path, f"self_match = '{self_match}'", "self_match = 'keep' or 'drop'")
+    named = given.get("name"), given.get("split"), given.get("instruction", ""), self_match
     return Layout(path, parts["documents"], parts["queries"], splits, *named)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import stat
 import zlib
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -12,23 +13,31 @@ from numpy.typing import NDArray
 
 from weir.core.strings import Bytes
 from weir.errors import FormatError
-from weir.io.packed import open_packed
+from weir.io.packed import PACKED, open_packed
 
-__all__ = ["DAMAGE", "LineBuffer", "damaged", "open_bytes", "read_bytes"]
+__all__ = ["DAMAGE", "LINE_BYTES", "LineBuffer", "damaged", "open_bytes", "read_bytes"]
+
+LINE_BYTES = 1 << 20
+"""The longest line of rankings and judgments that is read."""
 
 DAMAGE = (EOFError, OSError, zlib.error)  # what reading a damaged file raises
 
 _PAD = 32  # a few words may be read from any position of the text
 _SLICE = 1 << 20
 _BOM = b"\xef\xbb\xbf"
+_ALWAYS_FINE = 1 << 27  # bytes: nothing so small is a bomb
+_RATIO = 200  # unpacked to packed; rankings reach 10, judgments 20
 
 
 def open_bytes(path: Path) -> BinaryIO:
     """Open a file for reading bytes, unpacking `.gz` and `.zst`.
 
-    Raises FormatError when there is no such file, or when it cannot be unpacked here.
+    Raises FormatError when there is no such file, for a device, and when it cannot be unpacked here.
     """
     try:
+        mode = path.stat().st_mode
+        if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):  # it may have no end
+            raise FormatError(path, "a device", "a file")
         return open_packed(path)
     except IsADirectoryError as error:
         raise FormatError(path, "a folder", "a file") from error
@@ -41,18 +50,32 @@ def open_bytes(path: Path) -> BinaryIO:
 def read_bytes(path: Path, size: int = -1) -> bytes:
     """A file, unpacked, without a byte order mark: the whole of it, or what its first `size` bytes hold.
 
-    Raises FormatError when it cannot be read.
+    Raises FormatError when it cannot be read, and for a packed one that unpacks to more than 200 times its size.
     """
     with open_bytes(path) as file:
         try:
             if size < 0:
-                return file.read().removeprefix(_BOM)
+                return _whole(path, file).removeprefix(_BOM)
             data = b""
             while len(data) < size and (more := file.read(size - len(data))):  # an unpacker may give less
                 data += more
             return data.removeprefix(_BOM)
         except DAMAGE as error:
             raise damaged(path, error) from error
+
+
+def _whole(path: Path, file: BinaryIO) -> bytes:
+    if path.suffix not in PACKED:
+        return file.read()
+    most, pieces, size = max(_ALWAYS_FINE, _RATIO * path.stat().st_size), [], 0
+    while piece := file.read(_SLICE):
+        pieces.append(piece)
+        size += len(piece)
+        if size > most:
+            raise FormatError(
+                path, f"more than {most:,} bytes packed into it", f"at most {_RATIO} times its size"
+            )
+    return b"".join(pieces)
 
 
 def damaged(path: Path, error: Exception) -> FormatError:
@@ -108,7 +131,18 @@ class LineBuffer:
         if self.ended and self._end and self._raw[self._end - 1] != 10:
             self._raw[self._end] = 10
             self._end += 1
+        self._refuse_long_line()
         return self._raw.rfind(b"\n", 0, self._end) + 1
+
+    def _refuse_long_line(self) -> None:
+        """Raise FormatError for a line of more than LINE_BYTES: it spans a whole stretch of half as many."""
+        half = LINE_BYTES // 2
+        for at in range(0, self._end - half, half):
+            if self._raw.find(b"\n", at, at + half) < 0:
+                begin, end = self._raw.rfind(b"\n", 0, at) + 1, self._raw.find(b"\n", at, self._end)
+                if (end if end >= 0 else self._end) - begin > LINE_BYTES:
+                    found = f"a line of more than {LINE_BYTES:,} bytes"
+                    raise FormatError(self.path, found, "one row on each line", self.line_of(begin))
 
     def _read(self) -> int:
         view = memoryview(self._raw)[self._end : self._room - 1]

@@ -10,13 +10,13 @@ import codecs
 import io
 import re
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.core.ids import IDENTIFIER_BYTES
 from weir.core.strings import Bytes
 from weir.io.blocks import ROWS, Block
 from weir.io.decimals import parse_slowly
@@ -24,6 +24,8 @@ from weir.io.lines import open_bytes, read_bytes
 from weir.io.packed import PACKED
 from weir.io.rows import Rows, take_strings
 from weir.io.sources import How, Source
+from weir.kernels.code_cache import kept
+from weir.kernels.jit import available
 
 __all__ = ["OddJsonError", "nested_source"]
 
@@ -47,17 +49,11 @@ def nested_source(path: Path, worth: int | None = None) -> Source | None:
         size = path.stat().st_size
     except OSError:
         return None
-    if find_spec("numba") is None or size < (_WORTH[0] if worth is None else worth):
+    if not available() or size < (_WORTH[0] if worth is None else worth):
         return None
-    if worth is None and size < _WORTH[1] and not _compiled():
+    if worth is None and size < _WORTH[1] and not kept("nested"):
         return None
     return Source(path, 1 << 40, lambda how: _blocks(path, how))  # always worth the compiled engine
-
-
-def _compiled() -> bool:
-    from weir.kernels.jit import compiled_before
-
-    return compiled_before()
 
 
 def _blocks(path: Path, how: How) -> Iterator[Block]:
@@ -80,6 +76,8 @@ def _blocks(path: Path, how: How) -> Iterator[Block]:
         if n == 0:  # one query needs more room
             room *= 2
             continue
+        if int(length[:n].max()) > IDENTIFIER_BYTES:
+            raise OddJsonError
         _settle(buf, slow[: 3 * slows].reshape(-1, 3), score)
         first, query, size = segment[: 3 * segments].reshape(-1, 3).T.copy()
         rows = Rows(start[:n], length[:n], hashes[:n], score[:n], first, query, size)

@@ -35,7 +35,7 @@ class PlainReader:
         buf = np.frombuffer(block, np.uint8)
         words = np.ndarray((max(0, size - 7),), "<u8", buf, strides=(1,))
         ptr = np.zeros((3, size // _SHORTEST + 2), np.int64)
-        rows = self._kernel(buf, words, self._out, self._words, ptr)
+        rows = self._kernel(buf, words, self._out, self._words, ptr, np.zeros(3, np.int64))
         self._refused = 0 if rows >= 0 else self._refused + 1
         if rows < 0:
             return None

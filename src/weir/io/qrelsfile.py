@@ -8,15 +8,15 @@ import numpy as np
 
 from weir.core.hashing import hash_strings
 from weir.core.ids import Ids
-from weir.core.qrels import LARGEST, Qrels
+from weir.core.qrels import LARGEST, Qrels, shown_number
 from weir.core.strings import Float64, Int64
 from weir.errors import FormatError
-from weir.io.blocks import Block
+from weir.io.blocks import Block, long_identifier
 from weir.io.columns import QuotedCellError, Table, split_cells, split_columns
 from weir.io.decimals import parse_decimals
 from weir.io.intern import distinct, distinct_strings
 from weir.io.lines import LineBuffer
-from weir.io.rows import Rows, choose_engine, take_strings
+from weir.io.rows import LongIdentifierError, Rows, choose_engine, refuse_long, take_strings
 from weir.io.sources import How, Source
 
 __all__ = ["judgments_of", "read_trec_qrels"]
@@ -58,8 +58,7 @@ def _whole(name: object, block: Block) -> Int64:
     odd = np.flatnonzero((value != np.rint(value)) | (np.abs(value) > LARGEST))
     if len(odd):
         row = int(odd[0])
-        shown = f"{value[row]:.17g}"
-        raise _bad_grade(f"{name}{block.place(row)}", shown)
+        raise _bad_grade(f"{name}{block.place(row)}", shown_number(value[row]))
     return value.astype(np.int64)
 
 
@@ -78,6 +77,11 @@ def read_trec_qrels(path: Path) -> tuple[Qrels, int]:
         column = [np.ascontiguousarray(table.start[:, c]) for c in (0, -2, -1)]
         length = [np.ascontiguousarray(table.end[:, c]) - s for c, s in zip((0, -2, -1), column, strict=True)]
         _refuse_empty(buffer, column, length)
+        try:
+            refuse_long(column[0], length[0])
+            refuse_long(column[1], length[1])
+        except LongIdentifierError as error:
+            raise long_identifier(buffer, error) from None
         grade = _grades(buffer, column[2], length[2])
         each = np.arange(len(grade))
         hashes = hash_strings(buffer.buf, column[1], length[1])
@@ -98,7 +102,8 @@ def _table(buffer: LineBuffer, stop: int) -> Table:
     table = split_cells(buffer.buf, stop, len(cells)) if tabbed else split_columns(buffer.buf, stop, 4, 4)
     if table.bad >= 0:
         line = buffer.line_text(table.bad)
-        raise FormatError(buffer.path, f"'{line[:80]}'", _COLUMNS, buffer.line_of(table.bad))
+        run = "; this looks like a run, and judgments come first" if len(line.split()) == 6 else ""
+        raise FormatError(buffer.path, f"'{line[:80]}'", _COLUMNS + run, buffer.line_of(table.bad))
     return table
 
 

@@ -6,33 +6,45 @@ descending, then document identifier descending), looks documents up and finds d
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.hashing import hash_strings
-from weir.core.ids import Ids, descending_bytes
+from weir.core.ids import IDENTIFIER_BYTES, Ids, descending_bytes
 from weir.core.order import by_score, settled
 from weir.core.strings import Bytes, Float64, Int32, Int64, Strings
 from weir.errors import BadValue
 from weir.io.columns import Layout, Table, differs_from_previous, split_columns, split_named
 from weir.io.decimals import parse_decimals, parse_slowly
 from weir.io.lines import LineBuffer
+from weir.kernels.code_cache import kept
+from weir.kernels.jit import available, check_available
 
-__all__ = ["ENGINES", "Engine", "EngineName", "Lookup", "Ranked", "Rows", "choose_engine", "take_strings"]
+__all__ = [
+    "ENGINES",
+    "Engine",
+    "EngineName",
+    "LongIdentifierError",
+    "Lookup",
+    "Ranked",
+    "Rows",
+    "choose_engine",
+    "refuse_long",
+    "take_strings",
+]
 
 EngineName: TypeAlias = Literal["auto", "numpy", "numba"]
 ENGINES: tuple[EngineName, ...] = ("auto", "numpy", "numba")
 
-# Importing numba and its stored kernels takes about half a second; below these sizes numpy is done by then.
-_WORTH_IMPORTING = 64 << 20
+# Compiling the kernels takes some seconds, loading what was compiled a tenth of one; below these sizes of a file,
+# in bytes, numpy is done by then.
+_WORTH_COMPILING = 128 << 20
+_WORTH_LOADING = 4 << 20
 _DIGITS = (48, 57)
-_WORTH_CALLING = 4 << 20
 _SPARSE = 1 << 16  # identifiers: a table of fewer stays in the cache even when it is mostly empty
 
 
@@ -148,9 +160,10 @@ def choose_engine(name: EngineName, size: int) -> Engine:
     if name not in ENGINES:
         raise BadValue(f"engine is '{name}'; expected one of {', '.join(ENGINES)}")
     if name == "auto":
-        worth = _WORTH_CALLING if "numba" in sys.modules else _WORTH_IMPORTING
-        name = "numba" if size >= worth and find_spec("numba") is not None else "numpy"
+        worth = _WORTH_LOADING if kept("trec_order") else _WORTH_COMPILING
+        name = "numba" if size >= worth and available() else "numpy"
     if name == "numba":
+        check_available()
         from weir.io.rows_compiled import cells_compiled, hashes_compiled, rank_compiled, scan_compiled
 
         return Engine(name, 2 << 20, scan_compiled, cells_compiled, rank_compiled, hashes_compiled)
@@ -190,6 +203,8 @@ def _rows(buf: Bytes, table: Table, which: tuple[int, int, int]) -> Rows:
     bad, bad_score = table.bad, False
     column = [np.ascontiguousarray(table.start[:, c]) for c in which]
     length = [table.end[:, c] - s for c, s in zip(which, column, strict=True)]
+    refuse_long(column[0], length[0])
+    refuse_long(column[1], length[1])
     score, wrong = parse_decimals(buf, column[2], length[2])
     if len(wrong):
         bad, bad_score = int(table.start[wrong[0], 0]), True
@@ -198,6 +213,21 @@ def _rows(buf: Bytes, table: Table, which: tuple[int, int, int]) -> Rows:
     return Rows(
         column[1], length[1], hashes, score, first, column[0][first], length[0][first], bad, bad_score
     )
+
+
+class LongIdentifierError(Exception):
+    """An identifier is too long; at: where in the block it stands, size: its bytes."""
+
+    def __init__(self, at: int, size: int) -> None:
+        super().__init__(f"{size:,} bytes")
+        self.at, self.size = at, size
+
+
+def refuse_long(start: Int64, length: Int64) -> None:
+    """Raise LongIdentifierError where one of the texts has more than IDENTIFIER_BYTES."""
+    if int(length.max(initial=0)) > IDENTIFIER_BYTES:
+        row = int(length.argmax())
+        raise LongIdentifierError(int(start[row]), int(length[row]))
 
 
 def settle_slow(buffer: LineBuffer, slow: Int64, score: Float64) -> int:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from weir.core.strings import Bytes, Float64, Int64, Strings
 from weir.io.columns import Layout, QuotedCellError
 from weir.io.lines import LineBuffer
-from weir.io.rows import Lookup, Ranked, Rows, settle_slow
+from weir.io.rows import Lookup, Ranked, Rows, refuse_long, settle_slow
 from weir.kernels.cells import hash_texts, scan_cells
 from weir.kernels.trec import scan_rows
 from weir.kernels.trec_order import build_slots, order_rows
@@ -23,7 +23,8 @@ _SHORTEST = 10  # bytes of a row: five columns, four separators and the end of t
 def scan_compiled(buffer: LineBuffer, stop: int) -> Rows:
     """Split the lines of the first `stop` bytes into rows."""
     space = _Space(stop // _SHORTEST + 1)
-    *counts, bad = scan_rows(buffer.buf, buffer.words, stop, *space.arrays())
+    arrays = (*space.arrays(), np.zeros(15, np.int64))
+    *counts, bad = scan_rows(buffer.buf, buffer.words, stop, *arrays)
     return space.rows(buffer, counts, int(bad))
 
 
@@ -32,7 +33,9 @@ def cells_compiled(buffer: LineBuffer, stop: int, layout: Layout) -> Rows:
     cells = len(layout.names)
     shape = np.array([ord(layout.separator), cells, layout.query, layout.doc, layout.number], np.int64)
     space = _Space(stop // cells + 1)
-    *counts, bad, quoted = scan_cells(buffer.buf, buffer.words, stop, shape, *space.arrays())
+    *counts, bad, quoted = scan_cells(
+        buffer.buf, buffer.words, stop, shape, *space.arrays(), *np.zeros((2, cells), np.int64)
+    )
     if quoted:
         raise QuotedCellError
     return space.rows(buffer, counts, int(bad))
@@ -64,6 +67,8 @@ class _Space:
         """What was filled in; counts: rows, segments, scores left to the slow parser."""
         n, segments, slows = counts
         first, query_start, query_length = self._segment[: 3 * segments].reshape(-1, 3).T.copy()
+        refuse_long(self._start[:n], self._length[:n])
+        refuse_long(query_start, query_length)
         wrong = settle_slow(buffer, self._slow[: 3 * slows].reshape(-1, 3), self._score)
         if wrong >= 0:
             bad = buffer.begin_of_line(int(self._start[wrong]))

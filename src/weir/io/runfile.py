@@ -14,6 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from weir.core.ids import Ids
+from weir.core.judged import stretches
 from weir.core.order import Ties, compared
 from weir.core.strings import Bytes, Float64, Int32, Int64, Strings
 from weir.errors import BadRanking
@@ -63,17 +64,21 @@ class Names:
         """Start with nothing numbered."""
         self.queries = file.queries
         self.numbered: dict[bytes, int] = {}
-        self.ignored: set[bytes] = set()
+        self.ignored: dict[bytes, int] = {}
         self.seen: set[int] = set()
         self.docs: list[Strings] = []
         self.doc_count = 0
 
     def query_codes(self, wanted: Strings) -> Int64:
-        """Codes of the queries of segments, -1: not in the table, and then remembered as ignored."""
+        """Codes of the queries of segments; those outside the table are ignored, and numbered behind it."""
         which, strings = distinct_strings(wanted)
         if self.queries is not None:
             codes = self.queries.codes(strings).astype(np.int64)
-            self.ignored.update(as_bytes(strings.take(np.flatnonzero(codes < 0))))
+            others = np.flatnonzero(codes < 0)
+            number, known = self.ignored, len(self.queries)
+            codes[others] = [
+                known + number.setdefault(q, len(number)) for q in as_bytes(strings.take(others))
+            ]
         else:
             number = self.numbered
             codes = np.array([number.setdefault(q, len(number)) for q in as_bytes(strings)], np.int64)
@@ -81,14 +86,21 @@ class Names:
 
     def mark(self, codes: Int64) -> bool:
         """Remember queries as complete; whether one of them was already or occurs twice."""
-        known = codes[codes >= 0].tolist()
+        known = codes.tolist()
         again = len(set(known)) < len(known) or not self.seen.isdisjoint(known)
         self.seen.update(known)
         return again
 
     def query(self, code: int) -> str:
         """The identifier of a numbered query."""
-        return self.queries[code] if self.queries is not None else self.all_queries()[code]
+        if self.queries is None:
+            return self.all_queries()[code]
+        known = len(self.queries)
+        return (
+            self.queries[code]
+            if code < known
+            else list(self.ignored)[code - known].decode("utf-8", "replace")
+        )
 
     def doc_codes(self, buf: Bytes, rows: Rows) -> Int32:
         """Codes of the documents of rows, numbered as they appear (with repetitions between blocks)."""
@@ -129,7 +141,7 @@ def read_parts(file: RunFile, step: Callable[[Part], T]) -> tuple[list[T], Names
 
 
 def _part(block: Block, file: RunFile, names: Names, by: tuple[Engine, Lookup, bool]) -> Part | None:
-    """The rankings of a block, None where none of its queries is known."""
+    """The rankings of a block, None where none of its queries is known; ignored ones are checked all the same."""
     engine, lookup, whole = by
     codes = names.query_codes(block.queries)
     if names.mark(codes) and not whole:
@@ -148,18 +160,29 @@ def _part(block: Block, file: RunFile, names: Names, by: tuple[Engine, Lookup, b
             f"{where}: query '{name}' ranks document '{document}' twice; remove the duplicates first"
         )
     doc = ranked.doc if file.docs is not None else names.doc_codes(block.buf, rows)[ranked.order]
-    return Part(query, cuts, doc, rows.score[ranked.order])
+    return _of_known(Part(query, cuts, doc, rows.score[ranked.order]), file.queries)
+
+
+def _of_known(part: Part, queries: Ids | None) -> Part | None:
+    """The part without queries that are ignored, None where no other is in it."""
+    if queries is None or not (part.query >= len(queries)).any():
+        return part
+    kept = np.flatnonzero(part.query < len(queries))
+    if not len(kept):
+        return None
+    rows, _ = stretches(part.ptr[kept], part.ptr[kept + 1])
+    ptr = np.append(0, np.cumsum(np.diff(part.ptr)[kept]))
+    return Part(part.query[kept], ptr, part.doc[rows], part.score[rows])
 
 
 def _grouped(rows: Rows, codes: Int64) -> tuple[Int64, Int64, Int64 | None]:
-    """The known queries of a block: codes int64[q], the first row of each int64[q + 1], and which rows in what
-    order are theirs (None: all as they are).
+    """The queries of a block: codes int64[q], the first row of each int64[q + 1], and the order of their rows (None:
+    as they are).
     """
     lengths, order = rows.segment_lengths(), None
-    if len(codes) and (codes.min() < 0 or len(np.unique(codes)) < len(codes)):
+    if len(np.unique(codes)) < len(codes):
         of_row = np.repeat(codes, lengths)
         order = np.argsort(of_row, kind="stable")
-        order = order[np.searchsorted(of_row[order], 0) :]
         codes, lengths = np.unique(of_row[order], return_counts=True)
     cuts = np.zeros(len(codes) + 1, np.int64)
     np.cumsum(lengths, out=cuts[1:])

@@ -95,4 +95,6 @@ def _bad_line(buffer: LineBuffer, rows: Rows) -> FormatError:
         return FormatError(buffer.path, shown, "a finite number as the score, in column 5", line)
     columns = "column" if len(text.split()) == 1 else "columns"
     expected = "6 columns: query Q0 document rank score tag"
+    if len(text.split()) == 4:
+        expected += "; 4 are judgments, which stand before the run"
     return FormatError(buffer.path, f"{len(text.split())} {columns} in {shown}", expected, line)

@@ -14,8 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.core.ids import IDENTIFIER_BYTES
 from weir.core.strings import Float64, Int64
-from weir.errors import FormatError, require
+from weir.errors import FormatError, is_shortage, require
 from weir.io.blocks import ROWS, Chunk, Texts
 from weir.io.lines import open_bytes
 from weir.io.names import Kind, three_columns
@@ -72,11 +73,13 @@ def frame_chunks(frame: Any, kind: Kind) -> Iterator[Chunk]:  # noqa: ANN401  an
 
 @contextmanager
 def _table_errors(path: Path) -> Iterator[None]:
-    """Whatever pyarrow stumbles over becomes a FormatError."""
+    """Whatever pyarrow stumbles over becomes a FormatError: its own errors, and those of Python that it passes on."""
     arrow = require("pyarrow", "run")
     try:
         yield
-    except (arrow.ArrowException, OSError) as error:
+    except (arrow.ArrowException, OSError, ValueError, LookupError, ArithmeticError, MemoryError) as error:
+        if is_shortage(error) and not isinstance(error, MemoryError):  # which a damaged file may ask for
+            raise
         reason = str(error).partition("\n")[0][:160]
         raise FormatError(
             path, f"a damaged table ({reason})", "a complete Parquet or Arrow file; fetch or write it again"
@@ -224,6 +227,10 @@ def _texts(column: Arrow, where: _Column) -> Texts:
     if not length.all():
         row = int(np.flatnonzero(length == 0)[0])
         raise FormatError(where.at(row), f"an empty {where.name}", "an identifier in every row")
+    row = int(length.argmax()) if len(length) else 0
+    if len(length) and length[row] > IDENTIFIER_BYTES:
+        found = f"an identifier of {length[row]:,} bytes"
+        raise FormatError(where.at(row), found, f"at most {IDENTIFIER_BYTES:,}")
     base = int(offsets[0])
     return Texts(np.frombuffer(data or b"", np.uint8)[base : offsets[-1]], offsets[:-1], length, base)
 

@@ -132,6 +132,8 @@ def judge_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: Engi
         first=np.concatenate([judged.first, *(p.first for _, p in parts)])[order],
         last=np.concatenate([judged.last, *(p.last for _, p in parts)])[order],
         ignored=len(names.ignored),
+        close=sum(p.close for _, p in parts),
+        stranger=min(names.ignored, default=b"").decode("utf-8", "replace"),
     )
 
 
@@ -193,8 +195,8 @@ def _from_json(path: Path, ties: Ties) -> Run:
     rankings = read_nested(path)
     try:
         return Run.of(rankings, run_name(path), ties)
-    except BadRanking as error:
-        raise BadRanking(f"{path}: {error}") from None
+    except (BadRanking, BadValue) as error:
+        raise type(error)(f"{path}: {error}") from None
 
 
 def _assembled(parts: list[Part]) -> tuple[Int64, Int64, Int32, Float64]:

@@ -40,7 +40,7 @@ def ranked_blocks(value: Run | Qrels, rows: int = 0) -> Iterator[Ranked]:
     while first < len(value.queries):
         last = max(first + 1, int(ptr.searchsorted(ptr[first] + rows, side="right")) - 1)
         part = slice(int(ptr[first]), int(ptr[last]))
-        docs = value.docs.strings.take(value.doc[part])
+        docs = value.docs.take(value.doc[part]).strings
         yield Ranked(range(first, last), docs, number[part], ptr[first : last + 1] - ptr[first])
         first = last
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from weir.kernels.jit import jit
 
-__all__ = ["RANKS", "Bounds"]
+__all__ = ["FEW", "RANKS", "Bounds", "range_layout"]
 
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
@@ -19,6 +19,8 @@ Float32: TypeAlias = NDArray[np.float32]
 RANKS = (10, 100, 1000)
 """Ranks whose impacts are kept: the k-th largest impact of one term bounds the k-th best score from below."""
 
+FEW = 1 << 13
+"""Documents whose sums stay in the first cache and are read in a few microseconds."""
 _LISTED = 10  # shorter lists are read whole sooner than looked up
 _BLOCKED = 128
 _PER_BLOCK = 8
@@ -46,16 +48,14 @@ class Bounds:
     peak: Float32
 
     @staticmethod
+    def where_needed(ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> Bounds | None:
+        """As `of`; None for documents so few that a search adds all postings of its terms."""
+        return Bounds.of(ptr, doc, impact, n_docs) if n_docs > FEW else None
+
+    @staticmethod
     def of(ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> Bounds:
         """Derive the bounds from an impact index: int64[V+1], int32[P], float32[P], documents."""
-        sizes = np.diff(ptr)
-        rows = np.flatnonzero(sizes >= _LISTED)
-        listed = np.full(len(sizes), -1, np.int32)
-        listed[rows] = np.arange(len(rows), dtype=np.int32)
-        shift = _shifts(sizes[rows], n_docs)
-        base = np.zeros(len(rows) + 1, np.int64)
-        counts = np.where(shift == 255, 0, ((n_docs - 1) >> (shift & 31).astype(np.int64)) + 2)
-        np.cumsum(counts, out=base[1:])
+        rows, listed, shift, base = range_layout(ptr, n_docs)
         top = np.zeros((len(rows), 1 + len(RANKS)), np.float32)
         offset, peak = np.zeros(base[-1], np.int32), np.zeros(base[-1], np.float32)
         histogram = np.zeros(_OCTAVES * _PARTS, np.int64)
@@ -65,6 +65,19 @@ class Bounds:
     def nbytes(self) -> int:
         """Bytes of all arrays together."""
         return sum(getattr(self, f.name).nbytes for f in fields(self))
+
+
+def range_layout(ptr: Int64, n_docs: int) -> tuple[Int64, Int32, NDArray[np.uint8], Int64]:
+    """What the lengths of the lists alone decide: (the terms that have a row, listed, shift, base), see Bounds."""
+    sizes = np.diff(ptr)
+    rows = np.flatnonzero(sizes >= _LISTED)
+    listed = np.full(len(sizes), -1, np.int32)
+    listed[rows] = np.arange(len(rows), dtype=np.int32)
+    shift = _shifts(sizes[rows], n_docs)
+    base = np.zeros(len(rows) + 1, np.int64)
+    counts = np.where(shift == 255, 0, ((n_docs - 1) >> (shift & 31).astype(np.int64)) + 2)
+    np.cumsum(counts, out=base[1:])
+    return rows, listed, shift, base
 
 
 def _shifts(sizes: Int64, n_docs: int) -> NDArray[np.uint8]:
@@ -95,7 +108,8 @@ def _fill(
         # Non-negative floats order as their bits do: bit patterns serve as a logarithmic scale.
         most = np.int32(0)
         for p in range(start, end):
-            most = max(most, bits[p])
+            if bits[p] > most:
+                most = bits[p]
         floor = (most >> 17) - np.int32(len(histogram) - 1)
         histogram[:] = 0
         for p in range(start, end):
@@ -127,7 +141,8 @@ def _fill(
             while r < at:
                 r += 1
                 offset[b + r] = p - start
-            peak[b + at] = max(peak[b + at], impact[p])
+            if impact[p] > peak[b + at]:
+                peak[b + at] = impact[p]
         while r < count:
             r += 1
             offset[b + r] = end - start

@@ -58,17 +58,19 @@ def scan_cells(
     score: F64,
     segment: I64,
     slow: I64,
+    begins: I64,
+    ends: I64,
 ) -> tuple[int, int, int, int, bool]:
     """Split the lines of buf[:stop] (the last byte is "\\n") into rows of document and score.
 
     shape: the separator's byte, how many cells a line has, and which are the query, the document and the
     score. Fills start, length, hashes, score, segment and slow as `weir.kernels.trec.scan_rows` does; a line
-    without a byte is no row. Returns (rows, segments, slow scores, position of the first bad line or -1,
-    whether a quoted cell holds a quotation mark or a line end, which is left to a slower parser).
+    without a byte is no row. begins, ends: int64[cells], scratch. Returns (rows, segments, slow scores, position of
+    the first bad line or -1, whether a quoted cell holds a quotation mark or a line end, which is left to a slower
+    parser).
     """
     separator, cells, query_cell, doc_cell, score_cell = shape[0], shape[1], shape[2], shape[3], shape[4]
     separators = np.uint64(separator) * _ONES
-    begins, ends = np.zeros(cells, np.int64), np.zeros(cells, np.int64)
     at, rows, segments, slows = 0, 0, 0, 0
     query, query_length, query_1, query_2 = 0, -1, _0, _0
     while at < stop:

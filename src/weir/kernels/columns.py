@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from weir.kernels.jit import jit
 
-__all__ = ["WINDOW", "Columns"]
+__all__ = ["WINDOW", "Columns", "column_shape", "frequent_terms"]
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Int32: TypeAlias = NDArray[np.int32]
@@ -40,14 +40,16 @@ class Columns:
     @staticmethod
     def of(ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> Columns | None:
         """The columns of an impact index: int64[V+1], int32[P], float32[P], documents; None where none would help."""
-        sizes = np.diff(ptr)
-        frequent = np.flatnonzero(sizes * _FREQUENT >= n_docs)
+        frequent, _ = frequent_terms(ptr, n_docs)
         if n_docs < _LEAST or len(frequent) == 0:
             return None
-        number = np.full(len(sizes), -1, np.int32)
-        number[frequent] = np.arange(len(frequent), dtype=np.int32)
-        windows = ((n_docs - 1) >> WINDOW) + 1
-        values = np.zeros((windows, len(frequent), 1 << WINDOW), np.uint8)
+        return Columns.of_terms(frequent, ptr, doc, impact, n_docs)
+
+    @staticmethod
+    def of_terms(frequent: Int64, ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> Columns:
+        """As `of`, for these terms whether it helps or not."""
+        number = _numbered(frequent, len(ptr) - 1)
+        values = np.zeros(column_shape(n_docs, len(frequent)), np.uint8)
         step = np.zeros(len(frequent), np.float32)
         _fill(frequent, ptr, doc, impact, step, values)
         return Columns(number, step, values)
@@ -61,6 +63,25 @@ class Columns:
             view.flags.writeable = False
             found.append(view)
         return found[0], found[1], found[2]
+
+
+def frequent_terms(ptr: Int64, n_docs: int) -> tuple[Int64, Int32]:
+    """What the lengths of the lists alone decide: (the terms that have a column, number), see Columns."""
+    sizes = np.diff(ptr)
+    frequent = np.flatnonzero(sizes * _FREQUENT >= n_docs)
+    return frequent, _numbered(frequent, len(sizes))
+
+
+def _numbered(frequent: Int64, terms: int) -> Int32:
+    """The column of each of so many terms, -1 for one that has none."""
+    number = np.full(terms, -1, np.int32)
+    number[frequent] = np.arange(len(frequent), dtype=np.int32)
+    return number
+
+
+def column_shape(n_docs: int, terms: int) -> tuple[int, int, int]:
+    """The shape of `values` with the columns of so many terms."""
+    return ((n_docs - 1) >> WINDOW) + 1, terms, 1 << WINDOW
 
 
 @jit

@@ -235,17 +235,18 @@ def read_plain_documents(
     out: NDArray[np.uint8],
     out_words: NDArray[np.uint64],
     ptr: NDArray[np.int64],
+    end: NDArray[np.int64],
 ) -> int:
     """Cut lines of JSON objects into three text columns.
 
     buf: read-only whole lines, the last byte a line end; out: uint8[4, more than len(buf) + 8]; words,
     out_words: the same bytes as the little-endian words that start at each position; ptr: int64[3, lines + 1]
-    with ptr[:, 0] = 0. The id, title and text columns are written to out[0..2] and ptr; out[3] takes texts nobody
-    wants. Returns the number of documents, or -1 when any line is not an object of texts with an id that is not
-    empty and a text, or is not valid JSON in valid UTF-8: such a block is for a parser that explains.
+    with ptr[:, 0] = 0; end: int64[3], scratch, zero at first. The id, title and text columns are written to out[0..2]
+    and ptr; out[3] takes texts nobody wants. Returns the number of documents, or -1 when any line is not an object
+    of texts with an id that is not empty and a text, or is not valid JSON in valid UTF-8: such a block is for a
+    parser that explains.
     """
     needed = 1 << _ID | 1 << _TEXT
-    end = np.zeros(3, np.int64)
     at = 0
     row = 0
     while at < len(buf):

@@ -56,11 +56,11 @@ V16H, V32H = (ir.VectorType(_BFloat(), size) for size in (16, 32))
 INT, FLOAT = numba.types.int64, numba.types.float32
 
 
-WIDE = {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= vector._features()
-FAST = bool({"fma", "neon", "asimd"} & vector._features())
+WIDE = {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= vector.features()
+FAST = bool({"fma", "neon", "asimd"} & vector.features())
 """Whether the processor multiplies and adds in one step; elsewhere that is a call into a library."""
-HAS_BF16 = WIDE and "avx512bf16" in vector._features()
-HAS_INT8 = WIDE and "avx512vnni" in vector._features()
+HAS_BF16 = WIDE and "avx512bf16" in vector.features()
+HAS_INT8 = WIDE and "avx512vnni" in vector.features()
 
 # erf(x) = x * P(x * x) / Q(x * x) for magnitudes up to END; fitted by least squares, error below 4e-7.
 END = 3.9

@@ -64,9 +64,19 @@ def search_chunk(
     rank: int,
     window: int,
     acc: Float64,
+    bits: Int64,
     cval: Float64,
     cdoc: Int32,
-    keys_spare: Int64,
+    keys: Int64,
+    spare: Int64,
+    counts: Int64,
+    live: Int64,
+    order: Int64,
+    other: Int64,
+    term: Int64,
+    value: Float64,
+    f32: Float32,
+    u32: NDArray[np.uint32],
     out_count: Int32,
     out_doc: Int32,
     out_score: Float32,
@@ -74,24 +84,14 @@ def search_chunk(
     """Search a chunk of queries; 0, or 1 when a weight is negative or not finite (nothing is searched then).
 
     rank: the column of `top` for this k (0: none). 1 << window: documents of a window. acc: one accumulator
-    more than that, zero before and after. cval, cdoc: scratch, as many. keys_spare: int64[2, room], scratch;
-    the best k are selected whenever `room` > k keys have been collected.
+    more than that, zero before and after; bits: the same memory. The others are scratch: cval, cdoc as long as a
+    window; keys, spare: the best k are selected whenever keys, longer than k, is full; counts: int64[2048]; live,
+    order, other, and the rows of term (6) and value (4) as long as the longest query; f32: one number, u32: its bits.
     """
-    longest = 1
-    for q in range(len(qptr) - 1):
-        longest = max(longest, qptr[q + 1] - qptr[q])
-        for j in range(qptr[q], qptr[q + 1]):
-            if not 0.0 <= qweight[j] < np.inf:
-                return 1
-    width = 1 << window
-    keys, spare = keys_spare[0], keys_spare[1]
-    room = keys_spare.shape[1]
-    bits = acc.view(np.int64)
-    counts, live = np.empty(2048, np.int64), np.empty(longest, np.int64)
-    order, other = np.empty(longest, np.int64), np.empty(longest, np.int64)
-    term, value = np.empty((6, longest), np.int64), np.empty((4, longest), np.float64)
-    f32 = np.empty(1, np.float32)
-    u32 = f32.view(np.uint32)
+    for j in range(qptr[0], qptr[len(qptr) - 1]):
+        if not 0.0 <= qweight[j] < np.inf:
+            return 1
+    width, room = 1 << window, len(keys)
     for q in range(len(qptr) - 1):
         n_terms, limit = plan(
             ptr, impact, listed, top, shift, base, qterm, qweight, qptr[q], qptr[q + 1],

@@ -33,6 +33,7 @@ from weir.kernels.vector import (
     _call,
     _load,
     _loop,
+    _single,
     _splat,
     _store,
     intrinsic,
@@ -48,7 +49,7 @@ Int64: TypeAlias = NDArray[np.int64]
 VECTORS, ROWS = (2, 12) if WIDE else (1, 6)
 """Sums of a tile in vectors of 16: 24 of the 32 registers of AVX-512, 12 of the 16 half as wide of AVX2."""
 WIDTH = LANES * VECTORS
-V16H = ir.VectorType(ir.HalfType(), LANES)
+V16S = ir.VectorType(ir.IntType(16), LANES)
 TOKENS = 768
 """Tokens of documents that all queries pass before the next ones: they stay in the second cache."""
 
@@ -105,9 +106,9 @@ def floats(b: Value, address: Value, offset: Value, half: bool) -> Value:
     """Sixteen numbers as floats, from floats or halves; offset: of the first, in numbers."""
     if not half:
         return _load(b, address, b.shl(offset, I64(2)), V16F)
-    value = b.load(_at(b, address, b.shl(offset, I64(1)), V16H))
+    value = b.load(_at(b, address, b.shl(offset, I64(1)), V16S))
     value.align = 2
-    return b.fpext(value, V16F)
+    return _single(b, value)
 
 
 @intrinsic
@@ -134,8 +135,7 @@ def pack(query: Float32, panels: Float32) -> None:
 def score(
     panels: Float32,
     query_ptr: Int64,
-    at: int,
-    stride: int,
+    tokens: NDArray[np.uint8],
     half: bool,
     starts: Int64,
     ends: Int64,
@@ -143,10 +143,11 @@ def score(
 ) -> None:
     """out float32[documents, queries]: the score of every document, whose tokens are starts[i]:ends[i], not none.
 
-    at, stride: address of the first token and bytes from one to the next; half: whether they are float16, of a
-    multiple of 16 dimensions, and not float32.
+    tokens: the bytes of all tokens, one behind the other; half: whether they are float16, of a multiple of 16
+    dimensions, and not float32.
     """
     dimensions, width = panels.shape[1], len(panels) * WIDTH
+    stride = np.int64(dimensions * (2 if half else 4))
     longest = np.int64(0)
     for i in range(len(starts)):
         longest = max(longest, ends[i] - starts[i])
@@ -159,7 +160,7 @@ def score(
         count, last = np.int64(0), first
         while last < len(starts) and count < TOKENS:
             for t in range(starts[last], ends[last]):
-                rows[count] = at + t * stride
+                rows[count] = tokens.ctypes.data + t * stride
                 if half:
                     # Its address is asked for here and not before: numba frees an array behind its last use.
                     place = wide.ctypes.data + count * wide.strides[0]
@@ -210,21 +211,22 @@ def maxsim(
     empty = np.flatnonzero(ends <= starts)
     if len(empty):
         raise BadValue(f"document {int(chosen[empty[0]])} has no tokens; expected at least one")
+    place = np.asarray(query_ptr, np.int64)
+    if not (_inside(starts, ends, len(tokens)) and _inside(place[:-1], place[1:], len(query))):
+        raise BadValue("pointers lead out of the tokens; expected positions from 0 to their number, rising")
     given = np.ascontiguousarray(query, np.float32)
     panels = np.empty((-(-len(given) // WIDTH), given.shape[1], WIDTH), np.float32)
     pack(given, panels)
     out = np.empty((len(chosen), len(query_ptr) - 1), np.float32)
     half = tokens.dtype == np.float16 and tokens.shape[1] % LANES == 0
-    in_place = tokens.flags.aligned and tokens.strides[1] == tokens.itemsize
+    in_place = tokens.flags.aligned and tokens.flags.c_contiguous
     in_place = in_place and (half or tokens.dtype == np.float32)
     cuts = _cuts(ends - starts, threads, in_place)
-    place = np.asarray(query_ptr, np.int64)
 
     def part(low: int, high: int) -> None:
         own = starts[low:high], ends[low:high]
         values, first, last = (np.asarray(tokens), *own) if in_place else _copied(tokens, *own)
-        where = values.ctypes.data, values.strides[0]
-        score(panels, place, *where, half and in_place, first, last, out[low:high])
+        score(panels, place, flat(values), half and in_place, first, last, out[low:high])
 
     bounds = list(itertools.pairwise(cuts))
     if threads == 1 or len(bounds) == 1:
@@ -236,6 +238,18 @@ def maxsim(
     if not np.isfinite(out).all():
         raise BadValue("a score is not finite: the vectors hold numbers that are not, or too large ones")
     return np.ascontiguousarray(out.T)
+
+
+def _inside(starts: Int64, ends: Int64, count: int) -> bool:
+    """Whether pieces start:end lie among so many tokens."""
+    return len(starts) == 0 or bool(starts.min() >= 0 and ends.max() <= count and (starts <= ends).all())
+
+
+def flat(tokens: NDArray[np.floating]) -> NDArray[np.uint8]:
+    """The bytes of a table whose rows follow each other: a read-only view, which keeps them in memory while in use."""
+    view = tokens.reshape(-1).view(np.uint8)
+    view.flags.writeable = False
+    return view
 
 
 def _cuts(lengths: Int64, threads: int, in_place: bool) -> list[int]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.kernels.jit import jit
-from weir.kernels.maxsim import ROWS, VECTORS, WIDTH, floats
+from weir.kernels.maxsim import ROWS, VECTORS, WIDTH, flat, floats
 from weir.kernels.vector import (
     F32,
     HAS_INT8,
@@ -42,6 +42,9 @@ __all__ = ["bounds"]
 Float32: TypeAlias = NDArray[np.float32]
 Int64: TypeAlias = NDArray[np.int64]
 
+SHORTEST, LONGEST = 1e-10, 1e10
+"""Lengths of a longest vector between which squares and products of float32 neither vanish nor overflow; the shorter
+ones beside it are off by less than its rounding allows."""
 TOKENS = 1536
 """Tokens of documents that all queries pass before the next ones: their bytes stay in the second cache."""
 
@@ -189,8 +192,7 @@ def estimate(
     panels: NDArray[np.uint8],
     unit: Float32,
     query_ptr: Int64,
-    at: int,
-    stride: int,
+    tokens: NDArray[np.uint8],
     half: bool,
     starts: Int64,
     ends: Int64,
@@ -204,6 +206,7 @@ def estimate(
     """
     groups, width = panels.shape[1], len(panels) * WIDTH
     dimensions = 4 * groups
+    stride = np.int64(dimensions * (2 if half else 4))
     longest = np.int64(0)
     for i in range(len(starts)):
         longest = max(longest, ends[i] - starts[i])
@@ -220,10 +223,11 @@ def estimate(
             for t in range(starts[last], ends[last]):
                 rows[count] = small.ctypes.data + count * dimensions
                 about[count] = facts.ctypes.data + count * 16
+                token = tokens.ctypes.data + t * stride
                 if half:
-                    _from_halves(at + t * stride, dimensions, rows[count], about[count])
+                    _from_halves(token, dimensions, rows[count], about[count])
                 else:
-                    _from_floats(at + t * stride, dimensions, rows[count], about[count])
+                    _from_floats(token, dimensions, rows[count], about[count])
                 length = max(length, facts[count, 1]) if facts[count, 1] < np.inf else np.float32(np.inf)
                 distance = max(distance, facts[count, 2])
                 count += 1
@@ -253,7 +257,7 @@ def estimate(
 def able(tokens: NDArray[np.floating]) -> bool:
     """Whether this processor multiplies bytes, and these tokens can be read as they are."""
     plain = tokens.dtype in (np.float16, np.float32) and tokens.shape[1] % LANES == 0
-    return HAS_INT8 and plain and tokens.flags.aligned and tokens.strides[1] == tokens.itemsize
+    return HAS_INT8 and plain and tokens.flags.aligned and tokens.flags.c_contiguous
 
 
 def bounds(
@@ -266,9 +270,9 @@ def bounds(
 ) -> tuple[Float32, Float32]:
     """About the score of every document for every query, and how far off that is at most: float32[Q, n] each.
 
-    What is off is beside the score that `maxsim` computes, its rounding included; infinite or not a number where a
-    vector is not finite. query: float32[any, d], the tokens of query q at query_ptr[q]:query_ptr[q + 1]; tokens: see
-    `able`; those of document i at starts[i]:ends[i], at least one.
+    What is off is beside the score that `maxsim` computes, its rounding included; infinite where the longest vector of
+    a query or a document is beyond SHORTEST and LONGEST, or is not finite. query: float32[any, d], the tokens of query
+    q at query_ptr[q]:query_ptr[q + 1]; tokens: see `able`; those of document i at starts[i]:ends[i], at least one.
     """
     d = tokens.shape[1]
     given = np.ascontiguousarray(query, np.float32)
@@ -278,11 +282,12 @@ def bounds(
     out = np.empty((len(starts), len(query_ptr) - 1), np.float32)
     off = np.empty((len(starts), 2), np.float32)
     unit, place = np.ascontiguousarray(facts[:, 0]), np.asarray(query_ptr, np.int64)
-    where = tokens.ctypes.data, tokens.strides[0], tokens.dtype == np.float16
+    held, half = flat(tokens), tokens.dtype == np.float16
 
     def part(span: tuple[int, int]) -> None:
         low, high = span
-        estimate(panels, unit, place, *where, starts[low:high], ends[low:high], out[low:high], off[low:high])
+        some = starts[low:high], ends[low:high], out[low:high], off[low:high]
+        estimate(panels, unit, place, held, half, *some)
 
     cuts = np.linspace(0, len(starts), threads + 1).astype(np.int64).tolist()
     if threads == 1:
@@ -291,11 +296,23 @@ def bounds(
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(part, itertools.pairwise(cuts)))
     length, distance = (np.sqrt(facts[:, c].astype(np.float64)) for c in (1, 2))
+    some, open_docs = np.diff(place) > 0, _beyond(off[:, 1])
+    open_queries = np.zeros(len(some), np.bool_)
+    if some.any():
+        open_queries[some] = _beyond(np.maximum.reduceat(length[: place[-1]], place[:-1][some]))
+    length[_beyond(length)] = distance[_beyond(length)] = 0.0
+    off[open_docs], out[open_docs], out[:, open_queries] = 0.0, 0.0, 0.0
     sums = (_sums(v, place) for v in (length + distance, distance, length))
     near, far, whole = (np.asarray(s)[:, None] for s in sums)
     rounding = (d + 16) * 2.0**-23  # of the products here and there, and of the facts themselves
     most = near * off[:, 0] * (1 + 1e-4) + (far * (1 + 1e-4) + whole * rounding) * off[:, 1]
+    most[open_queries], most[:, open_docs] = np.inf, np.inf
     return np.ascontiguousarray(out.T), most.astype(np.float32) * np.float32(1 + 1e-6)
+
+
+def _beyond(longest: NDArray[np.floating]) -> NDArray[np.bool_]:
+    """Where float32 bounds nothing; what is not a number is there too."""
+    return ~((longest >= SHORTEST) & (longest <= LONGEST))
 
 
 def _sums(values: NDArray[np.float64], ptr: Int64) -> NDArray[np.float64]:

@@ -1,6 +1,7 @@
 """Exact top-k over an impact index.
 
     index = Impacts(n_docs, ptr, doc, impact, bounds)      bounds = Bounds.of(ptr, doc, impact, n_docs)
+    or for few documents: Impacts(n_docs, ptr, doc, impact, None), see exhaustive.py
     or with learned weights: Impacts(..., columns)          columns = Columns.of(ptr, doc, impact, n_docs)
     count, doc, score = search(index, qptr, qterm, qweight, k, threads=1)
 
@@ -23,7 +24,9 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -33,6 +36,7 @@ from numpy.typing import NDArray
 from weir.errors import BadValue
 from weir.kernels.bounds import RANKS, Bounds
 from weir.kernels.columns import WINDOW, Columns
+from weir.kernels.exhaustive import exhaust_chunk
 from weir.kernels.maxscore import search_chunk
 from weir.kernels.tally import tally_chunk
 
@@ -59,31 +63,35 @@ def _read_only(array: NDArray[Any], dtype: type[np.generic]) -> NDArray[Any]:
 class Impacts:
     """An impact index ready to be searched: postings by term and their bounds.
 
-    n_docs documents, ptr int64[V+1], doc int32[P], impact float32[P]; arrays may be memory-mapped. columns: where
-    frequent terms say little alone, as learned weights do; None: searched by the postings only.
+    n_docs documents, ptr int64[V+1], doc int32[P], impact float32[P]; arrays may be memory-mapped. bounds: None where
+    documents are so few that all postings are added. columns: where frequent terms say little alone, as learned
+    weights do; None: searched by the postings only.
     """
 
     n_docs: int
     ptr: Int64
     doc: Int32
     impact: Float32
-    bounds: Bounds
+    bounds: Bounds | None
     columns: Columns | None = None
     arrays: tuple[NDArray[Any], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         b = self.bounds
-        arrays = (
+        arrays: tuple[NDArray[Any], ...] = (
             _read_only(self.ptr, np.int64),
             _read_only(self.doc, np.int32),
             _read_only(self.impact, np.float32),
-            _read_only(b.listed, np.int32),
-            _read_only(b.top, np.float32),
-            _read_only(b.shift, np.uint8),
-            _read_only(b.base, np.int64),
-            _read_only(b.offset, np.int32),
-            _read_only(b.peak, np.float32),
         )
+        if b is not None:
+            arrays += (
+                _read_only(b.listed, np.int32),
+                _read_only(b.top, np.float32),
+                _read_only(b.shift, np.uint8),
+                _read_only(b.base, np.int64),
+                _read_only(b.offset, np.int32),
+                _read_only(b.peak, np.float32),
+            )
         object.__setattr__(self, "arrays", arrays)
 
 
@@ -105,7 +113,11 @@ def search(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, k: int, 
     qterm = np.ascontiguousarray(qterm, np.int32)
     qweight = np.ascontiguousarray(qweight, np.float32)
     n = len(qptr) - 1
-    if n < 0 or len(qterm) != len(qweight) or qptr[n] > len(qterm):
+    if (
+        n < 0
+        or len(qterm) != len(qweight)
+        or not (qptr[0] >= 0 and qptr[n] <= len(qterm) and (qptr[1:] >= qptr[:-1]).all())
+    ):
         raise BadValue("search: one weight per query term, one pointer more than queries")
     hits = np.empty(n, np.int32), np.empty((n, k), np.int32), np.empty((n, k), np.float32)
     parts = min(threads, n)
@@ -128,12 +140,28 @@ def search(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, k: int, 
 
 def _chunk(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, hits: Hits) -> None:
     depth = min(hits[1].shape[1], max(1, index.n_docs))
-    if index.columns is None or depth > _DEEPEST:
+    if index.bounds is None:
+        _exhaustively(index, qptr, qterm, qweight, hits)
+    elif index.columns is None or depth > _DEEPEST:
         _by_postings(index, qptr, qterm, qweight, hits)
-        return
-    for q in _by_columns(index, index.columns, qptr, qterm, qweight, hits).tolist():
-        one = hits[0][q : q + 1], hits[1][q : q + 1], hits[2][q : q + 1]
-        _by_postings(index, qptr[q : q + 2], qterm, qweight, one)
+    else:
+        for q in _by_columns(index, index.columns, qptr, qterm, qweight, hits).tolist():
+            one = hits[0][q : q + 1], hits[1][q : q + 1], hits[2][q : q + 1]
+            _by_postings(index, qptr[q : q + 2], qterm, qweight, one)
+
+
+def _exhaustively(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, hits: Hits) -> None:
+    """Search few documents."""
+    depth = min(hits[1].shape[1], max(1, index.n_docs))
+    room = max(2 * depth + _SLACK, _longest(qptr))
+    with _borrowed("exhaustive", (index.n_docs, room), _exhaustive_scratch) as scratch:
+        status = exhaust_chunk(*index.arrays, qptr, qterm, qweight, depth, *scratch, *hits)
+    if status:
+        raise BadValue(_WEIGHTS)
+
+
+def _exhaustive_scratch(n_docs: int, room: int) -> tuple[NDArray[Any], ...]:
+    return np.zeros(n_docs), *np.empty((2, room), np.int64), np.empty(2048, np.int64), *_cell()
 
 
 def _by_columns(
@@ -141,36 +169,73 @@ def _by_columns(
 ) -> Int64:
     """Search by upper bounds; the queries for which these left too many documents."""
     depth = min(hits[1].shape[1], index.n_docs)
-    sums, keys = np.zeros(1 << WINDOW, np.float32), np.empty((3, 8 * depth + 1024), np.int64)
     left = np.zeros(len(qptr) - 1, np.bool_)
-    status = tally_chunk(
-        index.n_docs, *index.arrays, *columns.arrays, qptr, qterm, qweight, depth, _rank(depth), WINDOW,
-        sums, keys, *hits, left,
-    )  # fmt: skip
+    with _borrowed("columns", (8 * depth + 1024, _longest(qptr)), _columns_scratch) as scratch:
+        status = tally_chunk(
+            index.n_docs, *index.arrays, *columns.arrays, qptr, qterm, qweight, depth, _rank(depth), WINDOW,
+            *scratch, *hits, left,
+        )  # fmt: skip
     if status:
         raise BadValue(_WEIGHTS)
     return np.flatnonzero(left)
+
+
+def _columns_scratch(room: int, longest: int) -> tuple[NDArray[Any], ...]:
+    sums = np.zeros(1 << WINDOW, np.float32)
+    return (
+        sums, sums.view(np.int32), *np.empty((3, room), np.int64), np.empty(2048, np.int64),
+        *np.empty((2, longest), np.int64), np.empty((7, longest), np.int64), np.empty((4, longest)),
+        np.empty(longest, np.float32), np.empty(room, np.int32), np.empty(room), *_cell(),
+    )  # fmt: skip
 
 
 def _by_postings(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, hits: Hits) -> None:
     k = hits[1].shape[1]
     window = _window(index.n_docs)
     depth = min(k, max(1, index.n_docs))
-    room = 2 * depth + _SLACK
-    # Taken out while in use: should a call be interrupted, the next one starts from clean memory.
-    held = getattr(_scratch, "held", None)
-    _scratch.held = None
-    width = 1 << window
-    if held is None or len(held[1]) < width:
-        held = np.zeros(width + 1), np.empty(width), np.empty(width, np.int32), np.empty((2, room), np.int64)
-    if held[3].shape[1] != room:
-        held = *held[:3], np.empty((2, room), np.int64)
-    status = search_chunk(
-        index.n_docs, *index.arrays, qptr, qterm, qweight, depth, _rank(k), window, *held, *hits
-    )
-    _scratch.held = held
+    sizes = 1 << window, 2 * depth + _SLACK, _longest(qptr)
+    with _borrowed("postings", sizes, _postings_scratch) as scratch:
+        status = search_chunk(
+            index.n_docs, *index.arrays, qptr, qterm, qweight, depth, _rank(k), window, *scratch, *hits
+        )
     if status:
         raise BadValue(_WEIGHTS)
+
+
+def _postings_scratch(width: int, room: int, longest: int) -> tuple[NDArray[Any], ...]:
+    sums = np.zeros(width + 1)
+    return (
+        sums, sums.view(np.int64), np.empty(width), np.empty(width, np.int32), *np.empty((2, room), np.int64),
+        np.empty(2048, np.int64), *np.empty((3, longest), np.int64), np.empty((6, longest), np.int64),
+        np.empty((4, longest)), *_cell(),
+    )  # fmt: skip
+
+
+def _cell() -> tuple[Float32, NDArray[np.uint32]]:
+    """One float and its bits."""
+    number = np.empty(1, np.float32)
+    return number, number.view(np.uint32)
+
+
+def _longest(qptr: Int64) -> int:
+    """Room for the terms of the longest query, in steps that let most calls use the memory of the last."""
+    longest = int(qptr[1] - qptr[0]) if len(qptr) == 2 else int((qptr[1:] - qptr[:-1]).max(initial=0))
+    return max(64, 1 << longest.bit_length())
+
+
+@contextmanager
+def _borrowed(
+    kind: str, sizes: tuple[int, ...], make: Callable[..., tuple[NDArray[Any], ...]]
+) -> Iterator[tuple[NDArray[Any], ...]]:
+    """One thread's scratch arrays, those of the last call where they are of these sizes.
+
+    Taken out while in use: should a call be interrupted, the next one starts from clean memory.
+    """
+    held = _scratch.__dict__.pop(kind, None)
+    if held is None or held[0] != sizes:
+        held = sizes, make(*sizes)
+    yield held[1]
+    _scratch.__dict__[kind] = held
 
 
 def _rank(k: int) -> int:

@@ -302,7 +302,20 @@ def tally_chunk(
     rank: int,
     window: int,
     acc: Float32,
-    keys: Int64,
+    bits: Int32,
+    own: Int64,
+    spare: Int64,
+    other: Int64,
+    counts: Int64,
+    order: Int64,
+    terms: Int64,
+    term: Int64,
+    value: Float64,
+    weight: Float32,
+    cdoc: Int32,
+    cval: Float64,
+    f32: Float32,
+    u32: NDArray[np.uint32],
     out_count: Int32,
     out_doc: Int32,
     out_score: Float32,
@@ -311,22 +324,13 @@ def tally_chunk(
     """Search a chunk of queries; 0, or 1 when a weight is negative or not finite (nothing is searched then).
 
     Arguments as in maxscore.py and, column, step, values: see columns.py. acc: zero before and after, as long as a
-    window. keys: int64[3, room], scratch; at most room > k documents are kept. left: set for a query that is left to
-    the other search, since the bounds of more documents than that are near the k-th.
+    window; bits: the same memory. Scratch: own, spare, other, cdoc, cval as long as the documents that are kept at
+    most, more than k; order, terms, weight and the rows of term (7) and value (4) as long as the longest query.
+    left: set for a query that is left to the other search, since the bounds of more documents are near the k-th.
     """
-    longest = 1
-    for q in range(len(qptr) - 1):
-        longest = max(longest, qptr[q + 1] - qptr[q])
-        for j in range(qptr[q], qptr[q + 1]):
-            if not 0.0 <= qweight[j] < np.inf:
-                return 1
-    own, spare, other = keys[0], keys[1], keys[2]
-    counts, order, terms = np.empty(2048, np.int64), np.empty(longest, np.int64), np.empty(longest, np.int64)
-    term, value = np.empty((7, longest), np.int64), np.empty((4, longest), np.float64)
-    weight, bits = np.empty(longest, np.float32), acc.view(np.int32)
-    cdoc, cval = np.empty(len(own), np.int32), np.empty(len(own), np.float64)
-    f32 = np.empty(1, np.float32)
-    u32 = f32.view(np.uint32)
+    for j in range(qptr[0], qptr[len(qptr) - 1]):
+        if not 0.0 <= qweight[j] < np.inf:
+            return 1
     for q in range(len(qptr) - 1):
         n_terms, limit = plan(
             ptr, impact, listed, top, shift, base, qterm, qweight, qptr[q], qptr[q + 1],

@@ -265,12 +265,11 @@ def scan(
 
 
 @jit
-def regrow(slots: Int64, larger: Int64, count: int) -> None:
-    """Enter the `count` pairs of a table of words into a larger, empty one.
+def regrow(slots: Int64, larger: Int64, where: Int64) -> None:
+    """Enter the pairs of a table of words into a larger, empty one; where: int64[words], scratch.
 
     In the order of their numbers: the words that came first are the frequent ones, and get the places they ask for.
     """
-    where = np.empty(count, np.int64)
     for i in range(slots.shape[0] // 2):
         if slots[2 * i + 1] != EMPTY:
             where[slots[2 * i + 1] & LOW] = 2 * i

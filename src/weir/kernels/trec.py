@@ -234,19 +234,20 @@ def scan_rows(
     score: F64,
     segment: I64,
     slow: I64,
+    edge: I64,
 ) -> tuple[int, int, int, int]:
     """Split the lines of buf[:stop] (the last byte is "\\n") into rows of document and score.
 
     Fills, per row: start, length and hash of the document identifier, score. Per segment, a stretch of rows
     of one query: segment[3i] its first row, then start and length of the query identifier. slow: triples of
     row, start and length of scores that are left to a slower parser. Each array has room for one entry (or
-    triple) per line. Returns (rows, segments, slow scores, position of the first bad line or -1).
+    triple) per line. edge: int64[15], scratch, zero at first. Returns (rows, segments, slow scores, position of the
+    first bad line or -1).
 
     A line mostly begins (query, Q0) and ends (tag) with the bytes of the line before: these are compared as
     words, and only what stands between is split.
     """
     at, rows, segments, slows = 0, 0, 0, 0
-    edge = np.zeros(15, np.int64)
     query, query_length, head, tail = 0, -1, 0, 0
     head_1, head_2, tail_1, tail_2 = _0, _0, _0, _0
     while at < stop:

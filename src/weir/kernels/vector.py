@@ -13,23 +13,28 @@ from typing import Any
 
 from weir.errors import require
 
-__all__ = ["HAS_INT8", "ROWS", "WIDTH", "dot32", "dot64", "float_tile", "int8_tile", "lowest_bit"]
+__all__ = ["HAS_INT8", "ROWS", "WIDTH", "dot32", "dot64", "features", "float_tile", "int8_tile", "lowest_bit"]
 
 ir = require("llvmlite.ir", extra="run")
-binding = require("llvmlite.binding", extra="run")
 numba = require("numba", extra="run")
 intrinsic = require("numba.extending", extra="run").intrinsic
 
 
-def _features() -> set[str]:
-    """What kernels may use of this processor: nothing special where numba is told to compile for another."""
-    if numba.config.CPU_NAME not in (None, "host") or numba.config.CPU_FEATURES:
-        return set()
-    return {name for name, there in binding.get_host_cpu_features().items() if there}
+def features() -> set[str]:
+    """The instruction sets that numba names to LLVM, here or by NUMBA_CPU_FEATURES and NUMBA_ENABLE_AVX.
+
+    What a processor named by NUMBA_CPU_NAME has beyond them is not asked: plain LLVM uses it anyway.
+    """
+    named = numba.config.CPU_FEATURES
+    if named is None:
+        named = require("numba.core.codegen", extra="run").get_host_cpu_features()
+    return {feature[1:] for feature in named.split(",") if feature.startswith("+")}
 
 
-WIDE = {"avx512f", "avx512bw", "avx512dq"} <= _features()
-HAS_INT8 = WIDE and "avx512vnni" in _features()
+WIDE = {"avx512f", "avx512bw", "avx512dq"} <= features()
+HAS_INT8 = WIDE and "avx512vnni" in features()
+HALVES = bool({"f16c", "neon", "fullfp16"} & features())
+"""Whether the processor widens half-precision numbers; elsewhere LLVM would call a function that nobody has."""
 LANES = 16
 VECTORS, ROWS = (3, 8) if WIDE else (1, 6)
 """Sums of a tile in vectors of 16: 24 of the 32 registers of AVX-512 and NEON, 12 of the 16 half as wide of AVX2."""
@@ -57,6 +62,23 @@ def _load(b: Value, address: Value, offset: Value | int, kind: Value) -> Value:
 
 def _store(b: Value, value: Value, address: Value, offset: Value | int) -> None:
     b.store(value, _at(b, address, offset, value.type)).align = 4
+
+
+def _single(b: Value, halves: Value) -> Value:
+    """Sixteen numbers of half precision, as int16, in single precision."""
+    if HALVES:
+        return b.fpext(b.bitcast(halves, ir.VectorType(ir.HalfType(), LANES)), V16F)
+
+    def whole(number: int) -> Value:
+        return ir.Constant(V16I, [number] * LANES)
+
+    bits = b.zext(halves, V16I)
+    size = b.shl(b.and_(bits, whole(0x7FFF)), whole(13))
+    # The exponents differ by 112, which a product adds exactly, to subnormal numbers too; the greatest means infinity.
+    number = b.bitcast(b.fmul(b.bitcast(size, V16F), ir.Constant(V16F, [2.0**112] * LANES)), V16I)
+    endless = b.icmp_unsigned(">=", size, whole(31 << 23))
+    number = b.select(endless, b.add(size, whole((255 - 31) << 23)), number)
+    return b.bitcast(b.or_(number, b.shl(b.and_(bits, whole(0x8000)), whole(16))), V16F)
 
 
 def _splat(b: Value, value: Value) -> Value:

@@ -22,7 +22,7 @@ from weir.measures.conventions import DEFAULT, Conventions
 from weir.measures.measure import Measure, parse_measure
 from weir.measures.overties import Tied, expected_values, extreme_values
 
-__all__ = ["DEFAULT_MEASURES", "evaluate", "measures_of", "ranked_by", "scores_of"]
+__all__ = ["DEFAULT_MEASURES", "evaluate", "measures_of", "ranked_by", "refuse_strangers", "scores_of"]
 
 DEFAULT_MEASURES = ("nDCG@10", "R@100", "Judged@10")
 
@@ -37,8 +37,8 @@ def measures_of(wanted: Measure | str | Iterable[Measure | str]) -> tuple[Measur
 
 
 def evaluate(
-    run: Run,
     qrels: Qrels | IntentQrels,
+    run: Run,
     measures: Measure | str | Iterable[Measure | str] = DEFAULT_MEASURES,
     conventions: Conventions = DEFAULT,
 ) -> Scores:
@@ -97,6 +97,18 @@ def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conven
         low=low,
         high=high,
     )
+
+
+def refuse_strangers(judged: Judged) -> None:
+    """Raise BadValue for the join of a run all of whose queries are others than the judged ones.
+
+    For what people pass in, where it is a mistake; a system that finds nothing for its queries scores 0.
+    """
+    if len(judged) and judged.ignored and not judged.answered.any():
+        raise BadValue(
+            f"the run and the judgments have no query in common: of {judged.ignored} in the run one is "
+            f"'{judged.stranger}', of {len(judged)} judged ones '{judged.queries[0]}'"
+        )
 
 
 def _counts(judged: Judged, conventions: Conventions) -> NDArray[np.bool_]:

@@ -9,11 +9,11 @@ from weir.core.intents import IntentQrels, joined, with_intents
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.scores import Scores
-from weir.errors import BadValue
+from weir.errors import BadValue, FormatError
 from weir.io.intents import read_intents
 from weir.io.trec import judge_file, read_qrels, read_run, run_name
 from weir.measures.conventions import DEFAULT, Conventions
-from weir.measures.evaluate import DEFAULT_MEASURES, measures_of, ranked_by, scores_of
+from weir.measures.evaluate import DEFAULT_MEASURES, measures_of, ranked_by, refuse_strangers, scores_of
 from weir.measures.measure import Measure
 
 __all__ = ["distinct_names", "judge", "judgments_for", "scores_of_files"]
@@ -49,8 +49,17 @@ def judgments_for(qrels: Path, measures: Iterable[Measure]) -> Qrels | IntentQre
 def judge(run: Path, qrels: Qrels | IntentQrels, conventions: Conventions = DEFAULT) -> Judged:
     """Join a run file with judgments of either kind; a file is held whole only where self-matches are dropped.
 
-    Raises FormatError and BadRanking as `judge_file`.
+    Raises FormatError and BadRanking as `judge_file`, FormatError for a file without any ranking, and BadValue for one
+    that answers none of the judged queries.
     """
+    found = _joined(run, qrels, conventions)
+    if not (found.ignored or found.answered.any()):
+        raise FormatError(run, "no ranking", "at least one document for one query")
+    refuse_strangers(found)
+    return found
+
+
+def _joined(run: Path, qrels: Qrels | IntentQrels, conventions: Conventions) -> Judged:
     if conventions.self_matches == "drop":
         return joined(ranked_by(read_run(run, conventions.order), conventions), qrels)
     if isinstance(qrels, IntentQrels):

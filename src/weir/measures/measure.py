@@ -16,6 +16,7 @@ from weir.core.qrels import LARGEST
 from weir.core.strings import Float64
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.measures.condense import without_unjudged
+from weir.measures.elsewhere import name_here
 from weir.registry import Registry
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "condensed_join",
     "measure",
     "parse_measure",
+    "within_unit",
 ]
 
 Setting: TypeAlias = int | float | str
@@ -187,6 +189,9 @@ def parse_measure(text: str) -> Measure:
             raise BadValue(f"{text}: the cut-off belongs inside, as in condensed(nDCG@10)")
         return condensed(parse_measure(text.removeprefix("condensed(").removesuffix(")")))
     name, given, cutoff = _parts(text)
+    here = None if name in MEASURES else name_here(f"{name}@{cutoff}" if cutoff else name)
+    if here is not None and name not in MEASURES.names():
+        raise UnknownName("measure", name, (), here)
     definition = MEASURES.get(name)
     found = Measure(name).with_settings(given)
     if cutoff is not None:
@@ -194,6 +199,14 @@ def parse_measure(text: str) -> Measure:
     elif definition.cutoff == "required":
         raise BadValue(f"{name} needs a cut-off, such as {name}@10")
     return found
+
+
+def within_unit(name: str) -> bool:
+    """Whether a name is that of a measure whose values lie within 0..1."""
+    try:
+        return MEASURES.get(parse_measure(name).name).bounded
+    except WeirError:
+        return False
 
 
 def _parts(text: str) -> tuple[str, dict[str, Setting], int | None]:

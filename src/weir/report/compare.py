@@ -6,15 +6,16 @@ import csv
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from weir.core.scores import Scores
-from weir.report.format import change, count, effect, probability, score
+from weir.report.format import change, count, effect, probability, score, share
 from weir.report.notes import convention_notes, unanswered
-from weir.report.table import columns, escaped
-from weir.stats.compare import Comparison, Pair, Standing, Tally
+from weir.report.table import columns, csv_cell, escaped
+from weir.stats.comparison import Comparison, Pair, Standing, Tally
+from weir.stats.intervals import fewest
 from weir.stats.significance import TESTS
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "compare_latex",
     "compare_markdown",
     "compare_text",
+    "family",
     "tally",
     "verdict",
 ]
@@ -55,12 +57,24 @@ def answer_notes(scores: Mapping[str, Scores]) -> list[str]:
 
 
 def verdict(pair: Pair) -> str:
-    """What can be said of the first system against the second."""
+    """What can be said of the second system against the first."""
     if pair.verdict != "not separable":
         return pair.verdict
     if pair.tied and not pair.won and not pair.lost:
         return "not separable (equal throughout)"
+    if pair.detectable is None:
+        return "not separable (not even the largest difference would be found)"
     return f"not separable (minimum detectable effect {score(pair.detectable)})"
+
+
+def family(c: Comparison) -> str:
+    """Over which comparisons the verdicts of a table hold together."""
+    tests = c.pairs[0].comparisons if c.pairs else 0
+    if TESTS.get(c.method.test).familywise:
+        return f"{c.method.test} over all {tests} pairs"
+    if c.method.correct == "none":
+        return "not adjusted"
+    return f"{c.method.correct}, adjusted over {tests} comparison{'s' * (tests != 1)}"
 
 
 def tally(found: Tally) -> str:
@@ -82,13 +96,15 @@ def compare_text(comparisons: Sequence[Comparison]) -> str:
     for c in comparisons:
         left_out = f", {c.left_out} left out that not all systems have" if c.left_out else ""
         parts.append(f"{c.measure} on {c.dataset} ({count(c.count)} {c.unit}{left_out})")
-        parts.append(columns([["system", "mean", "rank", "group"], *map(_standing, c.standings)]))
-        header = ["pair", "difference", "p", "adjusted", "effect", "won/lost/tied"]
+        head = ["system", "mean", "rank", "group"][: 4 if c.baseline is None else 3]
+        parts.append(columns([head, *(_standing(s)[: len(head)] for s in c.standings)]))
+        header = ["pair", "difference", "p", "adjusted", "Hedges' g", "won/lost/tied"]
         lines = [_pair(p) for p in c.pairs]
         # The verdict is flush left: it is a sentence.
         body = columns([header, *(line[:-1] for line in lines)], right=5).split("\n")
         width = max(map(len, body))
-        ends = ["verdict", "-" * max(7, *(len(line[-1]) for line in lines)), *(line[-1] for line in lines)]
+        title = f"verdict ({family(c)})"
+        ends = [title, "-" * max(len(title), *(len(x[-1]) for x in lines)), *(x[-1] for x in lines)]
         parts.append("\n".join(f"{b.ljust(width)}  {e}" for b, e in zip(body, ends, strict=True)))
         if c.tallies:
             parts.append("\n".join(map(tally, c.tallies)))
@@ -108,10 +124,8 @@ def compare_csv(comparisons: Sequence[Comparison]) -> str:
     writer.writeheader()
     for c in comparisons:
         for pair in c.pairs:
-            fields = {k: "" if v is None else v for k, v in _plain(asdict(pair)).items()}
-            writer.writerow(
-                {"dataset": c.dataset, "measure": c.measure, "count": c.count, "unit": c.unit} | fields
-            )
+            facts = {"dataset": c.dataset, "measure": c.measure, "count": c.count, "unit": c.unit}
+            writer.writerow({k: csv_cell(v) for k, v in (facts | _plain(asdict(pair))).items()})
     return out.getvalue().rstrip("\n")
 
 
@@ -119,7 +133,7 @@ def compare_latex(comparisons: Sequence[Comparison]) -> str:
     """A LaTeX tabular for the booktabs package, with the markers papers use.
 
     It takes amssymb too. The best mean is bold; superscript letters are groups: systems that share one cannot be
-    told apart. Against a baseline, upward and downward triangles mark better and worse.
+    told apart. Against a baseline, upward and downward triangles mark better and worse instead.
     """
     measures = list(dict.fromkeys(c.measure for c in comparisons))
     head = " & ".join(["Dataset", "System", *map(escaped, measures)])
@@ -154,7 +168,7 @@ def _grid(
     """Dataset, system, and for each measure the standing, the mark against the baseline and whether it is best."""
     cells: dict[tuple[str, str, str], Cell] = {}
     for c in comparisons:
-        marks = {p.first: p.verdict for p in c.pairs} if c.baseline is not None else {}
+        marks = {p.second: p.verdict for p in c.pairs} if c.baseline is not None else {}
         for s in c.standings:
             best = s.mean == c.standings[0].mean
             cells[c.dataset, s.system, c.measure] = (s, marks.get(s.system, ""), best)
@@ -165,24 +179,25 @@ def _grid(
 def _latex_cell(standing: Standing, mark: str, best: bool) -> str:
     shown = rf"\textbf{{{score(standing.mean)}}}" if best else score(standing.mean)
     sign = {"better": r"\blacktriangle", "worse": r"\blacktriangledown"}.get(mark, "")
-    return rf"{shown}$^{{{sign}\mathrm{{{standing.letters}}}}}$"
+    above = sign + (rf"\mathrm{{{standing.letters}}}" if standing.letters else "")
+    return rf"{shown}$^{{{above}}}$" if above else shown
 
 
 def _markdown_cell(standing: Standing, mark: str, best: bool) -> str:
     shown = f"**{score(standing.mean)}**" if best else score(standing.mean)
     sign = {"better": "▲", "worse": "▼"}.get(mark, "")
-    return f"{shown}{sign} {standing.letters}"
+    return f"{shown}{sign} {standing.letters}".rstrip()
 
 
 def _standing(s: Standing) -> list[str]:
     ranks = str(s.best) if s.best == s.worst else f"{s.best}-{s.worst}"
-    return [s.system, f"{score(s.mean)} [{score(s.low)}, {score(s.high)}]", ranks, s.letters]
+    return [s.system, score(s.mean) + _interval(score, s.low, s.high), ranks, s.letters]
 
 
 def _pair(p: Pair) -> list[str]:
     return [
-        f"{p.first} - {p.second}",
-        f"{change(p.difference)} [{change(p.low)}, {change(p.high)}]",
+        f"{p.second} - {p.first}",
+        change(p.difference) + _interval(change, p.low, p.high),
         probability(p.p),
         probability(p.adjusted),
         effect(p.effect),
@@ -199,20 +214,16 @@ def _notes(comparisons: Sequence[Comparison]) -> str:
     m = first.method
     level = f"{100 * m.level:g}%"
     drawn = f", {m.draws:,} draws, seed {m.seed}" if TESTS.get(m.test).drawn else ""
-    tests = sorted({len(c.pairs) for c in comparisons})
-    many = " or ".join(map(str, tests))
-    how = (
-        "holds for all pairs together"
-        if TESTS.get(m.test).familywise
-        else f"{m.correct} over {many} comparison{'s' * (tests != [1])}"
-    )
+    test = f"{m.test} (randomised HSD)" if m.test == "tukey" else m.test
+    pairs = "each minus the baseline" if first.baseline is not None else "the later given minus the earlier"
     lines = [
-        f"difference: first minus second with its {level} interval ({m.interval}); p: {m.test}{drawn}; adjusted: {how}",
-        "group: systems that share a letter cannot be told apart, whatever their order; "
-        f"rank: {level} of resamples; level {m.alpha:g}; power {m.power:g}",
+        f"difference: {pairs}, with its {level} interval ({m.interval}); p: {test}{drawn}; level {m.alpha:g}",
+        "rank, by the verdicts: 1 + the systems that are better, to all less those that are worse"
+        + ("" if first.baseline is not None else "; group: systems that share a letter cannot be told apart"),
+        f"minimum detectable effect: of a paired t-test with power {m.power:g} at the level of the strictest of the "
+        "comparisons (weir power: of one test alone)",
+        *_too_few(comparisons),
     ]
-    if first.baseline is not None:
-        lines.insert(1, f"verdicts: against {first.baseline}; groups: from all pairs")
     if any(c.geometric for c in comparisons):
         names = ", ".join(sorted({c.measure for c in comparisons if c.geometric}))
         lines.append(f"{names}: means are geometric; differences are those of logarithms")
@@ -223,6 +234,21 @@ def _notes(comparisons: Sequence[Comparison]) -> str:
     if m.margin is not None:
         lines.append(f"equivalent: the difference lies within ±{m.margin:g} (two one-sided t-tests)")
     return "\n".join(lines)
+
+
+def _too_few(comparisons: Sequence[Comparison]) -> list[str]:
+    """A line for each number of queries or datasets that is too small for intervals."""
+    level = comparisons[0].method.level
+    few = dict.fromkeys((c.count, c.unit) for c in comparisons if c.count < fewest(level))
+    return [
+        f"too few {unit} for an interval: {n}, at least {fewest(level)} are needed; even the whole range of {n} holds "
+        f"the median {share(1 - 2.0 ** (1 - n))} of the time only"
+        for n, unit in few
+    ]
+
+
+def _interval(shown: Callable[[float], str], low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f" [{shown(low)}, {shown(high)}]"
 
 
 def _plain(fields: dict[str, Any]) -> dict[str, Any]:

@@ -63,6 +63,7 @@ def _shift(shift: Shift) -> str:
 
 def _notes(moves: Moves) -> list[str]:
     lines = [
+        f"differences: {moves.second} minus {moves.first}",
         "won, lost: by any difference, however small; equal scores: documents by descending identifier, as trec_eval",
     ]
     for name, queries in zip((moves.first, moves.second), moves.unanswered, strict=True):

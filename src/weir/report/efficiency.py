@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from weir.experiment.efficiency import Efficiency
 from weir.report.format import figure, score
-from weir.report.table import columns, escaped
+from weir.report.table import columns, csv_cell, escaped
 
 __all__ = [
     "efficiency_csv",
@@ -66,7 +66,7 @@ def efficiency_csv(found: Sequence[Efficiency]) -> str:
     writer.writeheader()
     for record in records:
         lists = {k: "; ".join(v) for k, v in record.items() if isinstance(v, list)}
-        writer.writerow({k: "" if v is None else v for k, v in (record | lists).items()})
+        writer.writerow({k: csv_cell(v) for k, v in (record | lists).items()})
     return out.getvalue().rstrip("\n")
 
 

@@ -9,12 +9,13 @@ import numpy as np
 from weir.core.scores import Scores
 from weir.measures.conventions import parse_conventions
 from weir.report.format import score, share
+from weir.stats.intervals import fewest
 
-__all__ = ["convention_notes", "score_notes", "unanswered"]
+__all__ = ["convention_notes", "float_tie_notes", "score_notes", "unanswered"]
 
 
 def score_notes(scores: Scores) -> list[str]:
-    """Sentences on unanswered and unjudged queries, ties and conventions; each begins with "note: "."""
+    """Sentences on unanswered and unjudged queries, few queries, ties and conventions; each begins with "note: "."""
     found = []
     missing = int(np.count_nonzero(~scores.answered))
     if missing:
@@ -25,7 +26,25 @@ def score_notes(scores: Scores) -> list[str]:
         found.append(f"note: {scores.ignored} queries of the run have no judgments and are ignored")
     if scores.tied:
         found.append(f"note: {share(scores.tied)} of the documents returned share their score with another")
+    counted = int(scores.counted().max(initial=0))
+    if 1 < counted < fewest():
+        found.append(
+            f"note: {counted} queries are too few for an interval: the whole range of so many holds the median "
+            f"{share(1 - 2.0 ** (1 - counted))} of the time only"
+        )
     return found + _tie_notes(scores) + convention_notes(scores)
+
+
+def float_tie_notes(usual: Scores, as_floats: Scores) -> list[str]:
+    """A sentence on each measure whose mean, as printed, is another where scores compare as floats."""
+    found = []
+    for measure, here, there in zip(usual.measures, usual.means(), as_floats.means(), strict=True):
+        if score(float(here)) != score(float(there)):
+            found.append(
+                f"note: {measure} is {score(float(there))} under trec_eval 9, which compares scores as floats "
+                "(--ties trec9)"
+            )
+    return found
 
 
 def unanswered(scores: Scores) -> str:

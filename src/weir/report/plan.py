@@ -6,11 +6,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from weir.experiment.graph import Node
 from weir.experiment.plan import Planned
 from weir.report.format import count, duration, size
 from weir.report.table import columns
 
-__all__ = ["plan_json", "plan_notes", "plan_text"]
+__all__ = ["graph_json", "graph_text", "plan_json", "plan_notes", "plan_text"]
 
 HEAD = ("dataset", "system", "documents", "queries", "index", "search", "disk", "memory")
 
@@ -31,6 +32,21 @@ def plan_text(found: Sequence[Planned]) -> str:
         for one in found
     ]
     return columns([HEAD, *lines], right=len(HEAD) - 2)
+
+
+def graph_text(nodes: Sequence[Node]) -> str:
+    """The stages of the grid on each collection, in the order they are made, and how many systems share each."""
+    lines = []
+    for node in nodes:
+        made_from = f"  from {', '.join(node.inputs)}" if node.inputs else ""
+        shared = f"  for {len(node.systems)} systems" if len(node.systems) > 1 else ""
+        lines.append(f"  {node}{made_from}{shared}")
+    return "\n".join(["stages on each collection, each made once:", *lines])
+
+
+def graph_json(nodes: Sequence[Node]) -> str:
+    """One JSON object for each stage."""
+    return "\n".join(json.dumps(asdict(node), ensure_ascii=False) for node in nodes)
 
 
 def plan_json(found: Sequence[Planned]) -> str:
@@ -55,5 +71,7 @@ def plan_notes(found: Sequence[Planned]) -> list[str]:
         notes += [f"note: {one.dataset}, {one.system}: {note}" for note in one.notes]
     seconds = [s for one in found for s in (one.index_seconds, one.search_seconds) if s is not None]
     if len(found) > 1 and seconds:
-        notes.append(f"note: {duration(sum(seconds))} in all")
+        notes.append(
+            f"note: {duration(sum(seconds))} in all, less what systems share: each stage is made once"
+        )
     return notes

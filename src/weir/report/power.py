@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from weir.measures.measure import within_unit
 from weir.report.format import change, count, score, share
 from weir.report.table import columns
 from weir.stats.power import Plan
@@ -11,10 +12,13 @@ __all__ = ["power_text"]
 
 def power_text(plan: Plan) -> str:
     """The minimum detectable effect now, and the queries that other effects need."""
+    least = score(plan.detectable)
+    if within_unit(plan.measure) and plan.detectable > 1:
+        least = "none, not even the largest difference"
     lines = [
-        f"{plan.measure}: {count(plan.queries)} queries, difference {change(plan.difference)}, "
+        f"{plan.measure}: {count(plan.queries)} queries, second minus first {change(plan.difference)}, "
         f"standard deviation {score(plan.deviation)}",
-        f"minimum detectable effect now: {score(plan.detectable)} "
+        f"minimum detectable effect now: {least} "
         f"(found {100 * plan.wanted:g} times in 100 at level {plan.alpha:g})",
     ]
     body = [["effect", "power now", "queries needed"]]

@@ -47,6 +47,8 @@ def _verdict(c: Check) -> str:
     if c.outcome == "reproduced":
         whole = c.published is not None and c.decimals == c.published.decimals
         return "reproduced" if whole else f"reproduced to {c.decimals} decimals"
+    if c.outcome == "explained":
+        return f"explained: {c.because}"
     return f"off by {abs(c.difference):.4f}" if c.outcome == "off" else "other data"
 
 
@@ -55,6 +57,11 @@ def _counts(checks: Sequence[Check]) -> str:
         return count(sum(c.outcome == outcome for c in checks))
 
     text = f"{of('reproduced')} reproduced, {of('off')} off, {of('not published')} with nothing published"
+    explained = sum(c.outcome == "explained" for c in checks)
+    if explained:
+        text += (
+            f", {count(explained)} explained (equal once scored by the rules that the publisher documents)"
+        )
     other = sum(c.outcome == "other data" for c in checks)
     if other:
         text += f", {count(other)} on other data (another number of judged queries than published)"

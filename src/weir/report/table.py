@@ -8,9 +8,18 @@ import json
 from collections.abc import Sequence
 
 from weir.core.row import Row
+from weir.errors import printable
 from weir.report.format import score
 
-__all__ = ["columns", "csv_table", "escaped", "json_lines", "latex_table", "text_table"]
+__all__ = ["columns", "csv_cell", "csv_table", "escaped", "json_lines", "latex_table", "text_table"]
+
+_LATEX = {
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "\\": r"\textbackslash{}",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+}
 
 
 def text_table(rows: Sequence[Row]) -> str:
@@ -40,8 +49,18 @@ def csv_table(rows: Sequence[Row]) -> str:
     names = [name for name in Row.__dataclass_fields__ if name in used]
     writer = csv.DictWriter(out, names, lineterminator="\n")
     writer.writeheader()
-    writer.writerows({k: "" if v is None else v for k, v in r.to_dict().items()} for r in rows)
+    writer.writerows({k: csv_cell(v) for k, v in r.to_dict().items()} for r in rows)
     return out.getvalue().rstrip("\n")
+
+
+def csv_cell(value: object) -> object:
+    """A value as a cell: a text that a spreadsheet would run as a formula stands behind an apostrophe.
+
+    These begin with = + - @, a tab or a carriage return; numbers stay as they are, None is empty.
+    """
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+    return "" if value is None else value
 
 
 def latex_table(rows: Sequence[Row]) -> str:
@@ -69,6 +88,7 @@ def latex_table(rows: Sequence[Row]) -> str:
 
 def columns(lines: Sequence[Sequence[str]], right: int = 0) -> str:
     """Cells in aligned columns under a header; the last `right` columns are flush right."""
+    lines = [[printable(cell) for cell in line] for line in lines]
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     flush = len(widths) - right
 
@@ -101,4 +121,4 @@ def _cell(row: Row | None) -> str:
 
 def escaped(text: str) -> str:
     """Text as LaTeX takes it."""
-    return "".join("\\" + c if c in "&%$#_{}" else r"\textgreater{}" if c == ">" else c for c in text)
+    return "".join("\\" + c if c in "&%$#_{}" else _LATEX.get(c, c) for c in printable(text))

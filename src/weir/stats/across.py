@@ -10,7 +10,8 @@ import numpy as np
 
 from weir.core.strings import Float64
 from weir.errors import BadValue
-from weir.stats.compare import Comparison, Method, Table, Tally, compared
+from weir.stats.compare import compared
+from weir.stats.comparison import Comparison, Method, Table, Tally
 
 __all__ = ["across", "compared_across", "pooled"]
 
@@ -32,7 +33,15 @@ def across(datasets: Mapping[str, Sequence[Table]], name: str) -> Table:
     ]
     values = tuple(tuple(t.values for t in tables) for tables in parts)
     return Table(
-        name, first.measure, first.systems, np.array(columns).T, 0, "datasets", first.geometric, values
+        name,
+        first.measure,
+        first.systems,
+        np.array(columns).T,
+        0,
+        "datasets",
+        span=first.span,
+        geometric=first.geometric,
+        parts=values,
     )
 
 
@@ -53,19 +62,19 @@ def compared_across(
     if baseline is None:
         return found
     made = {c.dataset: c for c in known}
-    verdicts: dict[str, list[str]] = {pair.first: [] for pair in found.pairs}
+    verdicts: dict[str, list[str]] = {pair.second: [] for pair in found.pairs}
     for dataset, tables in datasets.items():
         own = made.get(dataset) or compared(pooled(tables, dataset), baseline, method)
         for pair in own.pairs:
-            verdicts.get(pair.first, []).append(pair.verdict)
+            verdicts.get(pair.second, []).append(pair.verdict)
     tallies = [
         Tally(
-            pair.first,
+            pair.second,
             baseline,
             found.count,
             pair.difference,
             *(pair.won, pair.lost, pair.tied),
-            *(verdicts[pair.first].count(v) for v in ("better", "worse", "equivalent", "not separable")),
+            *(verdicts[pair.second].count(v) for v in ("better", "worse", "equivalent", "not separable")),
         )
         for pair in found.pairs
     ]

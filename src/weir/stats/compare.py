@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,183 +12,18 @@ from numpy.typing import NDArray
 from weir.core.scores import Scores, averaged
 from weir.core.strings import Float64
 from weir.errors import BadValue, UnknownName
-from weir.stats import paired, permutation, tukey  # noqa: F401  each registers its tests
-from weir.stats.bootstrap import LEVEL, RESAMPLES, SEED
-from weir.stats.intervals import INTERVALS, bounds
+from weir.measures.measure import within_unit
+from weir.stats.bootstrap import RESAMPLES, SEED
+from weir.stats.comparison import Comparison, Method, Pair, Standing, Table, Verdict
+from weir.stats.intervals import bounds, fewest
 from weir.stats.levels import two_level_means
-from weir.stats.multiple import CORRECTIONS, adjusted
-from weir.stats.order import letters, ranks_within
-from weir.stats.power import POWER, detectable, equivalence
+from weir.stats.multiple import adjusted
+from weir.stats.order import letters
+from weir.stats.power import detectable, equivalence
 from weir.stats.resampling import resampled_sums
-from weir.stats.significance import DRAWS, TESTS, Draws, Pairs, all_pairs, p_values
+from weir.stats.significance import Draws, Pairs, all_pairs, p_values
 
-__all__ = [
-    "Comparison",
-    "Method",
-    "Pair",
-    "Standing",
-    "Table",
-    "Tally",
-    "Verdict",
-    "compare_scores",
-    "compared",
-    "shared_measures",
-    "table",
-]
-
-Verdict: TypeAlias = Literal["better", "worse", "equivalent", "not separable"]
-
-
-@dataclass(frozen=True)
-class Method:
-    """How systems are compared; every field is part of the result.
-
-    test, correct, interval: names in TESTS, CORRECTIONS and INTERVALS; level: of the intervals, and 1 - level is
-    that of the tests; power: of the minimum detectable effect; draws, seed: of a test that draws; margin: how large
-    a difference still counts as none, to find systems equivalent. Raises BadValue or UnknownName.
-    """
-
-    test: str = "permutation"
-    correct: str = "holm"
-    interval: str = "t"
-    level: float = LEVEL
-    power: float = POWER
-    draws: int = DRAWS
-    seed: int = SEED
-    margin: float | None = None
-
-    def __post_init__(self) -> None:
-        TESTS.get(self.test)
-        CORRECTIONS.get(self.correct)
-        INTERVALS.get(self.interval)
-        if not 0 < self.level < 1:
-            raise BadValue(f"the level is {self.level}; expected between 0 and 1")
-        if not 1 - self.level < self.power < 1:
-            raise BadValue(f"the power is {self.power}; expected between {1 - self.level:g} and 1")
-        if self.draws < 1:
-            raise BadValue(f"the number of draws is {self.draws}; expected at least 1")
-        if self.margin is not None and not (self.margin > 0 and math.isfinite(self.margin)):
-            raise BadValue(f"the margin is {self.margin}; expected a number above 0")
-
-    @property
-    def alpha(self) -> float:
-        """The level of the tests."""
-        return 1 - self.level
-
-    @property
-    def correction(self) -> str:
-        """The correction that is made: none where the test's p-values hold for all pairs together already."""
-        return "none" if TESTS.get(self.test).familywise else self.correct
-
-    def strictest(self, tests: int) -> float:
-        """The level of the strictest of so many tests made together."""
-        together = self.correct != "none" or TESTS.get(self.test).familywise
-        return self.alpha / tests if together else self.alpha
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """Values of one measure that several systems have on the same queries.
-
-    values: float64[K, Q], a row for each system, columns in the order of the identifiers, without NaN; left_out:
-    queries that not all systems have a value for; unit: what a column is; geometric: values are logarithms, so that
-    the means reported are exponentials of theirs, and differences are differences of logarithms; parts: where
-    columns are datasets, the values on the queries of each, float64[K, Q] for each of its parts.
-    """
-
-    dataset: str
-    measure: str
-    systems: tuple[str, ...]
-    values: Float64
-    left_out: int = 0
-    unit: str = "queries"
-    geometric: bool = False
-    parts: tuple[tuple[Float64, ...], ...] = ()
-
-
-@dataclass(frozen=True)
-class Standing:
-    """A system in a comparison: its mean with the percentile bootstrap interval of `weir eval`, and its letters.
-
-    best, worst: between which ranks it falls when queries are drawn anew; letters: two systems share one exactly
-    if the test cannot tell them apart.
-    """
-
-    system: str
-    mean: float
-    low: float
-    high: float
-    best: int
-    worst: int
-    letters: str
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two systems: the first against the second.
-
-    difference: first minus second, with its interval; p, adjusted: before and after the correction; effect: the
-    mean difference over the standard deviation of the differences, corrected for few queries (Hedges), None where
-    there is no deviation and for two queries; detectable: the smallest true difference that would be found here with
-    the wanted power, at the level of the strictest of the corrected tests; equivalence: corrected p-value of lying
-    within the margin, None without one.
-    """
-
-    first: str
-    second: str
-    difference: float
-    low: float
-    high: float
-    p: float
-    adjusted: float
-    effect: float | None
-    won: int
-    lost: int
-    tied: int
-    detectable: float
-    equivalence: float | None
-    verdict: Verdict
-
-
-@dataclass(frozen=True)
-class Tally:
-    """On how many datasets a system is better than a baseline.
-
-    difference: of the means over datasets; higher, lower, equal: by the mean on each dataset alone, as papers count;
-    better, worse, equivalent, not_separable: by the verdict on each dataset.
-    """
-
-    system: str
-    baseline: str
-    datasets: int
-    difference: float
-    higher: int
-    lower: int
-    equal: int
-    better: int
-    worse: int
-    equivalent: int
-    not_separable: int
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What one measure on one dataset says about several systems, best mean first.
-
-    tallies: of a comparison across datasets with a baseline.
-    """
-
-    dataset: str
-    measure: str
-    count: int
-    unit: str
-    left_out: int
-    standings: tuple[Standing, ...]
-    pairs: tuple[Pair, ...]
-    baseline: str | None
-    method: Method
-    geometric: bool = False
-    tallies: tuple[Tally, ...] = ()
+__all__ = ["compare_scores", "compared", "shared_measures", "table"]
 
 
 def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> Table:
@@ -226,6 +60,7 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> Table:
         tuple(scores),
         np.stack(rows)[:, shared],
         len(known) - count,
+        span=1.0 if within_unit(measure) else math.inf,
         geometric=measure in first.geometric,
     )
 
@@ -233,30 +68,28 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> Table:
 def compared(given: Table, baseline: str | None = None, method: Method | None = None) -> Comparison:
     """Compare the systems of a table: each with each, or each with a baseline.
 
-    The correction counts the tests that are made: all pairs, or all systems but the baseline. Letters always come
-    from all pairs. Raises UnknownName for a baseline that is not among the systems.
+    The correction counts the tests that are made: all pairs, or all systems but the baseline. Ranks and letters
+    follow from the verdicts. Raises UnknownName for a baseline that is not among the systems.
     """
     method = method or Method()
     if baseline is not None and baseline not in given.systems:
         raise UnknownName("system to be the baseline", baseline, given.systems)
     means = [_mean(row) for row in given.values]
     ranked = sorted(range(len(means)), key=lambda k: (-means[k], given.systems[k]))
-    values, names = given.values[ranked], [given.systems[k] for k in ranked]
-    pairs = all_pairs(len(names))
-    p = p_values(method.test, values, pairs, Draws(method.draws, method.seed))
-    groups = letters(_apart(pairs, adjusted(p, method.correction), method))
+    names = tuple(given.systems[k] for k in ranked)
+    # Draws follow the systems in this order, so that the order they are given in moves no p-value.
+    best_first = replace(given, systems=names, values=given.values[ranked])
+    pairs = _tested(ranked, None if baseline is None else names.index(baseline))
     levels = _levels(given, ranked, method)
-    standings = _standings(replace(given, systems=tuple(names), values=values), groups, method.level, levels)
-    if baseline is not None:
-        pairs, p = _against(names.index(baseline), pairs, p)
+    found = _pairs(best_first, pairs, method, levels)
     return Comparison(
         given.dataset,
         given.measure,
-        values.shape[1],
+        given.values.shape[1],
         given.unit,
         given.left_out,
-        standings,
-        _pairs(names, values, pairs, p, method, levels),
+        _standings(best_first, _better(names, found), method, levels, letter=baseline is None),
+        found,
         baseline,
         method,
         given.geometric,
@@ -281,19 +114,27 @@ def shared_measures(scores: Iterable[Scores]) -> list[str]:
     return found
 
 
-def _apart(pairs: Pairs, p: Float64, method: Method) -> NDArray[np.bool_]:
-    """Which systems differ, bool[K, K]."""
-    count = int(pairs.max()) + 1
-    apart = np.zeros((count, count), np.bool_)
-    apart[pairs[:, 0], pairs[:, 1]] = apart[pairs[:, 1], pairs[:, 0]] = p < method.alpha
-    return apart
+def _tested(ranked: list[int], baseline: int | None) -> Pairs:
+    """Which systems are compared, by their places in `ranked`, int64[P, 2]: the second against the first.
+
+    The first of two was given earlier, or is the baseline.
+    """
+    if baseline is not None:
+        return np.array([(baseline, k) for k in range(len(ranked)) if k != baseline], np.int64)
+    return np.array(
+        [(i, j) if ranked[i] < ranked[j] else (j, i) for i, j in all_pairs(len(ranked)).tolist()], np.int64
+    )
 
 
-def _against(baseline: int, pairs: Pairs, p: Float64) -> tuple[Pairs, Float64]:
-    """The pairs with the baseline, each as (other, baseline)."""
-    with_it = (pairs == baseline).any(axis=1)
-    others = pairs[with_it].sum(axis=1) - baseline
-    return np.stack([others, np.full(len(others), baseline)], axis=1), p[with_it]
+def _better(names: tuple[str, ...], pairs: Iterable[Pair]) -> NDArray[np.bool_]:
+    """Which systems are better than which by the verdicts, bool[K, K]."""
+    at = {name: k for k, name in enumerate(names)}
+    found = np.zeros((len(names), len(names)), np.bool_)
+    for pair in pairs:
+        first, second = at[pair.first], at[pair.second]
+        found[second, first] = pair.verdict == "better"
+        found[first, second] = pair.verdict == "worse"
+    return found
 
 
 def _levels(given: Table, ranked: list[int], method: Method) -> Float64 | None:
@@ -304,58 +145,91 @@ def _levels(given: Table, ranked: list[int], method: Method) -> Float64 | None:
     return two_level_means(parts, Draws(RESAMPLES, method.seed))
 
 
-def _standings(given: Table, groups: list[str], level: float, levels: Float64 | None) -> tuple[Standing, ...]:
-    values = given.values
-    if levels is not None:
-        sums = levels * values.shape[1]
-    else:  # the samples are those of `weir eval`, so the intervals are too
-        sums = np.concatenate(list(resampled_sums(values, RESAMPLES, np.random.default_rng(SEED))))
-    ranks = ranks_within(sums, level)
-    low, high = np.quantile(sums / values.shape[1], [(1 - level) / 2, (1 + level) / 2], axis=0)
+def _standings(
+    given: Table, better: NDArray[np.bool_], method: Method, levels: Float64 | None, *, letter: bool
+) -> tuple[Standing, ...]:
+    values, count = given.values, len(given.systems)
+    groups = letters(better | better.T) if letter else [""] * count
+    ends = _mean_bounds(values, method.level, levels)
     found = []
     for k, (name, row) in enumerate(zip(given.systems, values, strict=True)):
-        mean = _mean(row)
-        ends = (mean, mean) if levels is None and np.all(row == row[0]) else (float(low[k]), float(high[k]))
-        mean, lowest, highest = (averaged(value, given.geometric) for value in (mean, *ends))
-        found.append(Standing(name, mean, lowest, highest, int(ranks[k, 0]), int(ranks[k, 1]), groups[k]))
+        mean, low, high = (
+            None if v is None else averaged(v, given.geometric) for v in (_mean(row), *ends[k])
+        )
+        best, worst = 1 + int(better[:, k].sum()), count - int(better[k].sum())
+        assert mean is not None
+        found.append(Standing(name, mean, low, high, best, worst, groups[k]))
     return tuple(found)
 
 
-def _pairs(
-    names: list[str], values: Float64, pairs: Pairs, p: Float64, method: Method, levels: Float64 | None
-) -> tuple[Pair, ...]:
-    corrected = adjusted(p, method.correction)
-    differences = values[pairs[:, 0]] - values[pairs[:, 1]]
+def _mean_bounds(
+    values: Float64, level: float, levels: Float64 | None
+) -> list[tuple[float | None, float | None]]:
+    """The percentile bootstrap interval of each mean; None for too few columns."""
+    if values.shape[1] < fewest(level):
+        return [(None, None)] * len(values)
     if levels is not None:
-        ends = [(1 - method.level) / 2, (1 + method.level) / 2]
-        limits = np.stack([np.quantile(levels[:, i] - levels[:, j], ends) for i, j in pairs.tolist()])
-    else:
-        limits = bounds(differences, method.interval, method.level, Draws(RESAMPLES, method.seed))
+        means = levels
+    else:  # the samples are those of `weir eval`, so the intervals are too
+        sums = np.concatenate(list(resampled_sums(values, RESAMPLES, np.random.default_rng(SEED))))
+        means = sums / values.shape[1]
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    found: list[tuple[float | None, float | None]] = list(zip(low.tolist(), high.tolist(), strict=True))
+    if levels is None:
+        for k in np.flatnonzero((values == values[:, :1]).all(axis=1)).tolist():
+            found[k] = (_mean(values[k]),) * 2
+    return found
+
+
+def _pairs(given: Table, pairs: Pairs, method: Method, levels: Float64 | None) -> tuple[Pair, ...]:
+    values, queries = given.values, given.values.shape[1]
+    p = p_values(method.test, values, pairs, Draws(method.draws, method.seed))
+    corrected = adjusted(p, method.correction)
+    differences = values[pairs[:, 1]] - values[pairs[:, 0]]
+    limits = _difference_bounds(given, differences, pairs, method, levels)
     same = _equivalences(differences, method)
+    family = method.family(len(pairs), len(given.systems))
     # What is detectable is a multiple of the deviation.
-    unit = detectable(1.0, values.shape[1], method.power, method.strictest(len(pairs)))
+    unit = detectable(1.0, queries, method.power, method.alpha / family)
     means = [_mean(row) for row in values]
     found = []
     for number, (i, j) in enumerate(pairs.tolist()):
         row = differences[number]
-        mean, deviation = means[i] - means[j], float(row.std(ddof=1))
+        mean, deviation = means[j] - means[i], float(row.std(ddof=1))
         found.append(
             Pair(
-                names[i],
-                names[j],
+                given.systems[i],
+                given.systems[j],
                 mean,
-                float(limits[number, 0]),
-                float(limits[number, 1]),
+                *limits[number],
                 float(p[number]),
                 float(corrected[number]),
+                family,
                 _effect(mean, deviation, len(row)),
                 *_counts(row),
-                unit * deviation,
+                unit * deviation if unit * deviation <= given.span else None,
                 None if method.margin is None else float(same[number]),
                 _verdict(mean, float(corrected[number]), float(same[number]), method.alpha),
             )
         )
     return tuple(found)
+
+
+def _difference_bounds(
+    given: Table, differences: Float64, pairs: Pairs, method: Method, levels: Float64 | None
+) -> list[tuple[float | None, float | None]]:
+    """The interval of each mean difference, within what is possible; None for too few columns.
+
+    An interval cut at the bounds of what it estimates covers it as often as before. Source: Mandelkern 2002.
+    """
+    if differences.shape[1] < fewest(method.level):
+        return [(None, None)] * len(differences)
+    if levels is not None:
+        ends = [(1 - method.level) / 2, (1 + method.level) / 2]
+        limits = np.stack([np.quantile(levels[:, j] - levels[:, i], ends) for i, j in pairs.tolist()])
+    else:
+        limits = bounds(differences, method.interval, method.level, Draws(RESAMPLES, method.seed))
+    return [(low, high) for low, high in np.clip(limits, -given.span, given.span).tolist()]
 
 
 def _mean(values: Float64) -> float:

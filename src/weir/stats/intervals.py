@@ -17,7 +17,7 @@ from weir.stats.resampling import resampled_sums
 from weir.stats.significance import Draws
 from weir.stats.tails import normal_quantile, student_quantile
 
-__all__ = ["INTERVALS", "Resampled", "bounds", "resampled"]
+__all__ = ["INTERVALS", "Resampled", "bounds", "fewest", "resampled"]
 
 _TOGETHER = 200
 _ROUNDING = 1e-11
@@ -65,6 +65,19 @@ def bounds(rows: Float64, how: str, level: float = LEVEL, draws: Draws | None = 
                 sample = drawn[number] if drawn else Resampled(values[:0], values[:0])
                 found[start + number] = function(values, sample, level)
     return np.asarray(np.ldexp(found, power))
+
+
+def fewest(level: float = LEVEL) -> int:
+    """The fewest values for which an interval of their mean is given: 6 at a level of 0.95.
+
+    The whole range of n values holds the median of what they are drawn from with probability 1 - 2^(1 - n); where
+    that is below the level no interval of resampled means, which lies within the range, can keep it, and no
+    permutation test can reach a p-value below 1 - level. Source: Thompson 1936 for the range.
+    """
+    count = 2
+    while 1 - 2.0 ** (1 - count) < level:
+        count += 1
+    return count
 
 
 def resampled(rows: Float64, draws: Draws) -> list[Resampled]:

@@ -1,4 +1,4 @@
-"""The order of systems: how stable it is, how two orders agree, and which systems cannot be told apart."""
+"""The order of systems: which cannot be told apart, and how two orders agree."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.strings import Float64, Int64
+from weir.core.strings import Float64
 from weir.errors import BadValue
-from weir.stats.bootstrap import LEVEL, RESAMPLES
-from weir.stats.resampling import resampled_sums
-from weir.stats.significance import Draws
 
-__all__ = ["kendall_tau", "letters", "rank_intervals", "ranks_within", "rbo"]
+__all__ = ["kendall_tau", "letters", "rbo"]
 
 
 def letters(apart: NDArray[np.bool_]) -> list[str]:
@@ -44,28 +41,6 @@ def letters(apart: NDArray[np.bool_]) -> list[str]:
         for k in group:
             found[k] += _letter(number) if len(members) <= 26 else f"{_letter(number)} "
     return [f.strip() for f in found]
-
-
-def rank_intervals(values: Float64, level: float = LEVEL, draws: Draws | None = None) -> Int64:
-    """The ranks between which each system falls when queries are drawn anew, int64[K, 2].
-
-    values: float64[K, Q]; rank 1 has the largest mean, equal means share the smaller rank. Raises BadValue for a
-    level outside 0..1.
-    """
-    draws = draws or Draws(RESAMPLES)
-    sums = resampled_sums(values, draws.count, draws.generator())
-    return ranks_within(np.concatenate(list(sums)), level)
-
-
-def ranks_within(sums: Float64, level: float = LEVEL) -> Int64:
-    """As `rank_intervals`, from the sums of the systems in each sample, float64[B, K]."""
-    if not 0 < level < 1:
-        raise BadValue(f"the level of an interval is {level}; expected between 0 and 1")
-    # Systems whose means are equal have equal sums but for rounding.
-    close = np.round(sums / max(float(np.abs(sums).max()), 1e-300), 10)
-    ranks = np.stack([1 + (close > close[:, [k]]).sum(axis=1) for k in range(sums.shape[1])])
-    ends = [np.quantile(ranks, q, axis=1, method="inverted_cdf") for q in ((1 - level) / 2, (1 + level) / 2)]
-    return np.stack(ends, axis=1).astype(np.int64)
 
 
 def kendall_tau(a: Float64, b: Float64) -> float:

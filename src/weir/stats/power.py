@@ -44,7 +44,10 @@ class Need:
 
 @dataclass(frozen=True)
 class Plan:
-    """How small a difference of a measure the queries at hand can show, and what other differences need."""
+    """How small a difference of a measure the queries at hand can show, and what other differences need.
+
+    difference: second minus first.
+    """
 
     measure: str
     queries: int

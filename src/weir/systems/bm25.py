@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64
@@ -22,6 +23,9 @@ from weir.text import analyzers
 from weir.text.terms import TermTable
 
 __all__ = ["BM25", "BM25Searcher"]
+
+LARGEST_K1 = 1e6
+"""Scores are computed in single precision, where larger ones leave nothing of a frequency."""
 
 
 @SYSTEMS.register("bm25")
@@ -41,12 +45,12 @@ class BM25:
     lengths: Lengths | None = None
 
     def __post_init__(self) -> None:
-        if self.preset not in PRESETS:
+        if not isinstance(self.preset, str) or self.preset not in PRESETS:
             raise UnknownName("BM25 preset", str(self.preset), PRESETS)
         preset = PRESETS[self.preset]
         for name in ("k1", "b", "analyzer", "lengths"):
             given = getattr(self, name)
-            if isinstance(given, int) and not isinstance(given, bool):
+            if name in ("k1", "b") and type(given) is int and abs(given) <= LARGEST_K1:
                 object.__setattr__(self, name, float(given))
             if given == getattr(preset, name):
                 object.__setattr__(self, name, None)  # equal systems compare and print equal
@@ -64,14 +68,14 @@ class BM25:
         return called("bm25", first, {n: v for n, v in given.items() if v is not None})
 
     def describe(self) -> dict[str, object]:
-        """Everything that can move a number."""
+        """Everything that decides its rankings."""
         recipe = self.recipe
-        words = analyzers.get(recipe.analyzer)
         return {
             "system": str(self),
             "idf": "ln(1 + (N - df + 0.5) / (df + 0.5))",
             **asdict(recipe),
-            "analysis": str(words),
+            "analysis": analyzers.get(recipe.analyzer).describe(),
+            "algorithms": {name: algorithm(name) for name in ("sparse index", "sparse search")},
         }
 
     def index(self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None) -> BM25Searcher:
@@ -142,6 +146,10 @@ class BM25Searcher:
         """Each document's terms, where the index keeps them."""
         return self.parts[0].forward
 
+    def fresh(self) -> BM25Searcher:
+        """The same: nothing is kept."""
+        return self
+
     def _hits(self, queries: Queries, k: int) -> Hits:
         asked = [query_terms(tables, queries.text) for tables in self.tables]
         share = self.system.recipe.tie_breaker
@@ -152,8 +160,8 @@ class BM25Searcher:
 
 def _check(recipe: Recipe) -> None:
     analyzers.get(recipe.analyzer)
-    if not (isinstance(recipe.k1, float) and recipe.k1 >= 0):
-        raise BadValue(f"bm25: k1 is {recipe.k1!r}; expected a number from 0")
+    if not (isinstance(recipe.k1, float) and 0 <= recipe.k1 <= LARGEST_K1):
+        raise BadValue(f"bm25: k1 is {recipe.k1!r}; expected a number from 0 to {LARGEST_K1:g}")
     if not (isinstance(recipe.b, float) and 0 <= recipe.b <= 1):
         raise BadValue(f"bm25: b is {recipe.b!r}; expected a number from 0 to 1")
     if recipe.lengths not in ("byte", "exact"):

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries
-from weir.core.ids import Ids
 from weir.core.run import Named, Run
-from weir.core.strings import Float64, Int32, Int64, Strings
+from weir.core.strings import Float64, Int32, Int64
 from weir.errors import BadValue
 from weir.systems.bm25 import BM25
-from weir.systems.parts import check_mark, indexed, numbered, write_mark
-from weir.systems.system import SYSTEMS, Outside, Progress, Retriever, Searcher, called, fresh, watched
+from weir.systems.parts import Folder, numbered
+from weir.systems.passages import as_corpus, cut
+from weir.systems.system import (
+    SYSTEMS,
+    Outside,
+    Progress,
+    Retriever,
+    Searcher,
+    Shelf,
+    called,
+    fresh,
+    watched,
+)
 
 __all__ = ["Chunked", "ChunkedSearcher"]
 
-MARK, PART = "chunked.json", "passages"
 COLLAPSES = ("max", "first", "sum")
+MOST_WORDS = 1_000_000
+"""Words of a passage at most."""
 AHEAD = 3
 """Passages asked for at first, for each document wanted."""
 
@@ -46,8 +57,10 @@ class Chunked:
     def __post_init__(self) -> None:
         if not isinstance(self.system, Retriever):
             raise BadValue(f"chunked takes a system, such as chunked(bm25); {self.system!r} is none")
-        if type(self.words) is not int or self.words < 1:
-            raise BadValue(f"chunked: words is {self.words!r}; expected a whole number from 1")
+        if type(self.words) is not int or not 1 <= self.words <= MOST_WORDS:
+            raise BadValue(
+                f"chunked: words is {self.words!r}; expected a whole number from 1 to {MOST_WORDS:,}"
+            )
         if type(self.overlap) is not int or not 0 <= self.overlap < self.words:
             raise BadValue(f"chunked: overlap is {self.overlap!r}; expected 0 to words - 1, {self.words - 1}")
         if self.collapse not in COLLAPSES:
@@ -63,48 +76,34 @@ class Chunked:
     def describe(self) -> dict[str, object]:
         """Everything that can move a number."""
         own = {"words": self.words, "overlap": self.overlap, "collapse": self.collapse}
-        return {"system": str(self), "passages": own, "of": self.system.describe()}
+        return {
+            "system": str(self),
+            "algorithm": algorithm("passages"),
+            "passages": own,
+            "of": self.system.describe(),
+        }
+
+    def over(self, corpus: Corpus, shelf: Shelf, progress: Progress | None = None) -> ChunkedSearcher:
+        """The system over the passages of a corpus."""
+        passages, owner = self._passages(corpus)
+        return ChunkedSearcher(self, corpus, passages, owner, shelf.index(self.system, passages, progress))
 
     def index(
         self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None
     ) -> ChunkedSearcher:
         """Index the passages of a corpus, in memory or in a folder within `at`."""
-        passages, owner = self._passages(corpus)
-        found = indexed(self.system, passages, None if at is None else at / PART, progress)
-        if at is not None:
-            write_mark(at / MARK, self, [PART], corpus)
-        return ChunkedSearcher(self, corpus, passages, owner, found)
+        return self.over(corpus, Folder(at), progress)
 
     def open(self, at: Path, corpus: Corpus) -> ChunkedSearcher:
         """Open what `index` wrote for the same corpus; raises StoreError where it is not complete."""
-        check_mark(at / MARK, self, {PART})
-        passages, owner = self._passages(corpus)
-        return ChunkedSearcher(self, corpus, passages, owner, self.system.open(at / PART, passages))
+        return self.over(corpus, Folder(at, build=False))
 
     def _passages(self, corpus: Corpus) -> tuple[Corpus, Int32]:
         """The passages as a corpus, and the document that each is of."""
-        pieces, counts = list[str](), []
-        for text in corpus.text:
-            before = len(pieces)
-            pieces.extend(self._cut(text))
-            counts.append(len(pieces) - before)
-        owner = np.repeat(np.arange(len(corpus), dtype=np.int32), counts)
-        number = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-        ids = Ids.of(f"{d}:{n}" for d, n in zip(owner.tolist(), number.tolist(), strict=True))
-        title = None if corpus.title is None else corpus.title.take(owner)
+        cuts = cut(corpus, self.words, self.overlap, self.collapse == "first")
         shape = f"{corpus.fingerprint} {self.words} {self.overlap} {self.collapse == 'first'}"
         key = hashlib.blake2b(shape.encode("utf-8"), digest_size=16).hexdigest()
-        return Corpus(ids, Strings.of(pieces), title, key if corpus.fingerprint else ""), owner
-
-    def _cut(self, text: str) -> Iterator[str]:
-        """The passages of a text; one that is short enough stays as it is."""
-        words = text.split()
-        if len(words) <= self.words:
-            yield text
-            return
-        starts = range(0, len(words) - self.overlap, self.words - self.overlap)
-        for start in starts[:1] if self.collapse == "first" else starts:
-            yield " ".join(words[start : start + self.words])
+        return as_corpus(corpus, cuts, key if corpus.fingerprint else ""), cuts.owner
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,9 +145,10 @@ class ChunkedSearcher:
         """The same, telling how far its system is."""
         return replace(self, searcher=watched(self.searcher, progress))
 
-    def fresh(self) -> ChunkedSearcher:
-        """The same, computing anew what its system keeps."""
-        return replace(self, searcher=fresh(self.searcher))
+    def fresh(self) -> ChunkedSearcher | None:
+        """The same, computing anew what its system keeps; None where that may not be asked again."""
+        searcher = fresh(self.searcher)
+        return None if searcher is None else replace(self, searcher=searcher)
 
     def _documents(self, run: Run) -> tuple[Int64, Int32, Float64]:
         """(query, document, score) of every document of which a passage was found."""

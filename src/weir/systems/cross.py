@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from weir.core.corpus import Corpus
@@ -13,7 +12,7 @@ from weir.errors import BadValue
 from weir.settings import settings
 from weir.systems.kept import VIEW, PairModel, PairScorer
 from weir.systems.pipeline import check_depth
-from weir.systems.system import RERANKERS, Progress, called
+from weir.systems.system import RERANKERS, Progress, Shelf, called
 
 __all__ = ["PairEncoder", "PairReranker", "cross", "monot5"]
 
@@ -65,7 +64,7 @@ class PairReranker:
         """Download the checkpoint where it is not here; raises DownloadError where that fails."""
         self.encoder.fetch()
 
-    def ready(self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None) -> PairScorer:
+    def ready(self, corpus: Corpus, shelf: Shelf, progress: Progress | None = None) -> PairScorer:
         """The model, loaded; scores are kept in Weir's home."""
         device = settings().device
         return PairScorer(str(self), self.encoder.load(device), self.encoder.describe(device), corpus)
@@ -84,9 +83,9 @@ def cross(
 
     model: a name of `weir models`, a name on the Hugging Face hub, or a folder; depth: how many documents;
     max_length: tokens of a pair at most, of which the longer text loses first; dtype: fp32, bf16, fp16 or int8;
-    engine: auto, torch, openvino or transformers, see weir.encode.engine; batch_tokens: 0 takes what suits the
-    device. A score is the model's own number before any activation, and is kept. Source: Nogueira and Cho 2019. Raises BadValue
-    for settings out of range.
+    engine: auto, torch, openvino or transformers, see weir.encode.engine; batch_tokens: 0 takes what suits the device.
+    The score is the model's own number before any activation, and is kept. Source: Nogueira and Cho 2019. Raises
+    BadValue for settings out of range.
     """
     if not isinstance(model, str):
         raise BadValue(f"cross: model is {model!r}; expected a hub name or a folder")

@@ -150,6 +150,10 @@ class DeepCTSearcher:
         """The scores of given documents, as `search` scores them."""
         return self.inner.scores(queries, candidates)
 
+    def fresh(self) -> DeepCTSearcher:
+        """The same: nothing is kept of a search."""
+        return self
+
     def outside(self) -> Outside:
         """The weights in the store from which the index was made, and how many texts were there before."""
         return self.kept

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from weir.algorithms import algorithm
 from weir.core.corpus import VIEWS, Corpus, Queries
+from weir.core.pointers import below
 from weir.core.run import Run
 from weir.core.strings import Float64, Int64
 from weir.encode.api import Hosted, LoadedHosted, is_hosted
@@ -22,7 +22,9 @@ from weir.encode.cards import known
 from weir.encode.encoder import Encoder, Kind, Loaded
 from weir.encode.several import AT_ONCE, devices, on_several
 from weir.errors import BadValue, StoreError, UnknownName
+from weir.io.arrays import read_array
 from weir.io.atomic import atomic_dir
+from weir.io.sealed import open_folder, seal_folder
 from weir.settings import settings
 from weir.systems.system import SYSTEMS, Outside, Progress, called
 from weir.vectors.ann import Approximate, Loss, build, library, loss, opened, search_with
@@ -169,7 +171,7 @@ class Dense:
                 np.save(folder / "rows.npy", vectors.rows)
                 if near is not None:
                     near.write(folder / "ann.bin")
-                (folder / "index.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
+                seal_folder(folder, "index.json", facts)
         reused = 0 if before is None else int(np.count_nonzero(vectors.rows < len(before)))
         return DenseSearcher(self, corpus, vectors, loaded, reused, near)
 
@@ -179,11 +181,11 @@ class Dense:
         Raises StoreError where it, or the store, is damaged or gone, BadValue where it is of another corpus.
         """
         try:
-            facts = json.loads((at / "index.json").read_text(encoding="utf-8"))
-            rows = np.load(at / "rows.npy", allow_pickle=False)
+            facts = open_folder(at, "index.json")
+            rows = read_array(at / "rows.npy", np.int64)
             known = facts["format"], facts["corpus"], facts["documents"]
             store = Store(settings().home / "vectors" / Path(facts["store"]).name, "", self.store)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (StoreError, KeyError, TypeError) as error:
             raise StoreError(f"{at}: the index is damaged ({error}); delete it to build it again") from None
         if known[1:] != (corpus.fingerprint, len(corpus)):
             raise BadValue(f"{at}: this index was made from another corpus; delete it to build it again")
@@ -191,7 +193,7 @@ class Dense:
         if known[0] != FORMAT or snapshot is None or len(rows) != len(corpus):
             raise StoreError(f"{at}: its vectors are not in {store.folder} any more; they are encoded again")
         vectors = Gathered(snapshot, rows)
-        if int(rows.max(initial=-1)) >= len(snapshot) or _digest(vectors) != facts["texts"]:
+        if not below(rows, len(snapshot)) or _digest(vectors) != facts["texts"]:
             raise StoreError(f"{at}: {store.folder} holds other vectors now; they are encoded again")
         near = None
         if self.ann is not None:
@@ -214,6 +216,10 @@ class DenseSearcher:
     def watched(self, progress: Progress) -> DenseSearcher:
         """The same, telling how many documents a search has read; with the encoder loaded."""
         return replace(self, opened=self.loaded, progress=progress)
+
+    def fresh(self) -> DenseSearcher | None:
+        """The same, since queries are encoded each time; None where an API encodes them, whose answers are kept."""
+        return None if isinstance(self.loaded, LoadedHosted) else self
 
     def outside(self) -> Outside:
         """The vectors in the store, and how many were there before this index was made."""

@@ -11,19 +11,18 @@ from pathlib import Path
 
 from weir.core.corpus import Corpus, Queries, joined
 from weir.core.run import Run
-from weir.core.strings import Float64, Strings
+from weir.core.strings import Float64, StringColumn, Strings
 from weir.encode.t5_write import QuestionWriter
 from weir.errors import BadValue, RankingWarning
 from weir.settings import settings
 from weir.systems.bm25 import BM25, BM25Searcher
 from weir.systems.expansions import Expansions, contents, read_questions, written_questions
-from weir.systems.parts import check_mark, indexed, shifted, write_mark
+from weir.systems.parts import Folder, shifted
 from weir.systems.rm3 import RM3, RM3Searcher
 from weir.systems.system import SYSTEMS, Outside, Progress, called
 
 __all__ = ["Doc2Query", "Doc2QuerySearcher"]
 
-MARK, PART = "doc2query.json", "expanded"
 BLOCK = 4096
 """Documents enlarged together."""
 WRITING = tuple(f.name for f in fields(QuestionWriter))
@@ -126,19 +125,18 @@ class Doc2Query:
             text = f"{self}: no questions for {found.without} of {len(corpus)} documents"
             warnings.warn(RankingWarning(text), stacklevel=2)
         enlarged = self._named(corpus, _enlarged(corpus, found))
-        inner = indexed(self.system, enlarged, None if at is None else at / PART, shown[1])
+        inner = Folder(at).index(self.system, enlarged, shown[1])
         assert isinstance(inner, (BM25Searcher, RM3Searcher))
-        if at is not None:
-            write_mark(at / MARK, self, [PART], corpus)
         return Doc2QuerySearcher(self, inner, found.kept)
 
     def open(self, at: Path, corpus: Corpus) -> Doc2QuerySearcher:
         """Open what `index` wrote for the same corpus; raises StoreError where it is not complete."""
-        check_mark(at / MARK, self, {PART})
         # The index of words needs no texts any more: neither the questions nor the model.
-        return Doc2QuerySearcher(self, self.system.open(at / PART, self._named(corpus, corpus.text)))
+        inner = Folder(at, build=False).index(self.system, self._named(corpus, corpus.text))
+        assert isinstance(inner, (BM25Searcher, RM3Searcher))
+        return Doc2QuerySearcher(self, inner)
 
-    def _named(self, corpus: Corpus, text: Strings) -> Corpus:
+    def _named(self, corpus: Corpus, text: StringColumn) -> Corpus:
         """The corpus with another text, named by what made it."""
         if not corpus.fingerprint:
             return replace(corpus, text=text)
@@ -163,6 +161,10 @@ class Doc2QuerySearcher:
     def scores(self, queries: Queries, candidates: Run) -> Float64:
         """The scores of given documents, as `search` scores them."""
         return self.inner.scores(queries, candidates)
+
+    def fresh(self) -> Doc2QuerySearcher:
+        """The same: nothing is kept of a search."""
+        return self
 
     def outside(self) -> Outside:
         """How many documents had their questions before."""

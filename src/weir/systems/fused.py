@@ -8,21 +8,32 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.errors import BadValue
 from weir.fusion.fuse import fused
 from weir.fusion.method import METHODS, Fusion
 from weir.fusion.pool import Pool
-from weir.systems.parts import check_mark, folder_name, indexed, shifted, write_mark
-from weir.systems.system import SYSTEMS, Outside, Progress, Retriever, Searcher, called, fresh, watched
+from weir.systems.asking import rankings
+from weir.systems.parts import Folder, folder_name, shifted
+from weir.systems.pipeline import check_depth
+from weir.systems.system import (
+    SYSTEMS,
+    Outside,
+    Progress,
+    Retriever,
+    Searcher,
+    Shelf,
+    called,
+    fresh,
+    watched,
+)
 
 __all__ = ["DEPTH", "Fused", "FusedSearcher", "as_system"]
 
 DEPTH = 1000
 """Answers taken from each part, or k where that is more, unless a depth is named."""
-
-MARK = "fused.json"
 
 
 @dataclass(frozen=True)
@@ -48,8 +59,8 @@ class Fused:
                 f"{name} fuses two or more systems, such as {name}(bm25, rm3); found {len(self.parts)}"
             )
         self.fusion.refuse_other_than(len(self.parts))
-        if self.depth is not None and (type(self.depth) is not int or self.depth < 1):
-            raise BadValue(f"{name}: depth is {self.depth!r}; expected a whole number from 1")
+        if self.depth is not None:
+            check_depth(name, self.depth)
 
     def __str__(self) -> str:
         depth = {} if self.depth is None else {"depth": self.depth}
@@ -60,6 +71,7 @@ class Fused:
         """Everything that can move a number."""
         settings: dict[str, object] = {"method": self.fusion.name, **self.fusion.all_settings()}
         settings["depth"] = f"the larger of {DEPTH} and k" if self.depth is None else self.depth
+        settings["algorithm"] = algorithm("fusion")
         return {"system": str(self), "fusion": settings, "parts": [part.describe() for part in self.parts]}
 
     @cached_property
@@ -67,26 +79,23 @@ class Fused:
         """The different parts, each with the name of its folder."""
         return {folder_name(part): part for part in self.parts}
 
-    def index(
-        self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None
-    ) -> FusedSearcher:
-        """Index a corpus for each distinct part, in memory or each into a folder of its own in `at`.
-
-        Parts that are complete there already, as a killed process leaves them, are opened instead.
-        """
+    def over(self, corpus: Corpus, shelf: Shelf, progress: Progress | None = None) -> FusedSearcher:
+        """The answers of the parts; equal parts share one searcher."""
         made: dict[str, Searcher] = {}
         for number, (name, part) in enumerate(self.distinct.items()):
             shown = None if progress is None else shifted(progress, number, len(self.distinct))
-            made[name] = indexed(part, corpus, None if at is None else at / name, shown)
-        if at is not None:
-            write_mark(at / MARK, self, list(made), corpus)
+            made[name] = shelf.answers(part, corpus, shown)
         return FusedSearcher(self, corpus, tuple(made[folder_name(part)] for part in self.parts))
+
+    def index(
+        self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None
+    ) -> FusedSearcher:
+        """Index a corpus for each distinct part, in memory or each into a folder of its own in `at`."""
+        return self.over(corpus, Folder(at), progress)
 
     def open(self, at: Path, corpus: Corpus) -> FusedSearcher:
         """Open what `index` wrote for the same corpus; raises StoreError where a part is missing or damaged."""
-        check_mark(at / MARK, self, set(self.distinct))
-        opened = {name: part.open(at / name, corpus) for name, part in self.distinct.items()}
-        return FusedSearcher(self, corpus, tuple(opened[folder_name(part)] for part in self.parts))
+        return self.over(corpus, Folder(at, build=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +111,8 @@ class FusedSearcher:
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
         depth = max(DEPTH, k) if self.system.depth is None else self.system.depth
-        runs = {searcher: searcher.search(queries, depth) for searcher in dict.fromkeys(self.searchers)}
+        named = dict(zip(self.searchers, self.system.parts, strict=True))
+        runs = {searcher: rankings(searcher, queries, depth, part) for searcher, part in named.items()}
         pool = Pool.of([runs[searcher] for searcher in self.searchers])
         return fused(pool, self.system.fusion, k, str(self.system))
 
@@ -112,15 +122,14 @@ class FusedSearcher:
 
     def watched(self, progress: Progress) -> FusedSearcher:
         """The same, telling how far its parts are."""
-        return self._each(lambda searcher: watched(searcher, progress))
+        told = {searcher: watched(searcher, progress) for searcher in dict.fromkeys(self.searchers)}
+        return replace(self, searchers=tuple(told[searcher] for searcher in self.searchers))
 
-    def fresh(self) -> FusedSearcher:
-        """The same, computing anew what its parts keep."""
-        return self._each(fresh)
-
-    def _each(self, change: Callable[[Searcher], Searcher]) -> FusedSearcher:
-        changed = {searcher: change(searcher) for searcher in dict.fromkeys(self.searchers)}
-        return replace(self, searchers=tuple(changed[searcher] for searcher in self.searchers))
+    def fresh(self) -> FusedSearcher | None:
+        """The same, computing anew what its parts keep; None where a part may not be asked again."""
+        anew = {searcher: fresh(searcher) for searcher in dict.fromkeys(self.searchers)}
+        found = [one for one in (anew[searcher] for searcher in self.searchers) if one is not None]
+        return replace(self, searchers=tuple(found)) if len(found) == len(self.searchers) else None
 
 
 def as_system(name: str) -> Callable[..., Retriever]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -10,17 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.core.pointers import below, cuts, permutes
 from weir.core.strings import Float64, Int32, Int64, Strings
 from weir.errors import StoreError
+from weir.io.arrays import read_array
 from weir.io.atomic import atomic_dir
-from weir.kernels.bounds import Bounds
+from weir.io.checksums import Checksum
+from weir.io.sealed import open_folder, seal_folder
+from weir.kernels.bounds import RANKS, Bounds
 from weir.kernels.columns import Columns
 from weir.kernels.search import Impacts, search
 from weir.settings import settings
+from weir.systems.index_checks import flaw
 
 __all__ = ["Forward", "Hits", "ImpactIndex", "load_index", "save_index", "top"]
 
-FORMAT = 1
+FORMAT = 2
+RECORD = "index.json"
 BLOCK = 1 << 24
 """Answers held at once while searching, in places (queries x k)."""
 
@@ -90,29 +96,29 @@ def _block(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: in
 def save_index(indexes: tuple[ImpactIndex, ...], at: Path, facts: dict[str, object]) -> None:
     """Write indexes into the folder `at`, which appears when it is complete, with facts about them.
 
-    Raises StoreError where the disk refuses.
+    facts: whatever the caller wants to find again, `documents` among them. Raises StoreError where the disk refuses.
     """
     with atomic_dir(at) as folder:
         for number, index in enumerate(indexes):
             for name, array in _arrays(index).items():
                 np.save(folder / f"{number}-{name}.npy", array)
         head = {"format": FORMAT, "parts": len(indexes), "fields": [len(i.vocabularies) for i in indexes]}
-        (folder / "index.json").write_text(json.dumps(head | facts, indent=1), encoding="utf-8")
+        seal_folder(folder, RECORD, head | facts)
 
 
 def load_index(at: Path) -> tuple[tuple[ImpactIndex, ...], dict[str, object]]:
     """Open indexes written by `save_index`, memory-mapped, with the facts written beside them.
 
-    Raises StoreError where the folder is damaged or of another format.
+    Every file is compared with its checksum, and what a search takes for granted of its arrays is looked at. Raises
+    StoreError where the folder is damaged or of another format.
     """
     try:
-        facts = json.loads((at / "index.json").read_text(encoding="utf-8"))
-        if facts["format"] != FORMAT:
-            raise StoreError(
-                f"{at}: index format {facts['format']}, expected {FORMAT}; delete it to build it again"
-            )
-        return tuple(_opened(at, n, fields) for n, fields in enumerate(facts["fields"])), facts
-    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        facts = open_folder(at, RECORD)
+        if facts.get("format") != FORMAT:
+            raise StoreError(f"index format {facts.get('format')}, expected {FORMAT}")
+        files, documents = facts.pop("files"), facts["documents"]
+        return tuple(_opened(at, n, some, documents, files) for n, some in enumerate(facts["fields"])), facts
+    except (StoreError, KeyError, TypeError) as error:
         raise StoreError(f"{at}: the index is damaged ({error}); delete it to build it again") from None
 
 
@@ -123,7 +129,9 @@ def _arrays(index: ImpactIndex) -> dict[str, NDArray[np.generic]]:
         "impact": index.impacts.impact,
         "order": index.order,
     }
-    arrays |= {f"bounds-{f.name}": np.asarray(getattr(index.impacts.bounds, f.name)) for f in fields(Bounds)}
+    bounds = index.impacts.bounds
+    if bounds is not None:
+        arrays |= {f"bounds-{f.name}": np.asarray(getattr(bounds, f.name)) for f in fields(Bounds)}
     if index.impacts.columns is not None:
         arrays |= {f"columns-{f.name}": getattr(index.impacts.columns, f.name) for f in fields(Columns)}
     for number, terms in enumerate(index.vocabularies):
@@ -133,19 +141,73 @@ def _arrays(index: ImpactIndex) -> dict[str, NDArray[np.generic]]:
     return arrays
 
 
-def _opened(at: Path, number: int, vocabularies: int) -> ImpactIndex:
-    def mapped(name: str) -> Any:  # noqa: ANN401 - the dtype is what was saved
-        # As a plain array: slicing a memmap costs more than searching a short list.
-        return np.asarray(np.load(at / f"{number}-{name}.npy", mmap_mode="r", allow_pickle=False))
+KINDS: dict[str, tuple[type[np.generic] | None, tuple[int, ...]]] = {
+    "ptr": (np.int64, (-1,)),
+    "doc": (np.int32, (-1,)),
+    "impact": (np.float32, (-1,)),
+    "order": (np.int32, (-1,)),
+    "bounds-listed": (np.int32, (-1,)),
+    "bounds-top": (np.float32, (-1, 1 + len(RANKS))),
+    "bounds-shift": (np.uint8, (-1,)),
+    "bounds-base": (np.int64, (-1,)),
+    "bounds-offset": (np.int32, (-1,)),
+    "bounds-peak": (np.float32, (-1,)),
+    "columns-number": (np.int32, (-1,)),
+    "columns-step": (np.float32, (-1,)),
+    "columns-values": (np.uint8, (-1, -1, -1)),
+    "terms-data": (np.uint8, (-1,)),
+    "terms-ptr": (np.int64, (-1,)),
+    "forward-ptr": (np.int64, (-1,)),
+    "forward-term": (np.int32, (-1,)),
+    "forward-count": (None, (-1,)),
+}
+"""dtype and shape of each array on disk; None: any numbers, -1: any length."""
+
+
+def _opened(
+    at: Path, number: int, vocabularies: int, documents: int, files: Mapping[str, Checksum]
+) -> ImpactIndex:
+    """One index of a folder; raises StoreError for arrays that would lead a search out of them."""
+
+    def mapped(name: str, kind: str = "") -> Any:  # noqa: ANN401 - the dtype is what was saved
+        return read_array(at / f"{number}-{name}.npy", *KINDS[kind or name])
 
     order = mapped("order")
-    bounds = Bounds(**{f.name: mapped(f"bounds-{f.name}") for f in fields(Bounds)})
-    columns = None
-    if (at / f"{number}-columns-number.npy").exists():
+    bounds = columns = forward = None
+    if f"{number}-bounds-listed.npy" in files:
+        bounds = Bounds(**{f.name: mapped(f"bounds-{f.name}") for f in fields(Bounds)})
+    if f"{number}-columns-number.npy" in files:
         columns = Columns(**{f.name: mapped(f"columns-{f.name}") for f in fields(Columns)})
     impacts = Impacts(len(order), mapped("ptr"), mapped("doc"), mapped("impact"), bounds, columns)
-    terms = tuple(Strings(mapped(f"terms{n}-data"), mapped(f"terms{n}-ptr")) for n in range(vocabularies))
-    forward = None
-    if (at / f"{number}-forward-ptr.npy").exists():
+    terms = tuple(
+        Strings(mapped(f"terms{n}-data", "terms-data"), mapped(f"terms{n}-ptr", "terms-ptr"))
+        for n in range(vocabularies)
+    )
+    if f"{number}-forward-ptr.npy" in files:
         forward = Forward(**{f.name: mapped(f"forward-{f.name}") for f in fields(Forward)})
-    return ImpactIndex(impacts, terms, order, forward)
+    found = ImpactIndex(impacts, terms, order, forward)
+    wrong = _flaw(found, documents)
+    if wrong:
+        raise StoreError(f"{number}-{wrong}.npy holds what was never written there")
+    return found
+
+
+def _flaw(index: ImpactIndex, documents: int) -> str:
+    """The first array that a search must not be given, "" where all are sound."""
+    impacts, forward = index.impacts, index.forward
+    if len(index.order) != documents or not permutes(index.order):
+        return "order"
+    for number, terms in enumerate(index.vocabularies):
+        if not cuts(terms.ptr, len(terms.data)):
+            return f"terms{number}-ptr"
+    if sum(map(len, index.vocabularies)) != len(impacts.ptr) - 1:
+        return "ptr"
+    wrong = flaw(documents, impacts.ptr, impacts.doc, impacts.impact, impacts.bounds, impacts.columns)
+    if wrong or forward is None:
+        return wrong
+    if len(forward.ptr) != documents + 1 or not cuts(forward.ptr, len(forward.term)):
+        return "forward-ptr"
+    if not below(forward.term, len(index.vocabularies[0])):
+        return "forward-term"
+    counted = forward.count.dtype.kind in "iu" and forward.count.shape == forward.term.shape
+    return "" if counted and forward.count.min(initial=0) >= 0 else "forward-count"

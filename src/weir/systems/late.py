@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -12,11 +11,14 @@ import numpy as np
 
 from weir.algorithms import algorithm
 from weir.core.corpus import VIEWS, Corpus, Queries
+from weir.core.pointers import below
 from weir.core.run import Run
 from weir.core.strings import Float64, Int64
 from weir.encode.late import LateEncoder, LoadedLate
 from weir.errors import BadValue, StoreError, UnknownName
+from weir.io.arrays import read_array
 from weir.io.atomic import atomic_dir
+from weir.io.sealed import open_folder, seal_folder
 from weir.settings import settings
 from weir.systems.late_scorer import (
     BATCH,
@@ -153,7 +155,7 @@ class ColBERT:
                 np.save(folder / "numbers.npy", rows.numbers)
                 if made.clusters is not None:
                     write_clusters(folder, made.clusters, made.lists, made.small)
-                (folder / "index.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
+                seal_folder(folder, "index.json", facts)
         reused = 0 if before is None else int(np.count_nonzero(rows.numbers < len(before)))
         return LateSearcher(self, corpus, tokens, made, loaded, reused)
 
@@ -163,12 +165,12 @@ class ColBERT:
         Raises StoreError where it, or the store, is damaged or gone, BadValue where it is of another corpus.
         """
         try:
-            facts = json.loads((at / "index.json").read_text(encoding="utf-8"))
-            numbers = np.load(at / "numbers.npy", allow_pickle=False)
+            facts = open_folder(at, "index.json")
+            numbers = read_array(at / "numbers.npy", np.int64)
             known = facts["format"], facts["corpus"], facts["documents"]
             folder = settings().home / "vectors" / Path(facts["store"]).name
             store = RaggedStore(folder, "", int(facts["width"]))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (StoreError, KeyError, TypeError, ValueError) as error:
             raise StoreError(f"{at}: the index is damaged ({error}); delete it to build it again") from None
         if known[1:] != (corpus.fingerprint, len(corpus)):
             raise BadValue(f"{at}: this index was made from another corpus; delete it to build it again")
@@ -224,6 +226,10 @@ class LateSearcher:
         found = self.vectors if self.made.small is None else self.made.small
         assert found is not None  # one of them is there
         return found
+
+    def fresh(self) -> LateSearcher:
+        """The same: queries are encoded each time."""
+        return self
 
     def outside(self) -> Outside:
         """The vectors in the store that are searched, and how many were there before this index was made."""
@@ -308,7 +314,7 @@ def _made(system: ColBERT, tokens: TokenVectors) -> Made:
 def _stored(store: RaggedStore, numbers: Int64, texts: str, dtype: type[np.floating]) -> TokenVectors | None:
     """The vectors of these texts, None where the store does not have them any more."""
     snapshot = store.snapshot()
-    if snapshot is None or int(numbers.max(initial=-1)) >= len(snapshot):
+    if snapshot is None or not below(numbers, len(snapshot)):
         return None
     rows = GatheredRagged(snapshot, numbers)
     return TokenVectors(rows, dtype) if _digest(rows) == texts else None

@@ -54,7 +54,7 @@ def assembled(fields: list[Field], order: Int32) -> ImpactIndex:
     for _, (more_ptr, more_doc, more_impact), _ in fields[1:]:
         ptr = np.concatenate([ptr, more_ptr[1:] + ptr[-1]])
         doc, impact = np.concatenate([doc, more_doc]), np.concatenate([impact, more_impact])
-    impacts = Impacts(len(order), ptr, doc, impact, Bounds.of(ptr, doc, impact, len(order)))
+    impacts = Impacts(len(order), ptr, doc, impact, Bounds.where_needed(ptr, doc, impact, len(order)))
     return ImpactIndex(impacts, tuple(terms for terms, _, _ in fields), order, fields[0][2])
 
 

@@ -46,8 +46,10 @@ def _by_bound(index: ImpactIndex, term: Int32, weight: Float32, first: int, last
         t = int(term[i])
         if not (0 <= t < len(impacts.ptr) - 1 and weight[i] > 0 and impacts.ptr[t] < impacts.ptr[t + 1]):
             continue
-        row = int(bounds.listed[t])
-        most = bounds.top[row, 0] if row >= 0 else impacts.impact[impacts.ptr[t] : impacts.ptr[t + 1]].max()
+        if bounds is not None and bounds.listed[t] >= 0:
+            most = bounds.top[bounds.listed[t], 0]
+        else:
+            most = impacts.impact[impacts.ptr[t] : impacts.ptr[t + 1]].max()
         found.append((-np.float32(np.float64(weight[i]) * np.float64(most)), t, i))
     return [i for _, _, i in sorted(found)]
 

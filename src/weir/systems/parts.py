@@ -5,34 +5,57 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import fields, is_dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from weir.core.corpus import Corpus
 from weir.core.run import Run
-from weir.errors import StoreError, WeirError
-from weir.io.atomic import storing, write_json
+from weir.errors import WeirError
+from weir.io.atomic import storing
 from weir.systems.system import Progress, Reranker, Retriever, Searcher
 
-__all__ = ["check_mark", "folder_name", "indexed", "numbered", "shifted", "suited", "write_mark"]
+__all__ = ["Folder", "folder_name", "numbered", "shifted", "suited"]
 
 T = TypeVar("T")
 
-FORMAT = 1
 
+@dataclass(frozen=True, eq=False)
+class Folder:
+    """A shelf on which each part's index has a folder of its own, or lies in memory.
 
-def indexed(part: Retriever, corpus: Corpus, at: Path | None, progress: Progress | None) -> Searcher:
-    """A part's index in the folder `at`: opened where a killed process left it complete, else made."""
-    if at is not None and at.exists():
-        try:
+    at: the folder, None for memory; build: whether what is missing is built, else it raises StoreError.
+    """
+
+    at: Path | None = None
+    build: bool = True
+    opened: dict[str, Searcher] = field(default_factory=dict)
+
+    def index(self, part: Retriever, corpus: Corpus, progress: Progress | None = None) -> Searcher:
+        """The part's index, opened where a killed process left it whole, else built."""
+        name = folder_name(part)
+        if name not in self.opened:
+            self.opened[name] = self._made(
+                part, None if self.at is None else self.at / name, corpus, progress
+            )
+        return self.opened[name]
+
+    def answers(self, part: Retriever, corpus: Corpus, progress: Progress | None = None) -> Searcher:
+        """The part's index: nothing else is kept here."""
+        return self.index(part, corpus, progress)
+
+    def _made(self, part: Retriever, at: Path | None, corpus: Corpus, progress: Progress | None) -> Searcher:
+        if at is None:
+            return part.index(corpus, None, progress)
+        if not self.build:
             return part.open(at, corpus)
-        except WeirError:  # damaged, or of another corpus: made again
-            pass
-    if at is not None:
+        if at.exists():
+            with suppress(WeirError):  # damaged, or of another corpus: made again
+                return part.open(at, corpus)
         with storing(at):
             at.parent.mkdir(parents=True, exist_ok=True)
-    return part.index(corpus, at, progress)
+        return part.index(corpus, at, progress)
 
 
 def suited(system: T, collection: str, instruction: str) -> T:
@@ -73,21 +96,3 @@ def numbered(run: Run, corpus: Corpus) -> Run:
 def shifted(progress: Progress, number: int, parts: int) -> Progress:
     """Progress of one of several parts that are done one after the other."""
     return lambda done, total: progress(number * total + done, parts * total)
-
-
-def write_mark(path: Path, system: object, parts: list[str], corpus: Corpus) -> None:
-    """Say that these parts of a system's index are complete."""
-    facts = {"format": FORMAT, "corpus": corpus.fingerprint, "documents": len(corpus)}
-    write_json(path, {"system": str(system), "parts": parts, **facts})
-
-
-def check_mark(path: Path, system: object, parts: set[str]) -> None:
-    """Raise StoreError unless `write_mark` said that all these parts are complete."""
-    try:
-        whole = set(json.loads(path.read_text(encoding="utf-8"))["parts"]) >= parts
-    except (OSError, ValueError, KeyError, TypeError):
-        whole = False
-    if not whole:
-        raise StoreError(
-            f"{path.parent}: this index of {system} is not complete; delete it to build it again"
-        )

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Named, Run
 from weir.core.strings import Float64, Int32, Int64
-from weir.errors import BadRanking, BadValue, RankingWarning
-from weir.systems.parts import check_mark, indexed, numbered, shifted, write_mark
+from weir.errors import BadValue, RankingWarning
+from weir.systems.asking import rankings, scores
+from weir.systems.parts import Folder, numbered, shifted
 from weir.systems.system import (
     Outside,
     Progress,
@@ -20,14 +22,15 @@ from weir.systems.system import (
     Retriever,
     Scorer,
     Searcher,
+    Shelf,
     fresh,
     watched,
 )
 
 __all__ = ["Pipeline", "PipelineSearcher", "check_depth"]
 
-MARK = "pipeline.json"
-FIRST, SECOND = "first", "second"
+DEEPEST = 10_000_000
+"""Documents of a ranking that may be scored anew."""
 ENOUGH = 10
 """Queries below which an unchanged order says nothing."""
 STEP = 2.0**-20
@@ -62,28 +65,25 @@ class Pipeline:
             "system": str(self),
             "first": self.first.describe(),
             "reranker": self.reranker.describe(),
+            "algorithm": algorithm("pipeline"),
             "behind the depth": "in the order of the first system, below the lowest new score",
         }
+
+    def over(self, corpus: Corpus, shelf: Shelf, progress: Progress | None = None) -> PipelineSearcher:
+        """The first system's answers, and what scores them anew."""
+        shown = [None if progress is None else shifted(progress, number, 2) for number in (0, 1)]
+        first = shelf.answers(self.first, corpus, shown[0])
+        return PipelineSearcher(self, corpus, first, self.reranker.ready(corpus, shelf, shown[1]))
 
     def index(
         self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None
     ) -> PipelineSearcher:
-        """Index a corpus for both parts, in memory or each into a folder of its own in `at`.
-
-        What is complete there already, as a killed process leaves it, is opened instead.
-        """
-        shown = [None if progress is None else shifted(progress, number, 2) for number in (0, 1)]
-        first = indexed(self.first, corpus, None if at is None else at / FIRST, shown[0])
-        scorer = self.reranker.ready(corpus, None if at is None else at / SECOND, shown[1])
-        if at is not None:
-            write_mark(at / MARK, self, [FIRST, SECOND], corpus)
-        return PipelineSearcher(self, corpus, first, scorer)
+        """Index a corpus for both parts, in memory or each into a folder of its own in `at`."""
+        return self.over(corpus, Folder(at), progress)
 
     def open(self, at: Path, corpus: Corpus) -> PipelineSearcher:
         """Open what `index` wrote for the same corpus; raises StoreError where a part is missing or damaged."""
-        check_mark(at / MARK, self, {FIRST, SECOND})
-        first = self.first.open(at / FIRST, corpus)
-        return PipelineSearcher(self, corpus, first, self.reranker.ready(corpus, at / SECOND))
+        return self.over(corpus, Folder(at, build=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,10 +106,10 @@ class PipelineSearcher:
             raise BadValue(f"k is {k}; expected a whole number from 1")
         own = self.corpus.ids.codes(queries.ids.strings)
         room = max(k, self.system.reranker.depth + int((own >= 0).any()))
-        found = numbered(self.first.search(queries, room), self.corpus)
+        found = numbered(rankings(self.first, queries, room, self.system.first), self.corpus)
         chosen = _first(found, own, self.system.reranker.depth)
         candidates = _rows(found, chosen)
-        new = self._scored(queries, candidates)
+        new = scores(self.scorer, queries, candidates, self.system.reranker)
         score = _behind(found, chosen, new)
         named = Named(str(self.system))
         run = Run.from_columns(found.queries, found.docs, found.query_of_row(), found.doc, score, named)
@@ -125,31 +125,16 @@ class PipelineSearcher:
         """The same, telling how far its parts are."""
         return replace(self, first=watched(self.first, progress), scorer=watched(self.scorer, progress))
 
-    def fresh(self) -> PipelineSearcher:
-        """The same, computing anew what its parts keep."""
-        return replace(self, first=fresh(self.first), scorer=fresh(self.scorer))
-
-    def _scored(self, queries: Queries, candidates: Run) -> Float64:
-        """The re-ranker's scores, checked."""
-        who, wanted = self.system.reranker, len(candidates.doc)
-        new = np.asarray(self.scorer.scores(queries, candidates), np.float64)
-        if new.shape != (wanted,):
-            raise BadRanking(f"{who}: {new.size} scores for {wanted} candidates; expected one for each")
-        bad = np.flatnonzero(~np.isfinite(new))
-        if len(bad):
-            query = candidates.queries[int(candidates.query_of_row()[bad[0]])]
-            document = candidates.docs[int(candidates.doc[bad[0]])]
-            raise BadRanking(
-                f"{who}: {len(bad)} of {wanted} scores are not finite, the first that of query '{query}', "
-                f"document '{document}': {new[bad[0]]}"
-            )
-        return new
+    def fresh(self) -> PipelineSearcher | None:
+        """The same, computing anew what its parts keep; None where a part may not be asked again."""
+        first, scorer = fresh(self.first), fresh(self.scorer)
+        return None if first is None or scorer is None else replace(self, first=first, scorer=scorer)
 
 
 def check_depth(name: str, depth: object) -> None:
-    """Raise BadValue for a depth that is not a whole number from 1."""
-    if type(depth) is not int or depth < 1:
-        raise BadValue(f"{name}: depth is {depth!r}; expected a whole number from 1")
+    """Raise BadValue for a depth that is not a whole number from 1 to DEEPEST."""
+    if type(depth) is not int or not 1 <= depth <= DEEPEST:
+        raise BadValue(f"{name}: depth is {depth!r}; expected a whole number from 1 to {DEEPEST:,}")
 
 
 def _first(run: Run, own: Int32, depth: int) -> Int64:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from weir.core.corpus import Corpus
 from weir.errors import BadValue
 from weir.systems.fused import Fused
-from weir.systems.parts import indexed
 from weir.systems.pipeline import Pipeline, check_depth
-from weir.systems.system import RERANKERS, Progress, Retriever, Scorer, called
+from weir.systems.system import RERANKERS, Progress, Retriever, Scorer, Shelf, called
 
 __all__ = ["Score"]
 
@@ -41,8 +39,8 @@ class Score:
         """Everything that can move a number."""
         return {"reranker": str(self), "depth": self.depth, "system": self.system.describe()}
 
-    def ready(self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None) -> Scorer:
-        """The system's index, opened in the folder `at` where it is complete, else made.
+    def ready(self, corpus: Corpus, shelf: Shelf, progress: Progress | None = None) -> Scorer:
+        """The system's index.
 
         A system may have a method scorer(corpus), what scores documents without an index, or None.
         """
@@ -50,7 +48,7 @@ class Score:
         alone = how(corpus) if how is not None else None
         if isinstance(alone, Scorer):
             return alone
-        searcher = indexed(self.system, corpus, at, progress)
+        searcher = shelf.index(self.system, corpus, progress)
         if not isinstance(searcher, Scorer):
             raise BadValue(f"score: {self.system} scores only what it finds; give another system")
         return searcher

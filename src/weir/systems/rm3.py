@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries
 from weir.core.order import ranked
 from weir.core.run import Run
@@ -25,6 +26,9 @@ COMMON = 0.1
 
 SHORTEST, LONGEST = 2, 20
 """Characters of a word that may be added."""
+
+MOST = 10_000
+"""Answers looked at, and words added, at most."""
 
 BLOCK = 1 << 14
 """First answers looked at together."""
@@ -58,8 +62,10 @@ class RM3:
     def __post_init__(self) -> None:
         if not isinstance(self.first, BM25) or len(self.first.recipe.fields) != 1:
             raise BadValue(f"rm3 expands a bm25 over one field, not {self.first}")
-        if not all(type(n) is int and n >= 1 for n in (self.docs, self.terms)):
-            raise BadValue(f"rm3: docs={self.docs!r}, terms={self.terms!r}; expected whole numbers from 1")
+        if not all(type(n) is int and 1 <= n <= MOST for n in (self.docs, self.terms)):
+            raise BadValue(
+                f"rm3: docs={self.docs!r}, terms={self.terms!r}; expected whole numbers from 1 to {MOST:,}"
+            )
         if type(self.weight) not in (int, float) or not 0 <= self.weight <= 1:
             raise BadValue(f"rm3: weight is {self.weight!r}; expected a number from 0 to 1")
         object.__setattr__(self, "weight", float(self.weight))  # equal systems print equal
@@ -72,11 +78,16 @@ class RM3:
         return called("rm3", first, given)
 
     def describe(self) -> dict[str, object]:
-        """Everything that can move a number."""
+        """Everything that decides its rankings."""
         own: dict[str, object] = {"docs": self.docs, "terms": self.terms, "weight": self.weight}
         words = f"{SHORTEST} to {LONGEST} of a-z, 0-9, in at most {COMMON} of the documents"
         own |= {"words": words, "ties": "words alphabetical, answers by ascending id"}
+        own |= {"algorithm": algorithm("rm3")}
         return {"system": str(self), "expansion": own, "first": self.first.describe()}
+
+    def indexed_as(self) -> RM3:
+        """Expansions by any settings search one index."""
+        return RM3(self.first)
 
     def index(self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None) -> RM3Searcher:
         """Index a corpus, in memory or into the folder `at`."""
@@ -106,6 +117,10 @@ class RM3Searcher:
             raise BadValue(f"k is {k}; expected a whole number from 1")
         hits = self.first.weighted(*self.enlarged(queries), min(k, max(len(self.first.corpus), 1)))
         return Run(queries.ids, self.first.corpus.ids, hits.ptr, hits.doc, hits.score, str(self.system))
+
+    def fresh(self) -> RM3Searcher:
+        """The same: nothing is kept."""
+        return self
 
     def scores(self, queries: Queries, candidates: Run) -> Float64:
         """The scores of given documents, as `search` scores them; 0 for one without a term of the query."""

@@ -103,6 +103,10 @@ class SparseSearcher:
     opened: LoadedSparse | None
     kept: Outside = Outside()  # noqa: RUF009 - a frozen value
 
+    def fresh(self) -> SparseSearcher:
+        """The same: queries are encoded each time."""
+        return self
+
     def outside(self) -> Outside:
         """The weights in the store from which the index was made, and how many texts were there before."""
         return self.kept
@@ -170,7 +174,7 @@ def _inverted(terms: GatheredRagged, corpus: Corpus, vocabulary: int) -> ImpactI
         place(own, term, weight, start, cursor, doc, impact)
     terms.release()
     postings = ptr, doc, impact, len(corpus)
-    impacts = Impacts(len(corpus), ptr, doc, impact, Bounds.of(*postings), Columns.of(*postings))
+    impacts = Impacts(len(corpus), ptr, doc, impact, Bounds.where_needed(*postings), Columns.of(*postings))
     return ImpactIndex(impacts, (), order)
 
 

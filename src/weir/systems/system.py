@@ -1,12 +1,11 @@
-"""What a retrieval system is, and how its name is read.
+"""What a retrieval system is, and how it prints.
 
-A system's name is a value: `bm25(k1=1.2, b=0.75)` prints, parses back and compares, and so does
-`bm25 >> score(rm3, depth=50)`. Names are read as syntax trees, never evaluated.
+A system's name is a value: `bm25(k1=1.2, b=0.75)` prints, parses back (expression.py) and compares, and so does
+`bm25 >> score(rm3, depth=50)`.
 """
 
 from __future__ import annotations
 
-import ast
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,22 +15,22 @@ from typing import Protocol, TypeVar, runtime_checkable
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.core.strings import Float64
-from weir.errors import BadValue, UnknownName
-from weir.fusion.method import printed
-from weir.registry import Registry
+from weir.registry import Registry, printed
 
 __all__ = [
     "RERANKERS",
     "SYSTEMS",
+    "Composite",
+    "Indexed",
     "Outside",
     "Progress",
     "Reranker",
     "Retriever",
     "Scorer",
     "Searcher",
+    "Shelf",
     "called",
     "fresh",
-    "parse_system",
     "usage",
     "watched",
 ]
@@ -54,7 +53,12 @@ class Retriever(Protocol):
     """A configuration that turns a corpus into a searcher; a frozen dataclass that prints as its name."""
 
     def describe(self) -> dict[str, object]:
-        """Everything that can move a number, for the manifest."""
+        """Everything that decides its rankings, as JSON: what the keys of its stages are made of.
+
+        Settings in full, digests of the contents that decide, versions of packages that decide, numbers of algorithms;
+        no threads, paths or times. Pure and cheap: nothing is fetched, loaded or measured. An entry "engine", at any
+        depth, says what computes, None where nothing here could. Raises DownloadError where a checkpoint is not here.
+        """
         ...
 
     def index(self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None) -> Searcher:
@@ -63,6 +67,36 @@ class Retriever(Protocol):
 
     def open(self, at: Path, corpus: Corpus) -> Searcher:
         """Open an index made before from the same corpus; raises StoreError where it is damaged."""
+        ...
+
+
+class Shelf(Protocol):
+    """Where a system made of systems finds what its parts have made: each thing once, whoever asks for it."""
+
+    def index(self, part: Retriever, corpus: Corpus, progress: Progress | None = None) -> Searcher:
+        """The part's index of a corpus, opened where it is whole, else built."""
+        ...
+
+    def answers(self, part: Retriever, corpus: Corpus, progress: Progress | None = None) -> Searcher:
+        """As `index`, for a part whose rankings are wanted: those it gave before may be read instead of searched."""
+        ...
+
+
+@runtime_checkable
+class Composite(Protocol):
+    """A system made of systems, which has no index of its own."""
+
+    def over(self, corpus: Corpus, shelf: Shelf, progress: Progress | None = None) -> Searcher:
+        """The system over what its parts have made of a corpus."""
+        ...
+
+
+@runtime_checkable
+class Indexed(Protocol):
+    """A system whose index serves other settings too."""
+
+    def indexed_as(self) -> Retriever:
+        """The system that stands for all those that search the same index: its description is the index's key."""
         ...
 
 
@@ -103,13 +137,14 @@ def watched(part: T, progress: Progress) -> T:
     return part if how is None else how(progress)
 
 
-def fresh(part: T) -> T:
-    """A searcher or scorer that computes anew what it keeps, where it has a method `fresh`; else the same.
+def fresh(part: T) -> T | None:
+    """A searcher or scorer that computes anew what it keeps; None where it has no method `fresh`.
 
-    For taking times: nothing it does is kept. What is paid for, as an API's answers, is not asked for again.
+    For taking times: nothing it does is kept. A part without the method is not asked again, since each answer may
+    cost whoever made it; what is paid for, as an API's answers, is read from where it is kept.
     """
-    how: Callable[[], T] | None = getattr(part, "fresh", None)
-    return part if how is None else how()
+    how: Callable[[], T | None] | None = getattr(part, "fresh", None)
+    return None if how is None else how()
 
 
 @runtime_checkable
@@ -131,28 +166,36 @@ class Reranker(Protocol):
         ...
 
     def describe(self) -> dict[str, object]:
-        """Everything that can move a number, for the manifest."""
+        """Everything that decides its scores, as a Retriever describes itself."""
         ...
 
-    def ready(self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None) -> Scorer:
-        """What scores documents of a corpus; what it needs on disk lies in the folder `at`, opened or made."""
+    def ready(self, corpus: Corpus, shelf: Shelf, progress: Progress | None = None) -> Scorer:
+        """What scores documents of a corpus; indexes of systems that it scores by come from the shelf."""
         ...
 
 
-SYSTEMS: Registry[Callable[..., Retriever]] = Registry("system")
-RERANKERS: Registry[Callable[..., Reranker]] = Registry("reranker")
+# Where each is registered, so that reading a name imports no more than it names; fusion methods are systems too.
+_SYSTEMS = {
+    "bm25": "bm25",
+    "chunked": "chunked",
+    "colbert": "late",
+    "deepct": "deepct",
+    "dense": "dense",
+    "doc2query": "doc2query",
+    "rm3": "rm3",
+    "sparta": "sparse",
+    "splade": "sparse",
+    "unicoil": "sparse",
+}
+_RERANKERS = {"cross": "cross", "monot5": "cross", "score": "rescore"}
 
 
-def parse_system(text: str) -> Retriever:
-    """The system that a text such as `bm25(k1=1.2, b=0.75)` or `bm25 >> score(rm3)` names.
+def _homes(names: dict[str, str]) -> dict[str, str]:
+    return {name: f"weir.systems.{module}" for name, module in names.items()}
 
-    Raises UnknownName for a system or setting that does not exist, BadValue for a malformed text.
-    """
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except SyntaxError:
-        raise _malformed(text) from None
-    return _system(tree, text)
+
+SYSTEMS: Registry[Callable[..., Retriever]] = Registry("system", _homes(_SYSTEMS), ("weir.systems.fused",))
+RERANKERS: Registry[Callable[..., Reranker]] = Registry("reranker", _homes(_RERANKERS))
 
 
 def called(name: str, positional: list[object], settings: dict[str, object]) -> str:
@@ -174,56 +217,3 @@ def usage(name: str) -> str:
         for p in inspect.signature(builder).parameters.values()
     ]
     return f"{name}({', '.join(shown)})"
-
-
-def _system(node: ast.expr, text: str) -> Retriever:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.RShift):
-        from weir.systems.pipeline import Pipeline  # it is made of what this module defines
-
-        return Pipeline(_system(node.left, text), _built(RERANKERS, node.right, text))
-    return _built(SYSTEMS, node, text)
-
-
-def _argument(node: ast.expr, text: str) -> object:
-    """A literal, or a system inside a system."""
-    if isinstance(node, (ast.Name, ast.Call, ast.BinOp)):
-        return _system(node, text)
-    try:
-        return ast.literal_eval(node)
-    except ValueError:
-        raise _malformed(text) from None
-
-
-def _built(registry: Registry[Callable[..., T]], node: ast.expr, text: str) -> T:
-    """What a name, or a name with settings, stands for in a registry."""
-    call = ast.Call(node, [], []) if isinstance(node, ast.Name) else node
-    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
-        raise _malformed(text)
-    if any(k.arg is None for k in call.keywords):
-        raise _malformed(text)
-    positional = [_argument(a, text) for a in call.args]
-    named = {str(k.arg): _argument(k.value, text) for k in call.keywords}
-    name = call.func.id
-    _refuse_misplaced(registry.kind, name)
-    builder = registry.get(name)
-    signature = inspect.signature(builder)
-    for key in named:
-        if key not in signature.parameters:
-            raise UnknownName(f"setting of {name}", key, signature.parameters)
-    try:
-        signature.bind(*positional, **named)
-    except TypeError as error:
-        raise BadValue(f"{text}: {error}") from None
-    return builder(*positional, **named)
-
-
-def _refuse_misplaced(kind: str, name: str) -> None:
-    """Raise BadValue for a re-ranker in the place of a system, and for a system in the place of a re-ranker."""
-    if kind == SYSTEMS.kind and name not in SYSTEMS and name in RERANKERS:
-        raise BadValue(f"{name} re-ranks what a system finds: write such as bm25 >> {name}(...)")
-    if kind == RERANKERS.kind and name not in RERANKERS and name in SYSTEMS:
-        raise BadValue(f"{name} is a system; to re-rank by its scores write >> score({name})")
-
-
-def _malformed(text: str) -> BadValue:
-    return BadValue(f"'{text}' is not a system; expected such as bm25 or bm25(k1=1.2, b=0.75)")

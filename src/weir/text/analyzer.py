@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import platform
 import re
 import unicodedata
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from weir.algorithms import algorithm
 from weir.registry import Registry
-from weir.text.segment import tokenizer
+from weir.text.segment import tokenizer, tokenizer_tables
 from weir.text.stemming import LUCENE_PORTER, SNOWBALL, stem_all
 
 __all__ = ["Analyzer", "analyzers", "stopword_list"]
@@ -67,20 +67,20 @@ class Analyzer:
             found = ["" if w in dropped else w for w in found]
         return found if self.stemmer is None else stem_all(self.stemmer, found)
 
-    def describe(self) -> dict[str, str]:
-        """Everything that can change a term, step by step, versions included."""
-        says = {"analyzer": self.name, "reproduces": self.reproduces}
+    def describe(self) -> dict[str, object]:
+        """Everything that can change a term, step by step: contents of tables, versions, the algorithm's number."""
+        says: dict[str, object] = {"analyzer": self.name, "algorithm": algorithm("analysis")}
         if self.lower_text:
             says["lowercase"] = "str.lower of the whole text"
-        says["tokenizer"] = tokenizer(self.tokenizer).describes
+        says["tokenizer"] = tokenizer_tables(self.tokenizer)
         if self.possessive:
             says["possessive"] = "final 's dropped"
         if self.lower_words:
             says["lowercase"] = "each code point by itself"
         says["stopwords"] = "none" if self.stopwords is None else self._stopwords_text()
         says["stemmer"] = "none" if self.stemmer is None else self._stemmer_text()
-        if self.tokenizer != "uax29":
-            says["unicode"] = f"{unicodedata.unidata_version} (Python {platform.python_version()})"
+        # str.lower, str.split and the classes of `re` are those of the running Python.
+        says["unicode"] = f"{unicodedata.unidata_version} (Python's tables)"
         return says
 
     def _stopwords_text(self) -> str:

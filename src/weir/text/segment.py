@@ -6,6 +6,7 @@ What no word begins with is skipped. The compiled kernel and the plain Python pa
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,10 +19,11 @@ from numpy.typing import NDArray
 from weir.core.strings import Bytes
 from weir.errors import UnknownName
 
-__all__ = ["NO_LIMIT", "Tokenizer", "tokenizer", "tokenizer_names"]
+__all__ = ["NO_LIMIT", "Tokenizer", "tokenizer", "tokenizer_names", "tokenizer_tables"]
 
 NO_LIMIT = 2**31 - 1
 LUCENE_LIMIT = 255
+UAX29_TABLES = ("uax29-automaton.txt", "uax29-classes.txt")
 CODE_POINTS = 0x110000
 NEWLINE = 0x0A
 
@@ -85,11 +87,20 @@ def tokenizer(name: str) -> Tokenizer:
     raise UnknownName("tokenizer", name, tokenizer_names())
 
 
+@cache
+def tokenizer_tables(name: str) -> str:
+    """The tokenizer's name, and where its tables are Weir's own a digest of them: cheap, nothing is built."""
+    if name != "uax29":
+        return name
+    texts = [files("weir.text").joinpath("data", table).read_bytes() for table in UAX29_TABLES]
+    return f"{name}, tables {hashlib.blake2b(b''.join(texts), digest_size=8).hexdigest()}"
+
+
 def _uax29() -> Tokenizer:
-    rows = [[int(x) for x in line.split()] for line in _lines("uax29-automaton.txt")]
+    rows = [[int(x) for x in line.split()] for line in _lines(UAX29_TABLES[0])]
     states = np.array(rows, np.uint16)
     classes = np.zeros(CODE_POINTS, np.uint8)
-    for line in _lines("uax29-classes.txt"):
+    for line in _lines(UAX29_TABLES[1]):
         first, last, kind = line.split()
         classes[int(first, 16) : int(last, 16) + 1] = int(kind)
     says = "UAX #29 words and UTS #51 emoji of Unicode 12.1 as Lucene 9 cuts them, at most 255 UTF-16 units"

@@ -102,7 +102,7 @@ class WordTable:
             self._arena = _enlarged(self._arena, max(needed, 2 * len(self._arena)))
         if 4 * (count + 1) >= len(self._slots) - 2:
             larger = np.full(2 * len(self._slots), -1, np.int64)
-            tokenize.regrow(self._slots, larger, count)
+            tokenize.regrow(self._slots, larger, np.empty(count, np.int64))
             self._slots = larger
             self._ptr = _enlarged(self._ptr, len(larger) // 4 + 2)
 

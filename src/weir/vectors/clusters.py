@@ -11,13 +11,15 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
+from weir.core.pointers import below, cuts
 from weir.core.strings import Int32, Int64
 from weir.errors import BadValue, StoreError
+from weir.io.arrays import read_array
 from weir.vectors.late import Query, TokenRows, Tokens
 
 __all__ = [
@@ -220,26 +222,32 @@ def write_clusters(folder: Path, clusters: Clusters, lists: Lists | None, small:
 
 
 def read_clusters(folder: Path, bits: int) -> tuple[Clusters, Lists | None, Compressed | None]:
-    """What `write_clusters` wrote, memory-mapped; raises StoreError where it is damaged."""
+    """What `write_clusters` wrote, memory-mapped; raises StoreError, naming the file, where it is damaged."""
 
-    def mapped(name: str) -> NDArray[np.generic]:
-        return np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
+    def mapped(name: str, dtype: DTypeLike, *shape: int) -> Any:  # noqa: ANN401 - the dtype is what was saved
+        return read_array(folder / f"{name}.npy", dtype, shape)
 
-    try:
-        clusters = Clusters(*(mapped(f"clusters-{f.name}") for f in fields(Clusters)))  # type: ignore[arg-type]
-        lists = None
-        if (folder / "lists-ptr.npy").exists():
-            lists = Lists(*(mapped(f"lists-{f.name}") for f in fields(Lists)))  # type: ignore[arg-type]
-        if not bits:
-            return clusters, lists, None
-        mean, largest = (float(e) for e in mapped("error"))
-        packed, buckets = mapped("packed"), mapped("buckets")
-    except (OSError, ValueError, EOFError) as error:
-        raise StoreError(f"{folder}: the index is damaged ({error}); delete it to build it again") from None
-    shape = (len(clusters.code), clusters.centroids.shape[1] * bits // 8)
-    if packed.shape != shape or buckets.shape != (1 << bits,):
-        raise StoreError(f"{folder}: the index is damaged (packed.npy); delete it to build it again")
-    return clusters, lists, Compressed(clusters, packed, buckets, mean, largest)  # type: ignore[arg-type]
+    code = mapped("clusters-code", np.int32, -1)
+    centroids, ptr = mapped("clusters-centroids", np.float32, -1, -1), mapped("clusters-ptr", np.int64, -1)
+    clusters, lists, documents = Clusters(centroids, code, ptr), None, len(ptr) - 1
+    _refuse_senseless(folder, "clusters", below(code, len(centroids)) and cuts(ptr, len(code)))
+    if (folder / "lists-ptr.npy").exists():
+        lists = Lists(mapped("lists-ptr", np.int64, len(centroids) + 1), mapped("lists-doc", np.int32, -1))
+        _refuse_senseless(folder, "lists", below(lists.doc, documents) and cuts(lists.ptr, len(lists.doc)))
+    if not bits:
+        return clusters, lists, None
+    mean, largest = mapped("error", np.float64, 2).tolist()
+    packed = mapped("packed", np.uint8, len(code), centroids.shape[1] * bits // 8)
+    return (
+        clusters,
+        lists,
+        Compressed(clusters, packed, mapped("buckets", np.float32, 1 << bits), mean, largest),
+    )
+
+
+def _refuse_senseless(folder: Path, name: str, sound: bool) -> None:
+    if not sound:
+        raise StoreError(f"{folder}: the index is damaged ({name}); delete it to build it again")
 
 
 def _table(buckets: Float32) -> Float32:

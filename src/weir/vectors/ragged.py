@@ -2,7 +2,7 @@
 
 As vectors/store.py, for texts of which one has many rows and another none:
 
-    store.json     what made the rows, and how many bytes one has
+    store.json     what made the rows, and how many bytes one has: for the reader
     rows.bin       the rows of all texts, one text after another
     texts.bin      for each text its 128-bit hash, and where its rows end
     journal.bin    a record for each batch: how many texts and rows there are now, and checksums of what was added
@@ -10,13 +10,12 @@ As vectors/store.py, for texts of which one has many rows and another none:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 from weir.core.strings import Int64
 from weir.errors import BadValue, StoreError
 from weir.io.atomic import storing
-from weir.vectors.journal import Column, Hashes, Journal, Known, store_folder
+from weir.vectors.journal import Column, Hashes, Journal, Known, mended, store_folder
 from weir.vectors.store import release
 from weir.vectors.stored import Cut, Progress, Texts, completed, in_pieces
 
@@ -42,10 +41,11 @@ RECORD = np.dtype(
         ("rows", "<i8"),
         ("row sum", "<u4"),
         ("text sum", "<u4"),
+        ("size", "<u4"),
         ("check", "<u4"),
-        ("zero", "<u4"),
     ]
 )
+"""Of the journal; size: bytes of a row."""
 COLUMNS = (Column("rows.bin", "rows", "row sum"), Column("texts.bin", "texts", "text sum"))
 TEXT = 24
 """Bytes of a text in texts.bin."""
@@ -111,25 +111,16 @@ class RaggedStore:
     def snapshot(self, check: bool = True) -> RaggedSnapshot | None:
         """The store as it is now; None where nothing was added yet.
 
-        check: compare what changed since it was last compared with its checksums. Raises StoreError, naming the file,
-        where it is damaged or of another format.
+        check: compare it with its checksums, once in each process while nothing changes; what is damaged is forgotten,
+        so that it is made again, and a warning (StoreWarning) says so. Raises StoreError, naming the file, for damage
+        that is not mended: without `check`, and where nothing may be written.
         """
+        if not check:
+            return self._read(check)
         journal = self._journal
-        if not journal.begun:
-            return None
-        self._refuse_width(journal)
-        records = journal.records()
-        journal.check(records, (self.width, TEXT), check)
-        rows, count = journal.totals(records)
-        raw = np.zeros((0, self.width), np.uint8)
-        if rows:  # what is empty cannot be mapped
-            raw = np.memmap(self.folder / COLUMNS[0].file, np.uint8, "r", shape=(rows, self.width))
-        table = np.zeros((0, 3), np.uint64)
-        if count:
-            table = np.fromfile(self.folder / COLUMNS[1].file, "<u8", 3 * count).reshape(-1, 3)
-        ptr = np.zeros(count + 1, np.int64)
-        ptr[1:] = table[:, 2]
-        return RaggedSnapshot(raw, np.ascontiguousarray(table[:, :2]), ptr)
+        return mended(
+            journal, lambda: self._read(check), lambda: journal.mend(lambda width: (width, TEXT), _shifted)
+        )
 
     def alone(self) -> AbstractContextManager[None]:
         """Hold the store for adding: another process that wants to add waits; a killed one lets go."""
@@ -148,21 +139,49 @@ class RaggedStore:
             )
         journal = self._journal
         with storing(self.folder):
-            if not journal.begun:
-                journal.begin({"width": self.width, "about": json.loads(self.about)})
-            self._refuse_width(journal)
-            before, _ = journal.totals(journal.records())
+            before, _ = journal.totals(self._records())
             ends = (before + np.cumsum(lengths)).astype("<u8")
-            journal.add((rows, np.column_stack([texts.astype("<u8"), ends])))
+            journal.add((rows, np.column_stack([texts.astype("<u8"), ends])), self.width)
+
+    def _read(self, check: bool) -> RaggedSnapshot | None:
+        journal, records = self._journal, self._records()
+        if len(records) == 0:
+            return None
+        journal.check(records, (self.width, TEXT), check)
+        rows, count = journal.totals(records)
+        raw = np.zeros((0, self.width), np.uint8)
+        if rows:  # what is empty cannot be mapped
+            raw = np.memmap(self.folder / COLUMNS[0].file, np.uint8, "r", shape=(rows, self.width))
+        table = np.fromfile(self.folder / COLUMNS[1].file, "<u8", 3 * count).reshape(-1, 3)
+        ptr = np.concatenate([np.zeros(1, np.int64), table[:, 2].astype(np.int64)])
+        if ptr[-1] != rows or not (ptr[1:] >= ptr[:-1]).all():
+            raise StoreError(f"{self.folder / COLUMNS[1].file}: its ends were never written so")
+        return RaggedSnapshot(raw, np.ascontiguousarray(table[:, :2]), ptr)
+
+    def _records(self) -> NDArray[np.void]:
+        """The journal's; raises StoreError where its rows have another width."""
+        records = self._journal.records()
+        if len(records) and records["size"][0] != self.width:
+            raise StoreError(
+                f"{self.folder}: its rows have {records['size'][0]} bytes, expected {self.width}"
+            )
+        return records
 
     @property
     def _journal(self) -> Journal:
-        return Journal(self.folder, RECORD, COLUMNS)
+        return Journal(self.folder, RECORD, COLUMNS, self.about)
 
-    def _refuse_width(self, journal: Journal) -> None:
-        width = journal.size("width")
-        if width != self.width:
-            raise StoreError(f"{self.folder}: its rows have {width} bytes, expected {self.width}")
+
+def _shifted(
+    parts: list[NDArray[np.uint8]], before: list[int], now: tuple[int, ...]
+) -> list[NDArray[Any]] | None:
+    """A batch behind other ones, for Journal.mend: where the rows of its texts end is counted from them."""
+    rows, table = parts[0], parts[1].view("<u8").copy()
+    ends = table[:, 2].astype(np.int64) - before[0]
+    if not (np.diff(ends, prepend=0) >= 0).all() or ends[-1] != len(rows):
+        return None
+    table[:, 2] = (ends + now[0]).astype("<u8")
+    return [rows, table]
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 One folder for each encoder with all its settings; see vectors/journal.py for how it grows and what a kill costs:
 
-    store.json     what made the vectors, how many numbers one has, how they are stored
+    store.json     what made the vectors, how many numbers one has, how they are stored: for the reader
     vectors.bin    rows of equal width, one after another
     texts.bin      the 128-bit hash of each row's text
     journal.bin    a record for each batch: how many rows there are now, and checksums of what was added
@@ -10,7 +10,6 @@ One folder for each encoder with all its settings; see vectors/journal.py for ho
 
 from __future__ import annotations
 
-import json
 import mmap
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -26,14 +25,17 @@ from weir.core.strings import Int64
 from weir.errors import BadValue
 from weir.io.atomic import storing
 from weir.vectors.codec import Codec, codec
-from weir.vectors.journal import Column, Hashes, Journal, Known, store_folder
+from weir.vectors.journal import Column, Hashes, Journal, Known, mended, store_folder
 
 __all__ = ["Snapshot", "Store", "release"]
 
 Float32: TypeAlias = NDArray[np.float32]
 
-RECORD = np.dtype([("rows", "<i8"), ("vectors", "<u4"), ("texts", "<u4"), ("check", "<u4"), ("zero", "<u4")])
+RECORD = np.dtype([("rows", "<i8"), ("vectors", "<u4"), ("texts", "<u4"), ("size", "<u4"), ("check", "<u4")])
+"""Of the journal; size: numbers of a vector."""
 COLUMNS = (Column("vectors.bin", "rows", "vectors"), Column("texts.bin", "rows", "texts"))
+TEXT = 16
+"""Bytes of a text in texts.bin."""
 
 
 def release(raw: NDArray[np.uint8]) -> None:
@@ -99,20 +101,16 @@ class Store:
     def snapshot(self, check: bool = True) -> Snapshot | None:
         """The store as it is now; None where nothing was added yet.
 
-        check: compare what changed since it was last compared with its checksums. Raises StoreError, naming the file,
-        where it is damaged or of another format.
+        check: compare it with its checksums, once in each process while nothing changes; what is damaged is forgotten,
+        so that it is made again, and a warning (StoreWarning) says so. Raises StoreError, naming the file, for damage
+        that is not mended: without `check`, and where nothing may be written.
         """
-        journal = self._journal
-        if not journal.begun:
-            return None
-        d, records, kind = journal.size("dimensions"), journal.records(), codec(self.dtype)
-        journal.check(records, (kind.width(d), 16), check)
-        rows, _ = journal.totals(records)
-        if rows == 0:
-            return Snapshot(kind, d, np.zeros((0, kind.width(d)), np.uint8), np.zeros((0, 2), np.uint64))
-        raw = np.memmap(self.folder / COLUMNS[0].file, np.uint8, "r", shape=(rows, kind.width(d)))
-        texts = np.fromfile(self.folder / COLUMNS[1].file, "<u8", 2 * rows).reshape(-1, 2)
-        return Snapshot(kind, d, raw, texts)
+        if not check:
+            return self._read(check)
+        journal, kind = self._journal, codec(self.dtype)
+        return mended(
+            journal, lambda: self._read(check), lambda: journal.mend(lambda d: (kind.width(d), TEXT))
+        )
 
     def alone(self) -> AbstractContextManager[None]:
         """Hold the store for adding: another process that wants to add waits; a killed one lets go."""
@@ -125,15 +123,25 @@ class Store:
         """
         journal = self._journal
         with storing(self.folder):
-            if not journal.begun:
-                journal.begin({"dimensions": vectors.shape[1], "about": json.loads(self.about)})
-            d = journal.size("dimensions")
-            if vectors.shape[1] != d:
+            records, given = journal.records(), vectors.shape[1]
+            d = int(records["size"][0]) if len(records) else given
+            if given != d:
                 raise BadValue(
-                    f"the encoder gave vectors of {vectors.shape[1]} dimensions; those in {self.folder} have {d}"
+                    f"the encoder gave vectors of {given} dimensions; those in {self.folder} have {d}"
                 )
-            journal.add((codec(self.dtype).write(vectors), texts.astype("<u8")))
+            journal.add((codec(self.dtype).write(vectors), texts.astype("<u8")), d)
+
+    def _read(self, check: bool) -> Snapshot | None:
+        journal, kind = self._journal, codec(self.dtype)
+        records = journal.records()
+        if len(records) == 0:
+            return None
+        d, rows = int(records["size"][0]), journal.totals(records)[0]
+        journal.check(records, (kind.width(d), TEXT), check)
+        raw = np.memmap(self.folder / COLUMNS[0].file, np.uint8, "r", shape=(rows, kind.width(d)))
+        texts = np.fromfile(self.folder / COLUMNS[1].file, "<u8", 2 * rows).reshape(-1, 2)
+        return Snapshot(kind, d, raw, texts)
 
     @property
     def _journal(self) -> Journal:
-        return Journal(self.folder, RECORD, COLUMNS)
+        return Journal(self.folder, RECORD, COLUMNS, self.about)

@@ -28,7 +28,7 @@ def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any]:
     asked = dict(vector["conventions"])
     end = asked["ties"] if asked["ties"] in ("worst", "best") else None
     conventions = Conventions(**(asked | {"ties": "bounds"} if end else asked))
-    scores = evaluate(_run(vector["run"]), _qrels(vector["qrels"]), measure["name"], conventions)
+    scores = evaluate(_qrels(vector["qrels"]), _run(vector["run"]), measure["name"], conventions)
     values, mean = scores.values[0], scores.means()[0]
     if end is not None:
         values, mean = _end(scores, end)

@@ -7,13 +7,13 @@ import json
 import math
 import re
 import ssl
-import urllib.error
-import urllib.request
 from contextlib import suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any, NoReturn
+from urllib.parse import quote
 
+from weir.encode.api.http import AnswerTooLargeError, NotSentError, Reply, post
 from weir.encode.api.limits import CONTINUES, Bucket, Clock, Limits, Spent, estimated
 from weir.encode.api.providers import Ask, Provider, UnusableError, rows
 from weir.encode.encoder import Float32
@@ -21,9 +21,14 @@ from weir.errors import ServiceError
 
 __all__ = ["Client", "Key", "TooMuchError"]
 
+_MOST_DENSE = 100  # times the estimate that a provider may count; more is no count of these texts
 _LATER = {408, 425, 429, 500, 502, 503, 504, 529}
 _MAYBE_SMALLER = {400, 413, 422}  # what servers answer to more texts or tokens at once than they take
 _SHOWN = 300  # characters of a provider's message
+_MOST_DIMENSIONS = 16_384  # of a vector whose dimension is not known yet
+_NUMBER_BYTES = 64  # a number of an answer takes at most, its place on an indented line included
+_TEXT_BYTES = 1 << 12  # an answer has at most for each text, beside its numbers
+_REST_BYTES = 1 << 16  # an answer has at most beside what it has for each text
 
 
 class TooMuchError(Exception):
@@ -36,13 +41,6 @@ class _TryAgainError(Exception):
     def __init__(self, said: str, wait: float = 0.0) -> None:
         super().__init__(said)
         self.wait = wait
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirect would take the key to another address."""
-
-    def redirect_request(self, *_: object) -> None:
-        """Follow none."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +59,13 @@ class Key:
         if not re.fullmatch(r"[\x21-\x7e]+", self.value):
             raise ServiceError(f"the key in {self.variable} holds characters that no key has")
         return {"Authorization": f"Bearer {self.value}"}
+
+    def masked(self, text: object) -> str:
+        """What a server said, without the key, in one line."""
+        shown = str(text)
+        for written in {self.value or "", quote(self.value or "", safe="")} - {""}:
+            shown = shown.replace(written, "***")
+        return " ".join(shown.split())
 
     def hint(self) -> str:
         """Where it comes from, or how to give one."""
@@ -87,7 +92,6 @@ class Client:
     def __post_init__(self) -> None:
         self._requests = Bucket(self.limits.requests_per_minute, self.clock)
         self._tokens = Bucket(self.limits.tokens_per_minute, self.clock)
-        self._opener = urllib.request.build_opener(_NoRedirect)
 
     def room(self) -> int:
         """Estimated tokens the next request may have: what the provider takes and what the budget allows."""
@@ -113,28 +117,27 @@ class Client:
                 attempt += 1
 
     def _once(self, ask: Ask, tokens: int, dimensions: int | None) -> Float32:
-        body = json.dumps(self.provider.body(ask)).encode("ascii")
-        request = urllib.request.Request(self.url, body, self._headers(), method="POST")
         self.spent.requests += 1
         used = tokens  # what an answer that never came whole may have cost
         try:
-            with self._opener.open(request, timeout=self.limits.timeout) as response:
-                given = json.loads(response.read())
-            answer = self.provider.read(given)
-            if answer.tokens is not None:
+            reply = self._posted(ask, dimensions)
+            if reply.status != http.client.OK:
+                used = 0
+                self._refused(reply)
+            answer = self.provider.read(json.loads(reply.body))
+            if answer.tokens is not None and 0 < answer.tokens <= _MOST_DENSE * tokens:
                 used = answer.tokens
                 self.dense = max(self.dense, self.dense * used / tokens)
             found = rows(answer.vectors, len(ask.texts), dimensions)
-        except urllib.error.HTTPError as error:
-            used = 0
-            self._refused(error)
         except UnusableError as error:
             which = "" if error.row is None else f"; its text begins {ask.texts[error.row][:60]!r}"
-            raise _TryAgainError(f"{error}{which}") from None
+            raise _TryAgainError(f"{self.key.masked(error)}{which}") from None
+        except AnswerTooLargeError as error:
+            raise _TryAgainError(str(error)) from None
         except (ValueError, RecursionError):
             raise _TryAgainError("the answer is not JSON, or was cut") from None
-        except urllib.error.URLError as error:
-            used = 0  # not all of it was sent
+        except NotSentError as error:
+            used = 0
             self._failed(error.reason)
         except (http.client.HTTPException, OSError) as error:
             self._failed(error)
@@ -143,6 +146,12 @@ class Client:
             self._tokens.give(tokens - used)
         self.spent.texts += len(ask.texts)
         return found
+
+    def _posted(self, ask: Ask, dimensions: int | None) -> Reply:
+        body = json.dumps(self.provider.body(ask)).encode("ascii")
+        numbers = _NUMBER_BYTES * (dimensions or _MOST_DIMENSIONS)
+        most = _REST_BYTES + len(ask.texts) * (numbers + _TEXT_BYTES)
+        return post(self.url, body, self._headers(), most, (self.limits.timeout, self.limits.whole))
 
     def _headers(self) -> dict[str, str]:
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
@@ -162,50 +171,44 @@ class Client:
         self.spent.waited += wait
         self.clock.sleep(wait)
 
-    def _refused(self, error: urllib.error.HTTPError) -> NoReturn:
-        """Raise what an HTTP error means."""
-        with error:
-            said, exhausted = self._message(error)
-            if error.code in _LATER and not exhausted:
-                raise _TryAgainError(
-                    said, self._asked_to_wait(error.headers.get("Retry-After", ""))
-                ) from None
-            if error.code in _MAYBE_SMALLER:
-                raise TooMuchError(f"{self.url}: {said}") from None
-            why = ""
-            if error.code in (401, 403):
-                why = f"; {self.key.hint()}"
-            elif 300 <= error.code < 400:
-                why = f"; it moved to {error.headers.get('Location')}: give that address as base"
-            elif exhausted:
-                why = f"; {CONTINUES}"
-        raise ServiceError(f"{self.url}: {said}{why}") from None
+    def _refused(self, reply: Reply) -> NoReturn:
+        """Raise what a status other than 200 means."""
+        said, exhausted = self._message(reply)
+        if reply.status in _LATER and not exhausted:
+            raise _TryAgainError(said, self._asked_to_wait(reply.headers.get("Retry-After", "")))
+        if reply.status in _MAYBE_SMALLER:
+            raise TooMuchError(f"{self.url}: {said}")
+        why = ""
+        if reply.status in (401, 403):
+            why = f"; {self.key.hint()}"
+        elif 300 <= reply.status < 400:
+            moved = self.key.masked(reply.headers.get("Location"))[:_SHOWN]
+            why = f"; it moved to {moved}: give that address as base"
+        elif exhausted:
+            why = f"; {CONTINUES}"
+        raise ServiceError(f"{self.url}: {said}{why}")
 
-    def _failed(self, reason: object) -> NoReturn:
+    def _failed(self, reason: Exception) -> NoReturn:
         """Raise what a connection that broke means."""
         if isinstance(reason, TimeoutError):
             raise _TryAgainError("no answer in time") from None
         if isinstance(reason, http.client.IncompleteRead):
             raise _TryAgainError("the answer was cut") from None
-        said = (
-            (reason.strerror if isinstance(reason, OSError) else None) or str(reason) or type(reason).__name__
-        )
+        said = (reason.strerror if isinstance(reason, OSError) else None) or str(reason)
+        said = self.key.masked(said or type(reason).__name__)[:_SHOWN]
         if isinstance(reason, ssl.SSLCertVerificationError):
             raise ServiceError(f"{self.url}: {said}") from None
         raise _TryAgainError(said) from None
 
-    def _message(self, error: urllib.error.HTTPError) -> tuple[str, bool]:
+    def _message(self, reply: Reply) -> tuple[str, bool]:
         """(what the provider says, in one line and without the key; whether an account is used up)."""
-        text = ""
-        with suppress(OSError, http.client.HTTPException):
-            text = error.read(1 << 16).decode("utf-8", "replace")
-        with suppress(ValueError):
+        text = reply.body.decode("utf-8", "replace")
+        with suppress(ValueError, RecursionError):
             text = _said(json.loads(text), text)
-        if self.key.value:
-            text = text.replace(self.key.value, "***")
-        shown = " ".join(text.split())[:_SHOWN]
-        exhausted = error.code == http.client.TOO_MANY_REQUESTS and "insufficient_quota" in text
-        return f"{error.code} {error.reason}" + (f": {shown}" if shown else ""), exhausted
+        shown = self.key.masked(text)[:_SHOWN]
+        exhausted = reply.status == http.client.TOO_MANY_REQUESTS and "insufficient_quota" in text
+        said = f"{reply.status} {self.key.masked(reply.reason)[:_SHOWN]}"
+        return said + (f": {shown}" if shown else ""), exhausted
 
     def _asked_to_wait(self, text: str) -> float:
         """Seconds that a Retry-After header names, as a number or as a date; 0 for anything else."""

@@ -18,13 +18,14 @@ import numpy as np
 
 from weir.core.strings import Strings
 from weir.encode.api.client import Client, Key, TooMuchError
+from weir.encode.api.http import is_this_machine
 from weir.encode.api.limits import Clock, Limits, Spent, estimated
-from weir.encode.api.providers import PROVIDERS, Ask, Provider
+from weir.encode.api.providers import PROVIDERS, Ask, Provider, UnusableError, rows
 from weir.encode.encoder import Float32, Kind, Progress
 from weir.encode.recipe import told
 from weir.errors import BadValue, ServiceError, StoreError
 from weir.io.atomic import locked, write_json
-from weir.settings import secret, settings
+from weir.settings import KEY_VARIABLE, secret, settings
 
 __all__ = ["Hosted", "LoadedHosted", "is_hosted"]
 
@@ -56,8 +57,9 @@ class Hosted:
     provider's own. dimensions: asked of the provider, None for the model's own. similarity: cosine (vectors have
     length 1) or dot (as they come). query_prompt, document_prompt: put before a text. max_length: tokens of a
     text at most, estimated as a third of its bytes; what is longer is cut; None leaves it to the provider.
-    key: the environment variable that holds the key; None for the provider's usual one at its own address, and
-    for none at any other.
+    key: the environment variable that holds the key, WEIR_KEY_ and a name, so that no experiment file sends
+    another secret of this machine away; None for the provider's usual one at its own address, and for none at any
+    other. Plain http reaches this machine only.
     Raises UnknownName for a provider Weir does not know, and BadValue for settings out of range.
     """
 
@@ -82,10 +84,8 @@ class Hosted:
             value = getattr(self, name)
             if value is not None and not fits(value):
                 raise BadValue(f"{name} is {value!r}; expected {expected}")
-        if self.key is not None and not re.fullmatch(r"[A-Z_][A-Z0-9_]*", str(self.key)):
-            raise BadValue(
-                "key must name an environment variable, such as OPENAI_API_KEY, not be the key itself"
-            )
+        if self.key is not None:
+            _check_key(self.key, self.provider.variable, self.base)
 
     @property
     def arguments(self) -> tuple[list[object], dict[str, object]]:
@@ -104,20 +104,17 @@ class Hosted:
         return (self.base or self.provider.base).rstrip("/")
 
     def describe(self, device: str = "auto") -> dict[str, object]:
-        """Everything that can move a number; asks the API once for the probe where that was never done."""
+        """Everything that decides the vectors; asks the API once for the probe where that was never done."""
         return self.load(device).identity()
 
     def fetch(self) -> None:
-        """Ask the API once for the probe, where that was never done: `describe` needs it and then asks nothing."""
+        """Ask the API once for the probe, where that was never done; `describe` then asks nothing."""
         self.load()
 
     def on_collection(self, collection: str, instruction: str) -> Hosted:
         """The encoder with {task} in its prompts filled in; see Encoder.on_collection."""
-        return replace(
-            self,
-            query_prompt=told(self.query_prompt, instruction),
-            document_prompt=told(self.document_prompt, instruction),
-        )
+        query, document = (told(prompt, instruction) for prompt in (self.query_prompt, self.document_prompt))
+        return replace(self, query_prompt=query, document_prompt=document)
 
     def load(
         self, device: str = "auto", limits: Limits | None = None, clock: Clock | None = None
@@ -273,6 +270,10 @@ class LoadedHosted:
                 waiting.extendleft(reversed(batch))
                 most = (len(batch) + 1) // 2
                 continue
+            except ServiceError as error:
+                begins = f"the {kind} that begins {batch[0][:60]!r}"
+                asked = begins if len(batch) == 1 else f"{len(batch)} {kind} texts, the first {begins}"
+                raise ServiceError(f"{self.encoder.model}, asked for {asked}: {error}") from None
             finished += len(batch)
             if done is not None:
                 done(finished)
@@ -347,10 +348,10 @@ def _asked(encoder: Hosted, client: Client) -> Float32:
 def _remembered(path: Path) -> Probe | None:
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
-        return Probe(path, np.array(kept["vector"], np.float32), str(kept["seen"]))
+        return Probe(path, rows([kept["vector"]], 1, None)[0], str(kept["seen"]))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, UnusableError) as error:
         raise StoreError(f"cannot read {path}: {error}; remove it, and the probe is asked for anew") from None
 
 
@@ -369,14 +370,31 @@ def _told(progress: Progress, total: int, finished: int) -> None:
     progress(finished, total)
 
 
-def _check_base(base: str) -> None:
+def _check_key(key: object, usual: str, base: str | None) -> None:
+    """Raise BadValue for an environment variable that is not there to be sent to that address."""
+    if not isinstance(key, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key):
+        raise BadValue(f"key must name an environment variable, such as {usual}, not be the key itself")
+    if key == usual and base is None:
+        return
+    if not re.fullmatch(KEY_VARIABLE, key):
+        goes = (
+            f"{usual} goes to the provider's own address" if key == usual else f"'{key}' is not sent anywhere"
+        )
+        raise BadValue(f"key: {goes}; put the key for this one into WEIR_KEY_NAME and name that variable")
+
+
+def _check_base(base: object) -> None:
+    """Raise BadValue for what is no address, and for plain http to another machine."""
     try:
-        parts = urlsplit(base)
+        parts = urlsplit(base) if isinstance(base, str) else urlsplit("")
         odd = parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc
         odd = odd or bool(parts.query or parts.fragment) or parts.port == 0
-    except (ValueError, TypeError, AttributeError):
+        odd = odd or not re.fullmatch(r"[\x21-\x7e]+", str(base))
+    except ValueError:
         odd = True
     if odd:
         raise BadValue(
             "base is not an address such as http://localhost:8080/v1, without user, key or question mark"
         )
+    if parts.scheme == "http" and not is_this_machine(parts.hostname or ""):
+        raise BadValue(f"base is {base}: plain http reaches this machine only; expected an https address")

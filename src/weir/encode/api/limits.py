@@ -44,7 +44,8 @@ class Limits:
 
     requests, tokens, dollars: the budget, None for no bound; dollars need a price, in dollars for a million
     tokens. requests_per_minute, tokens_per_minute: None for as fast as answers come. timeout: seconds without
-    any byte; attempts: of one request; pause: seconds before the second attempt, doubled for each further one;
+    any byte; whole: seconds that one answer may take in all; attempts: of one request; pause: seconds before the
+    second attempt, doubled for each further one;
     longest: seconds to wait at most, a server that asks for more ends the command.
     """
 
@@ -55,6 +56,7 @@ class Limits:
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     timeout: float = 60.0
+    whole: float = 600.0
     attempts: int = 6
     pause: float = 1.0
     longest: float = 300.0

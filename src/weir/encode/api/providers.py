@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -90,6 +91,9 @@ def rows(vectors: list[Json], count: int, dimensions: int | None) -> Float32:
     bad = np.flatnonzero(~np.isfinite(found).all(axis=1))
     if len(bad):
         raise UnusableError(f"vector {int(bad[0]) + 1} of the answer is not finite", int(bad[0]))
+    empty = np.flatnonzero(~found.any(axis=1))
+    if len(empty):
+        raise UnusableError(f"vector {int(empty[0]) + 1} of the answer is all zeros", int(empty[0]))
     return found
 
 
@@ -143,7 +147,7 @@ def _at(answer: Json, *names: str) -> Json:
 
 def _tokens(answer: Json, *names: str) -> int | None:
     found = _at(answer, *names)
-    return int(found) if type(found) in (int, float) and found >= 0 else None
+    return int(found) if type(found) is int or (type(found) is float and math.isfinite(found)) else None
 
 
 COHERE: Mapping[Kind, str] = {"document": "search_document", "query": "search_query"}

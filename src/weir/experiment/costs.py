@@ -1,0 +1,64 @@
+"""What a finished cell took, summed over the stages that it was made from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from weir.experiment.finished import Finished
+from weir.experiment.stage import Record, record_of
+
+__all__ = ["index_cost", "search_cost", "stages_of"]
+
+
+def stages_of(cell: Finished) -> Iterator[tuple[Path, Record]]:
+    """(folder, record) of every stage behind a cell, each once, the cell's own rankings last."""
+    seen: set[Path] = set()
+
+    def walk(folder: Path, record: Record) -> Iterator[tuple[Path, Record]]:
+        seen.add(folder)
+        collection = folder.parent.parent if record.kind == "index" else folder.parent
+        for _, name in record.inputs:
+            inner = Path(os.path.normpath(collection / name))
+            found = None if inner in seen else record_of(inner)
+            if found is not None:
+                yield from walk(inner, found)
+        yield folder, record
+
+    return walk(cell.folder, cell.ranked)
+
+
+def index_cost(cell: Finished) -> dict[str, Any]:
+    """Seconds, bytes and documents of all indexes behind a cell; empty where it has none."""
+    records = [record for _, record in stages_of(cell) if record.kind == "index"]
+    if not records:
+        return {}
+    found = _summed(records)
+    found |= {"bytes": sum(r.facts["bytes"] for r in records)}
+    found |= {"documents": max(r.facts["documents"] for r in records)}
+    found |= {"reused": sum(r.facts.get("reused", 0) for r in records)}
+    return found | {"cached_queries": any(r.facts.get("cached_queries") for r in records)}
+
+
+def search_cost(cell: Finished) -> dict[str, Any]:
+    """Seconds of all rankings behind a cell, and what its own rankings note."""
+    records = [record for _, record in stages_of(cell) if record.kind == "run"]
+    # Rankings without self-matches are those of the stage before them, which was searched.
+    searched = next((r for r in reversed(records) if "single_query_ms" in r.facts), cell.ranked)
+    return {**searched.facts, **cell.ranked.facts, **_summed(records)}
+
+
+def _summed(records: list[Record]) -> dict[str, Any]:
+    """The costs of some stages together: times and requests add up, of memory the most counts."""
+    found: dict[str, Any] = {
+        "seconds": sum(r.cost["seconds"] for r in records),
+        "peak_mb": max(r.cost["peak_mb"] for r in records),
+        "compile_seconds": sum(r.cost.get("compile_seconds", 0.0) for r in records),
+    }
+    asked = [r.cost["api"] for r in records if "api" in r.cost]
+    names = dict.fromkeys(name for one in asked for name in one)
+    return found | (
+        {"api": {name: sum(one.get(name, 0) for one in asked) for name in names}} if asked else {}
+    )

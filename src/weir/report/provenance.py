@@ -1,0 +1,80 @@
+"""What made each cell of a results folder, stage by stage."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+from weir.experiment.costs import stages_of
+from weir.experiment.finished import Finished
+from weir.experiment.stage import Record, flattened
+
+__all__ = ["provenance_json", "provenance_text"]
+
+WIDTH = 110
+
+
+def provenance_text(cells: Sequence[Finished]) -> str:
+    """A paragraph for each cell: its stages in the order they were made, what was declared and what made them."""
+    return "\n\n".join("\n".join(_paragraph(cell)) for cell in cells)
+
+
+def provenance_json(cells: Sequence[Finished]) -> str:
+    """A JSON object for each cell: the whole record of each of its stages."""
+    return "\n".join(
+        json.dumps(
+            {
+                "dataset": cell.dataset,
+                "system": cell.label,
+                "stages": [
+                    {"folder": _name(cell, folder), **record.to_json()} for folder, record in _stages(cell)
+                ],
+            },
+            ensure_ascii=False,
+        )
+        for cell in cells
+    )
+
+
+def _stages(cell: Finished) -> Iterator[tuple[Path, Record]]:
+    yield from stages_of(cell)
+    yield from cell.scored
+
+
+def _paragraph(cell: Finished) -> Iterator[str]:
+    yield f"{cell.dataset}  {cell.label}"
+    for folder, record in _stages(cell):
+        made = record.made
+        engines = ", ".join(str(engine) for engine in record.engines)
+        seconds = f"{record.cost['seconds']:.3g} s" if "seconds" in record.cost else ""
+        facts = [
+            str(made.get("when", "")),
+            f"weir {made.get('weir')} (code {made.get('code')})",
+            engines,
+            seconds,
+        ]
+        yield f"  {record.kind}  {_name(cell, folder)}"
+        yield from _wrapped("made", ", ".join(fact for fact in facts if fact))
+        yield from _wrapped("by", _machine(made))
+        said = [f"{name}={value}" for name, value in flattened("", dict(record.declared))]
+        yield from _wrapped("declared", "; ".join(said))
+
+
+def _machine(made: Any) -> str:  # noqa: ANN401 - as JSON holds it
+    packages = [f"{name} {version}" for name, version in (made.get("packages") or {}).items()]
+    where = [f"Python {made.get('python')}", f"Unicode {made.get('unicode')}", str(made.get("system"))]
+    processor = f"{made.get('processor')} ({made.get('instructions') or 'no vector instructions told'})"
+    return ", ".join([*packages, *where, processor, f"{made.get('threads')} threads"])
+
+
+def _wrapped(name: str, text: str) -> list[str]:
+    return wrap(
+        f"{name}: {text}", WIDTH, initial_indent="    ", subsequent_indent="      ", break_on_hyphens=False
+    )
+
+
+def _name(cell: Finished, folder: Path) -> str:
+    return folder.relative_to(cell.folder.parent).as_posix()

@@ -1,0 +1,153 @@
+"""How the name of a system is read: as a syntax tree of bounded size, never evaluated."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+from collections.abc import Callable
+from typing import TypeVar
+
+from weir.errors import BadValue, UnknownName, WeirError
+from weir.registry import Registry
+from weir.systems.pipeline import Pipeline
+from weir.systems.system import RERANKERS, SYSTEMS, Retriever
+
+__all__ = ["MOST_CHARACTERS", "MOST_LEVELS", "MOST_PARTS", "parse_system"]
+
+MOST_CHARACTERS = 16_384  # of a text that names a system
+MOST_LEVELS = 64  # of systems within systems, or of re-rankers in a row
+MOST_PARTS = 256  # systems and re-rankers that one text names
+_LARGEST = 1 << 63  # no whole number of a setting reaches it
+_SHOWN = 80  # characters of a text in a message
+
+T = TypeVar("T")
+
+
+def parse_system(text: str) -> Retriever:
+    """The system that a text such as `bm25(k1=1.2, b=0.75)` or `bm25 >> score(rm3)` names.
+
+    Raises UnknownName for a system or setting that does not exist; BadValue for a malformed text, a setting given
+    twice or out of range, and a text of more than MOST_CHARACTERS, MOST_LEVELS or MOST_PARTS.
+    """
+    if not isinstance(text, str):
+        raise BadValue(f"{text!r} is not a system; expected a text such as 'bm25(k1=1.2, b=0.75)'")
+    if len(text) > MOST_CHARACTERS:
+        raise BadValue(f"a system of {len(text):,} characters; expected at most {MOST_CHARACTERS:,}")
+    shown = text.strip()
+    try:
+        tree = ast.parse(shown, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise _malformed(shown) from None
+    _refuse_large(tree, shown)
+    return _system(tree, shown)
+
+
+def _refuse_large(tree: ast.expr, text: str) -> None:
+    """Raise BadValue for a text of too many levels or parts, before anything is built."""
+    waiting, parts = [(tree, 1)], 0
+    while waiting:
+        node, level = waiting.pop()
+        if level > MOST_LEVELS:
+            raise BadValue(f"'{_cut(text)}' has more than {MOST_LEVELS} levels, one in another")
+        parts += isinstance(node, ast.Name)
+        deeper = level + isinstance(node, (ast.Call, ast.BinOp, ast.UnaryOp, ast.List, ast.Tuple, ast.Dict))
+        for child in ast.iter_child_nodes(node):
+            inner = child.value if isinstance(child, ast.keyword) else child
+            if isinstance(inner, ast.expr):
+                waiting.append((inner, deeper))
+    if parts > MOST_PARTS:
+        raise BadValue(f"'{_cut(text)}' names {parts:,} systems; expected at most {MOST_PARTS}")
+
+
+def _system(node: ast.expr, text: str) -> Retriever:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.RShift):
+        return Pipeline(_system(node.left, text), _built(RERANKERS, node.right, text))
+    return _built(SYSTEMS, node, text)
+
+
+def _built(registry: Registry[Callable[..., T]], node: ast.expr, text: str) -> T:
+    """What a name, or a name with settings, stands for in a registry."""
+    call = ast.Call(node, [], []) if isinstance(node, ast.Name) else node
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
+        raise _malformed(text)
+    name = call.func.id
+    _refuse_misplaced(registry.kind, name)
+    builder = registry.get(name)
+    known = inspect.signature(builder).parameters
+    order = [p for p in known.values() if p.kind is not p.KEYWORD_ONLY]
+    positional: list[object] = []
+    for at, given in enumerate(call.args):
+        positional.append(_argument(given, text, order[min(at, len(order) - 1)] if order else None))
+    named: dict[str, object] = {}
+    for keyword in call.keywords:
+        if keyword.arg is None:
+            raise _malformed(text)
+        if keyword.arg not in known:
+            raise UnknownName(f"setting of {name}", keyword.arg, known)
+        if keyword.arg in named:
+            raise BadValue(f"{name}: {keyword.arg} is given twice")
+        named[keyword.arg] = _argument(keyword.value, text, known[keyword.arg])
+    return _called(builder, name, positional, named)
+
+
+def _called(builder: Callable[..., T], name: str, positional: list[object], named: dict[str, object]) -> T:
+    try:
+        inspect.signature(builder).bind(*positional, **named)
+    except TypeError as error:
+        raise BadValue(f"{name}: {error}") from None
+    try:
+        return builder(*positional, **named)
+    except WeirError:
+        raise
+    except Exception as error:  # a builder may be anybody's
+        raise BadValue(f"{name} does not take these settings ({type(error).__name__}: {error})") from error
+
+
+def _argument(node: ast.expr, text: str, wanted: inspect.Parameter | None) -> object:
+    """A literal, or a system inside a system."""
+    if isinstance(node, ast.Name) and not (node.id in SYSTEMS or node.id in SYSTEMS.names()):
+        raise _not_quoted(node.id, wanted)
+    if isinstance(node, (ast.Name, ast.Call, ast.BinOp)):
+        return _system(node, text)
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError, RecursionError, MemoryError):
+        raise _malformed(text) from None
+    for one in value if isinstance(value, (list, tuple)) else [value]:
+        if not (one is None or isinstance(one, (str, int, float))):
+            raise BadValue(
+                f"'{_cut(repr(value))}' is no setting; expected a number, a text or a list of them"
+            )
+        if (isinstance(one, float) and not math.isfinite(one)) or (
+            isinstance(one, int) and abs(one) >= _LARGEST
+        ):
+            raise BadValue(
+                f"'{_cut(ast.unparse(node))}' is out of every range; expected a number below 2**63"
+            )
+    return value
+
+
+def _not_quoted(name: str, wanted: inspect.Parameter | None) -> WeirError:
+    """What to say about a bare word that names no system."""
+    if name in RERANKERS:
+        return BadValue(f"{name} re-ranks what a system finds: write such as bm25 >> {name}(...)")
+    if wanted is None or wanted.kind is wanted.VAR_POSITIONAL or "str" not in str(wanted.annotation):
+        return UnknownName("system", name, SYSTEMS)
+    return BadValue(f'{wanted.name} is a text, which stands in quotes: {wanted.name}="{name}"')
+
+
+def _refuse_misplaced(kind: str, name: str) -> None:
+    """Raise BadValue for a re-ranker in the place of a system, and for a system in the place of a re-ranker."""
+    if kind == SYSTEMS.kind and name not in SYSTEMS and name in RERANKERS:
+        raise BadValue(f"{name} re-ranks what a system finds: write such as bm25 >> {name}(...)")
+    if kind == RERANKERS.kind and name not in RERANKERS and name in SYSTEMS:
+        raise BadValue(f"{name} is a system; to re-rank by its scores write >> score({name})")
+
+
+def _malformed(text: str) -> BadValue:
+    return BadValue(f"'{_cut(text)}' is not a system; expected such as bm25 or bm25(k1=1.2, b=0.75)")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."

@@ -1,0 +1,188 @@
+"""Compiled or loaded before a clock starts: the kernels that a system uses, run on a handful of tiny documents."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from weir.core.strings import Int32, Int64, Strings
+from weir.errors import UnknownName
+from weir.kernels.bounds import FEW, Bounds
+from weir.kernels.columns import Columns
+from weir.kernels.jit import check_available, listening
+from weir.kernels.search import Impacts, search
+from weir.systems.system import Reranker, Retriever
+
+__all__ = ["GROUPS", "kernels_of", "prepare"]
+
+WORDS = 3000
+"""Distinct words, more than a first table of them takes."""
+_SPARSE = ("bm25", "rm3", "deepct", "doc2query", "sparse")
+_USED: dict[str, tuple[str, ...]] = {"dense": ("dense search",), "late": ("late search",)}
+
+
+def kernels_of(system: Retriever | Reranker, documents: int) -> tuple[str, ...]:
+    """The kinds of kernels, of GROUPS, that a system and its parts use on a collection of so many documents.
+
+    None for a system of another distribution, whose kernels are compiled where it first calls them.
+    """
+    found: dict[str, None] = {}
+    for part in _parts(system):
+        module = type(part).__module__.rpartition(".")[2]
+        if module in _SPARSE:
+            many = documents > FEW
+            found["sparse index"] = None
+            found["sparse search of many" if many else "sparse search"] = None
+            if module == "sparse" and many:
+                found["learned sparse search"] = None
+        found.update(dict.fromkeys(_USED.get(module, ())))
+    return tuple(found)
+
+
+def _parts(system: object) -> Iterable[object]:
+    """A system and the systems in its settings."""
+    yield system
+    if is_dataclass(system):
+        for value in (getattr(system, f.name) for f in fields(system)):
+            for one in value if isinstance(value, tuple) else (value,):
+                if isinstance(one, (Retriever, Reranker)):
+                    yield from _parts(one)
+
+
+def prepare(groups: Iterable[str], told: Callable[[str], None] | None = None) -> float:
+    """Compile or load the kernels of these kinds, each once in a process; returns how many seconds that took.
+
+    told: called with one line for each kind of which something must be compiled, before that begins. Raises
+    UnknownName for a kind not of GROUPS and, before anything is said, MissingExtra without the `run` extra.
+    """
+    began = time.perf_counter()
+    for group in groups:
+        if group not in GROUPS:
+            raise UnknownName("kind of kernels", group, GROUPS)
+        check_available()
+        said: list[str] = []
+
+        def say(_: str, group: str = group, said: list[str] = said) -> None:
+            if told is not None and not said:
+                told(f"compiling kernels of {group}: only this once, some seconds")
+            said.append(group)
+
+        with listening(say):
+            _prepared(group)
+    return time.perf_counter() - began
+
+
+@cache
+def _prepared(group: str) -> None:
+    GROUPS[group]()
+
+
+def _sparse_index() -> None:
+    from weir.systems.lexical import query_terms, weighed
+    from weir.systems.recipe import PRESETS
+    from weir.text import analyzers
+    from weir.text.terms import TermTable
+
+    table = TermTable(analyzers.get(PRESETS["lucene"].analyzer))
+    texts = Strings.of(["weir " + " ".join(f"w{i}" for i in range(WORDS)), "über die Brücke — 川と海", ""])
+    order = np.arange(len(texts), dtype=np.int32)
+    weighed(table, [table.add(texts)], PRESETS["lucene"], order)
+    query_terms((table,), texts)
+
+
+def _postings() -> tuple[Int64, Int32, Any]:
+    """Three terms in three documents: ptr, doc, impact."""
+    doc = np.tile(np.arange(3, dtype=np.int32), 3)
+    return np.arange(0, 10, 3, dtype=np.int64), doc, np.linspace(1, 2, 9, dtype=np.float32)
+
+
+def _search(index: Impacts) -> None:
+    search(index, np.array([0, 3, 4]), np.array([0, 1, 2, 1], np.int32), np.ones(4, np.float32), 2)
+
+
+def _few() -> None:
+    _search(Impacts(3, *_postings(), None))
+
+
+def _many() -> None:
+    _search(Impacts(3, *_postings(), Bounds.of(*_postings(), 3)))
+
+
+def _learned() -> None:
+    from weir.kernels.postings import document_frequencies, place
+
+    ptr, doc, impact = _postings()
+    columns = Columns.of_terms(np.arange(3), ptr, doc, impact, 3)
+    _search(Impacts(3, ptr, doc, impact, Bounds.of(ptr, doc, impact, 3), columns))
+    document_frequencies(doc, 3)
+    place(ptr, doc, impact, 0, ptr[:-1].copy(), np.empty_like(doc), np.empty_like(impact))
+
+
+def _dense() -> None:
+    from weir.vectors.exact import Array, Similarity, pair_scores
+    from weir.vectors.exact import search as search_vectors
+
+    rows = np.linspace(-1, 1, 128 * 16, dtype=np.float32).reshape(128, 16)
+    similarities: tuple[Similarity, ...] = ("dot", "cosine")
+    for similarity in similarities:
+        search_vectors(Array(rows), rows[:2], 3, similarity)
+        search_vectors(Array(rows), rows[:8], 3, similarity)
+        search_vectors(Array(rows), rows[:8], 3, similarity, first_pass="fp32")
+    pair_scores(rows, rows[0])
+
+
+def _late() -> None:
+    from weir.kernels.maxsim import maxsim
+    from weir.kernels.maxsim_bytes import able, bounds
+    from weir.kernels.residual import interact, widen
+
+    tokens = np.linspace(-1, 1, 12 * 16, dtype=np.float32).reshape(12, 16)
+    ptr = np.array([0, 4, 12])
+    for given in (tokens, tokens.astype(np.float16)):
+        maxsim(tokens[:4], np.array([0, 4]), given, ptr)
+        if able(given):
+            bounds(tokens[:4], np.array([0, 4]), given, ptr[:-1], ptr[1:])
+    code = np.zeros(12, np.int32)
+    table, wide = np.zeros((256, 4), np.float32), np.empty((12, 16), np.float32)
+    widen(code, np.zeros((12, 4), np.uint8), tokens, table, wide)
+    interact(tokens, code, ptr[:-1], ptr[1:], np.empty(2, np.float32))
+
+
+def _reading() -> None:
+    import tempfile
+    from pathlib import Path
+
+    from weir.io.nested import nested_source
+    from weir.io.trec import read_run, run_of
+
+    lines = {
+        "run.trec": "q Q0 a 1 2.5 run\nq Q0 b 2 1.5 run\n",
+        "run.csv": "query,doc,score\nq,a,2.5\nq,b,1.5\n",
+        "run.json": '{"q": {"a": 2.5, "b": 1.5}}',
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in lines.items():
+            path = Path(folder) / name
+            path.write_text(text, encoding="utf-8")
+            source = nested_source(path, worth=0) if name.endswith(".json") else None
+            if source is None:
+                read_run(path, engine="numba")
+            else:
+                run_of(source, "run", engine="numba")
+
+
+GROUPS: dict[str, Callable[[], None]] = {
+    "sparse index": _sparse_index,
+    "sparse search": _few,
+    "sparse search of many": _many,
+    "learned sparse search": _learned,
+    "dense search": _dense,
+    "late search": _late,
+    "run reading": _reading,
+}
+"""What kernels are for: indexing (analysis included), searching few documents, many, learned weights ..."""

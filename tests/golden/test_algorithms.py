@@ -1,0 +1,133 @@
+"""What each algorithm of weir.algorithms gives for fixed input, as a digest beside its number.
+
+Where a digest moves, the same settings give other results than before: raise the algorithm's number in
+src/weir/algorithms.py, then run this file as a program, which writes the new digests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from weir.algorithms import ALGORITHMS
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.core.scores import Scores
+from weir.datasets.load import load
+from weir.errors import RankingWarning
+from weir.measures import MEASURES, evaluate
+from weir.stats.summary import rows
+from weir.systems import parse_system
+from weir.text import analyzers
+
+KEPT = Path(__file__).with_name("algorithms.json")
+COLLECTION = "brook-medical"
+
+
+def _ranked(*systems: str) -> str:
+    """The rankings of systems, every digit of the scores."""
+    dataset = load(COLLECTION)
+    found = []
+    for name in systems:
+        run = parse_system(name).index(dataset.corpus).search(dataset.queries, 20)
+        found.append([run.ptr.tolist(), [run.docs[d] for d in run.doc.tolist()], run.score.tolist()])
+    return json.dumps(found)
+
+
+def _index(name: str) -> str:
+    """The files of an index, byte for byte; what names versions aside."""
+    with tempfile.TemporaryDirectory() as folder:
+        at = Path(folder) / "index"
+        parse_system(name).index(load(COLLECTION).corpus, at)
+        files = {p.name: hashlib.blake2b(p.read_bytes()).hexdigest() for p in sorted(at.glob("*.npy"))}
+    return json.dumps(files)
+
+
+def _terms() -> str:
+    text = " ".join(load(COLLECTION).corpus.text.slice(0, 20).tolist())
+    return json.dumps(
+        {name: analyzers.get(name).tokens(text) for name in ("lucene-english", "bm25s-english")}
+    )
+
+
+@cache
+def _scored() -> tuple[Qrels, Scores]:
+    generator = np.random.default_rng(1)
+    run, qrels = {}, {}
+    for q in range(7):
+        docs = [f"d{i}" for i in generator.permutation(40)[:25]]
+        run[f"q{q}"] = {d: float(round(s, 1)) for d, s in zip(docs, generator.random(25), strict=True)}
+        qrels[f"q{q}"] = {f"d{i}": int(g) for i, g in enumerate(generator.integers(-1, 4, 40))}
+    known = [MEASURES.get(name) for name in MEASURES.names()]
+    asked = [d.name if d.cutoff == "forbidden" else f"{d.name}@10" for d in known if d.of == "documents"]
+    return Qrels.of(qrels), evaluate(Qrels.of(qrels), Run.of(run), asked)
+
+
+def _measure(name: str) -> str:
+    scores = _scored()[1]
+    (row,) = [i for i, m in enumerate(scores.measures) if m.partition("@")[0] == name]
+    return json.dumps([round(v, 12) for v in scores.values[row].tolist()])
+
+
+def _intervals() -> str:
+    return json.dumps(
+        [[r.measure, round(r.low, 12), round(r.high, 12)] for r in rows(_scored()[1], "d", "s")]
+    )
+
+
+OUTPUTS: dict[str, Callable[[], str]] = {
+    "analysis": _terms,
+    "bootstrap interval": _intervals,
+    "fusion": lambda: _ranked("rrf(bm25, rm3)", "wsum(bm25, rm3, weights=[0.6, 0.4])"),
+    "passages": lambda: _ranked(
+        "chunked(words=30, overlap=10)", "chunked(collapse='sum', words=30, overlap=10)"
+    ),
+    "pipeline": lambda: _ranked("bm25 >> score(rm3, depth=5)"),
+    "rm3": lambda: _ranked("rm3", "rm3(terms=20)"),
+    "sparse index": lambda: _index("bm25") + _index('bm25("elastic")'),
+    "sparse search": lambda: _ranked("bm25", 'bm25("lucene-multifield")', 'bm25("elastic")', 'bm25("bm25s")'),
+}
+
+
+DOCUMENT_MEASURES = [name for name in MEASURES.names() if MEASURES.get(name).of == "documents"]
+OUTPUTS |= {f"measure {name}": partial(_measure, name) for name in DOCUMENT_MEASURES}
+
+
+def _digest(name: str) -> str:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RankingWarning)
+        return hashlib.blake2b(OUTPUTS[name]().encode(), digest_size=8).hexdigest()
+
+
+def _number(name: str) -> int:
+    return ALGORITHMS[name] if name in ALGORITHMS else ALGORITHMS["measures"]
+
+
+def test_every_algorithm_has_its_output_kept():
+    assert set(ALGORITHMS) - {"measures"} <= set(OUTPUTS)
+
+
+@pytest.mark.parametrize("name", sorted(OUTPUTS))
+def test_an_output_moves_only_with_its_number(name):
+    kept = json.loads(KEPT.read_text(encoding="utf-8"))[name]
+    assert kept["number"] == _number(name), (
+        f"the number of '{name}' is new: run {__file__} to keep its output"
+    )
+    assert kept["output"] == _digest(name), (
+        f"'{name}' gives other results than before under one number: raise it in weir/algorithms.py"
+    )
+
+
+if __name__ == "__main__":
+    made = {name: {"number": _number(name), "output": _digest(name)} for name in sorted(OUTPUTS)}
+    KEPT.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+    sys.stdout.write(f"kept {len(made)} outputs in {KEPT.name}\n")

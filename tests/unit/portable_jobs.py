@@ -1,0 +1,102 @@
+"""What every processor and every way to compile must answer alike: prints a digest of each job's answers, as JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from weir.datasets.load import load
+from weir.io.trec import read_run, write_run
+from weir.kernels.bounds import Bounds
+from weir.kernels.columns import Columns
+from weir.kernels.search import Impacts, search
+from weir.systems import parse_system
+
+
+def digest(*arrays: np.ndarray) -> str:
+    found = hashlib.blake2b(digest_size=8)
+    for array in arrays:
+        found.update(str((array.dtype, array.shape)).encode() + np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
+
+
+def of_run(run) -> str:
+    return digest(np.array(run.docs.tolist())[run.doc], run.ptr, run.score)
+
+
+def lexical(folder: Path):
+    ds = load("brook-medical")
+    for name in ("bm25", 'bm25("lucene-multifield")', "rm3"):
+        run = parse_system(name).index(ds.corpus, folder / name).search(ds.queries, 20)
+        yield name, of_run(run)
+
+
+def readers(folder: Path):
+    ds = load("brook-medical")
+    run = parse_system("bm25").index(ds.corpus).search(ds.queries, 50)
+    for ending in (".trec", ".csv"):
+        write_run(run, folder / f"run{ending}")
+        for engine in ("numpy", "numba"):
+            yield f"{engine} {ending}", of_run(read_run(folder / f"run{ending}", engine=engine))
+
+
+def sparse(_: Path):
+    rng = np.random.default_rng(1)
+    n, terms = 9000, 60
+    lists = [np.sort(rng.choice(n, rng.integers(1, n), replace=False)).astype(np.int32) for _ in range(terms)]
+    ptr = np.concatenate([[0], np.cumsum([len(one) for one in lists])])
+    doc = np.concatenate(lists)
+    impact = rng.exponential(1, len(doc)).astype(np.float32)
+    qptr = np.arange(0, 41 * 12, 12)
+    qterm, qweight = rng.integers(0, terms, 480).astype(np.int32), rng.exponential(1, 480).astype(np.float32)
+    bounds = Bounds.of(ptr, doc, impact, n)
+    columns = Columns.of_terms(np.flatnonzero(np.diff(ptr) > n // 8), ptr, doc, impact, n)
+    for name, index in (
+        ("few", Impacts(n, ptr, doc, impact, None)),
+        ("many", Impacts(n, ptr, doc, impact, bounds)),
+        ("learned", Impacts(n, ptr, doc, impact, bounds, columns)),
+    ):
+        yield f"sparse {name}", digest(*search(index, qptr, qterm, qweight, 100, 2))
+
+
+def dense(_: Path):
+    from weir.vectors.exact import Array
+    from weir.vectors.exact import search as nearest
+
+    rng = np.random.default_rng(2)
+    rows, queries = (rng.standard_normal((n, 45)).astype(np.float32) for n in (3000, 40))
+    for similarity in ("dot", "cosine"):
+        for count in (1, 40):
+            found = nearest(Array(rows), queries[:count], 30, similarity)
+            yield f"dense {similarity} {count}", digest(found.ptr, found.doc, found.score)
+
+
+def late(_: Path):
+    from weir.kernels.maxsim import maxsim
+    from weir.vectors.late import HeldTokens, Query, search_tokens
+
+    rng = np.random.default_rng(3)
+    lengths = rng.integers(1, 30, 200)
+    tokens = rng.standard_normal((int(lengths.sum()), 32)) / 6
+    tokens[5] *= 1e-7  # of which half precision keeps fewer bits
+    query = Query(np.array([0, 5, 21]), (rng.standard_normal((21, 32)) / 6).astype(np.float32))
+    for kind in (np.float16, np.float32):
+        given = tokens.astype(kind)
+        ptr = np.concatenate([[0], np.cumsum(lengths)])
+        yield f"late {np.dtype(kind)}", digest(maxsim(query.values, query.ptr, given, ptr))
+        found = search_tokens(HeldTokens(lengths, given), query, 10, np.arange(len(lengths)))
+        yield f"late search {np.dtype(kind)}", digest(found.doc, found.score)
+
+
+if __name__ == "__main__":
+    answers: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for job in (lexical, readers, sparse, dense, late):
+            if not sys.argv[1:] or job.__name__ in sys.argv[1:]:
+                answers.update(job(Path(folder)))
+    print(json.dumps(answers))

@@ -1,0 +1,200 @@
+"""Comparisons of files and folders, in Python and on the command line: verdicts, exit codes, mistakes."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+import weir
+from tests.unit.brooklet import write_collection
+from tests.unit.test_imports import HEAVY, modules_after
+from weir.cli import main
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.errors import BadValue
+from weir.measures.files import distinct_names
+from weir.report.compare import (
+    answer_notes,
+)
+
+QRELS = {f"q{n}": {"d": 1} for n in range(12)}
+GOOD = {f"q{n}": {"d": 2.0, "x": 1.0} for n in range(12)}
+POOR = {f"q{n}": {"x": 2.0, "d": 1.0} for n in range(11)}
+
+
+def write_run(path, run) -> str:
+    lines = [f"{q} Q0 {d} 0 {s} t" for q, row in run.items() for d, s in row.items()]
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+@pytest.fixture
+def files(tmp_path):
+    qrels = tmp_path / "qrels.tsv"
+    qrels.write_text("\n".join(f"{q} 0 d 1" for q in QRELS) + "\n")
+    return str(qrels), write_run(tmp_path / "good.trec", GOOD), write_run(tmp_path / "poor.trec", POOR)
+
+
+def test_compare_in_python():
+    found = weir.compare(QRELS, {"good": GOOD, "poor": POOR}, ["RR", "P@1"])
+    assert [c.measure for c in found.comparisons] == ["RR", "P@1"]
+    pair = found.comparisons[0].pairs[0]
+    assert (pair.first, pair.second, pair.verdict, pair.lost) == ("good", "poor", "worse", 12)
+    assert pair.p == 2 / 2**12
+    assert "poor - good" in str(found)
+    runs = [Run.of(GOOD, "good"), Run.of(POOR, "poor")]
+    assert weir.compare(QRELS, runs, ["RR", "P@1"]) == found
+    by_name = {"good": weir.evaluate(QRELS, GOOD, ["RR"]), "poor": weir.evaluate(QRELS, POOR, ["RR"])}
+    assert weir.compare(by_name).comparisons[0].pairs == found.comparisons[0].pairs
+    listed = weir.compare(list(by_name.values()))
+    assert [s.system for s in listed.comparisons[0].standings] == ["system 1", "system 2"]
+    against = weir.compare(QRELS, runs, "RR", "good", "t", "none").comparisons[0]
+    assert (against.pairs[0].verdict, against.method.test) == ("worse", "t")
+    with pytest.raises(BadValue, match="found list alone; rankings are compared against judgments"):
+        weir.compare(runs)
+    with pytest.raises(BadValue, match="judgments come first, then several rankings"):
+        weir.compare(runs, Qrels.of(QRELS))
+    for named in ({"good": GOOD, "poor": POOR}, dict(zip("ab", runs, strict=True))):
+        with pytest.raises(BadValue, match="found rankings by name as the judgments"):
+            weir.compare(named, QRELS)
+    with pytest.raises(BadValue, match="at least two systems; found 1"):
+        weir.compare(QRELS, runs[:1])
+    assert distinct_names(["a", "a"], ["x/a", "y/a"]) == ["x/a", "y/a"]
+
+
+def test_compare_files(files, capsys):
+    qrels, good, poor = files
+    assert main(["compare", qrels, good, poor, "-m", "RR", "--baseline", "poor"]) == 0
+    out, err = capsys.readouterr()
+    assert "RR on qrels.tsv (12 queries)" in out
+    assert re.search(r"good - poor .* better\n", out)
+    assert "note: poor: 1 of 12 judged queries are not answered and score 0" in err
+    assert answer_notes({"good": weir.evaluate(QRELS, GOOD)}) == []
+    for form in ("--json", "--csv", "--latex", "--markdown"):
+        assert main(["compare", qrels, good, poor, "-m", "RR", form]) == 0
+        assert "good" in capsys.readouterr().out
+    assert main(["compare", qrels, good, poor, "-m", "RR", "--json", "--draws", "50", "--seed", "3"]) == 0
+    method = json.loads(capsys.readouterr().out)["method"]
+    assert (method["draws"], method["seed"]) == (50, 3)
+
+
+def test_compare_a_results_folder(tmp_path, capsys):
+    collections = [str(write_collection(tmp_path / name)) for name in ("first", "second")]
+    results = str(tmp_path / "results")
+    run = [
+        "run",
+        *(a for c in collections for a in ("-d", c)),
+        "-s",
+        "bm25",
+        "-s",
+        "rm3",
+        "-m",
+        "AP",
+        "-o",
+        results,
+    ]
+    assert main([*run, "-q"]) == 0
+    capsys.readouterr()
+    assert main(["compare", results, "--json"]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(c["dataset"], c["count"], c["unit"]) for c in found] == [
+        ("first", 4, "queries"),
+        ("second", 4, "queries"),
+        ("2 datasets", 2, "datasets"),
+    ]
+    means = {s["system"]: s["mean"] for s in found[0]["standings"]}
+    assert {s["system"]: s["mean"] for s in found[2]["standings"]} == means
+    assert weir.compare(results) == weir.compare(tmp_path / "results")
+    assert weir.compare(results).comparisons[0].dataset == "first"
+    assert weir.read_results(results) == weir.read_results(tmp_path / "results")
+    assert main(["compare", results, "-m", "RR"]) == 2
+    assert "no measure among these scores named 'RR'" in capsys.readouterr().err
+    again = ["run", "-d", collections[1], "-s", "bm25", "-s", "rm3", "-m", "RR", "-o", results, "-q"]
+    assert main(again) == 0
+    capsys.readouterr()
+    assert main(["compare", results, "-m", "RR"]) == 2
+    assert "bm25 on first and 1 more has no RR" in capsys.readouterr().err
+    assert main(["compare", results, "--baseline", "bm26"]) == 2
+    assert "did you mean bm25" in capsys.readouterr().err
+    assert (
+        main(["run", "-d", collections[0], "-s", "bm25", "-m", "AP", "-o", str(tmp_path / "one"), "-q"]) == 0
+    )
+    capsys.readouterr()
+    assert main(["compare", str(tmp_path / "one")]) == 2
+    assert "no dataset has two systems" in capsys.readouterr().err
+
+
+def test_power(files, capsys):
+    qrels, good, poor = files
+    write = ["power", qrels, good, poor, "-m", "RR", "-m", "P@1"]
+    assert main([*write, "--effect", "0.05"]) == 0
+    out = capsys.readouterr().out
+    assert "RR: 12 queries, second minus first -0.5417, standard deviation 0.1443" in out
+    assert re.search(r"0\.05 +\d+\.\d% +\d+\n", out)
+    assert main([*write, "--json"]) == 0
+    plans = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [p["measure"] for p in plans] == ["RR", "P@1"]
+    assert [n["effect"] for n in plans[0]["needs"]] == [0.01, 0.02, 0.05]
+    assert main([*write, "--effect", "0.00000001"]) == 0
+    assert "more than 10,000,000" in capsys.readouterr().out
+
+
+def test_gate_exits_with_its_verdict(files, capsys):
+    qrels, good, poor = files
+    assert main(["gate", qrels, poor, good, "-m", "RR"]) == 0
+    assert capsys.readouterr().out.startswith("pass  RR: candidate - baseline +0.5417, at least +")
+    assert main(["gate", qrels, good, poor, "-m", "RR", "-m", "R@10"]) == 1
+    out = capsys.readouterr().out.splitlines()
+    assert [line[:8] for line in out if not line.startswith(" ")] == ["FAIL  RR", "FAIL  R@"]
+    assert main(["gate", qrels, good, poor, "-m", "RR", "--max-drop", "0.9", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["passed"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compare", "Q", "A"], "expected judgments and two or more runs, or one results folder"),
+        (["compare", "Q", "A", "A"], "two of the systems are named"),
+        (
+            ["compare", "Q", "A", "B", "--baseline", "goof"],
+            "no system to be the baseline named 'goof'; did you mean",
+        ),
+        (["compare", "Q", "A", "B", "--test", "fisher"], "no test named 'fisher'"),
+        (["compare", "Q", "A", "B", "--level", "95"], "the level is 95"),
+        (["compare", "Q", "A", "B", "-m", "RRR"], "no measure named"),
+        (["compare", "missing", "A", "B"], "missing"),
+        (["power", "Q", "A", "B", "--effect", "0"], "the difference to find is 0"),
+        (["power", "Q", "A", "B", "--alpha", "2"], "alpha is 2"),
+        (["gate", "Q", "A", "B", "--max-drop", "-1"], "the allowed drop is -1"),
+        (["gate", "Q", "A", "missing"], "missing"),
+        (["gate", "Q", "A", "B", "--interval", "x"], "no interval named 'x'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_a_mistake_is_one_line(files, tmp_path, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    named = dict(zip("QAB", files, strict=True))
+    assert main([named.get(a, a) for a in arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines()[-1].startswith("weir: ")
+    assert message in err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("command", ["compare", "power", "gate"])
+def test_comparing_needs_numpy_alone_and_its_help_not_even_that(files, command):
+    assert not modules_after(f"from weir.cli import main\nassert main(['{command}', '--help']) == 0") & (
+        HEAVY | {"numpy"}
+    )
+    arguments = [command, *files, "-m", "RR"]
+    assert not modules_after(f"from weir.cli import main\nassert main({arguments!r}) < 2") & HEAVY
+
+
+def test_one_judged_query_is_not_enough(tmp_path, capsys):
+    (tmp_path / "q").write_text("q1 0 d 1\n")
+    runs = [write_run(tmp_path / name, {"q1": {"d": 1.0}}) for name in ("a", "b")]
+    for command in ("compare", "power", "gate"):
+        assert main([command, str(tmp_path / "q"), *runs, "-m", "RR"]) == 2
+        assert "the systems share one query only" in capsys.readouterr().err

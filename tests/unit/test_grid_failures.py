@@ -1,0 +1,117 @@
+"""What is wrong with a grid is found before anything starts; what fails later loses nothing that was finished."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+
+import pytest
+
+import weir
+from tests.unit.brooklet import write_collection
+from weir.cli.main import main
+from weir.errors import BadValue, FormatError, MissingExtra
+from weir.experiment import Experiment, read_results
+from weir.systems.system import RERANKERS
+
+ASKED: list[int] = []
+
+
+@dataclass(frozen=True)
+class Counting:
+    """A re-ranker of somebody else, who pays for each pair; `broken` raises instead."""
+
+    depth: int = 100
+    broken: bool = False
+
+    def __str__(self) -> str:
+        return "broken" if self.broken else "counting"
+
+    def describe(self):
+        return {"reranker": str(self), "version": 1}
+
+    def ready(self, corpus, shelf, progress=None):
+        return self
+
+    def scores(self, queries, candidates):
+        if self.broken:
+            raise RuntimeError("the other party hung up")
+        ASKED.append(len(candidates.doc))
+        return candidates.score[::-1].copy() + candidates.doc
+
+
+@pytest.fixture(autouse=True)
+def registered():
+    ASKED.clear()
+    known = dict(RERANKERS._known)
+    RERANKERS.add("counting", Counting)
+    RERANKERS.add("broken", lambda: Counting(broken=True))
+    yield
+    RERANKERS._known.clear()
+    RERANKERS._known.update(known)
+
+
+def test_judgments_of_a_later_collection_are_read_before_the_first_index(tmp_path):
+    good, bad = write_collection(tmp_path / "good"), write_collection(tmp_path / "bad")
+    (bad / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\tmuch\n")
+    stages: list[str] = []
+    grid = Experiment((str(good), str(bad)), ("bm25",))
+    with pytest.raises(FormatError, match=r"test\.tsv, line 2"):
+        grid.execute(tmp_path / "results", lambda stage, done, total: stages.append(stage))
+    assert stages == []
+    assert not (tmp_path / "results").exists()
+
+
+def test_what_is_not_installed_is_said_before_the_first_index(tmp_path, monkeypatch):
+    collection, stages = write_collection(tmp_path / "data"), []
+    from weir.systems.dense import Dense
+
+    monkeypatch.setattr(Dense, "describe", lambda self: {"system": str(self), "engine": None})
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtra, match="neural"):
+        Experiment((str(collection),), ("bm25", "dense")).execute(
+            tmp_path / "results", lambda stage, done, total: stages.append(stage)
+        )
+    assert stages == []
+
+
+def test_a_failure_in_the_middle_shows_what_is_finished(tmp_path, capsys):
+    collection = write_collection(tmp_path / "data")
+    command = [
+        "run",
+        "-d",
+        str(collection),
+        "-s",
+        "bm25",
+        "-s",
+        "bm25 >> broken()",
+        "-m",
+        "AP",
+        "--json",
+        "-q",
+    ]
+    assert main([*command, "-o", str(tmp_path / "results")]) == 2
+    shown = capsys.readouterr()
+    assert [json.loads(line)["system"] for line in shown.out.splitlines()] == ["bm25"]
+    assert "hung up" in shown.err
+    assert len(shown.err.strip().splitlines()) == 1
+
+
+def test_anothers_re_ranker_is_asked_once_for_each_pair(tmp_path):
+    """Times of single queries are not taken of what may cost whoever made it."""
+    collection = write_collection(tmp_path / "data")
+    for measures in (("AP",), ("AP", "RR")):
+        Experiment((str(collection),), ("bm25 >> counting()",), measures).execute(tmp_path / "results")
+    assert len(ASKED) == 1
+
+
+def test_systems_and_collections_may_be_objects(tmp_path):
+    dataset = weir.load(write_collection(tmp_path / "data"))
+    rows = Experiment((dataset,), (weir.BM25(), "rm3"), (weir.parse_measure("AP"),)).execute(
+        tmp_path / "results"
+    )
+    assert [r.system for r in rows] == ["bm25", "rm3"]
+    assert sorted(map(str, read_results(str(tmp_path / "results")))) == sorted(map(str, rows))
+    with pytest.raises(BadValue, match="is no system"):
+        Experiment((dataset,), (1,)).execute(tmp_path / "results")  # type: ignore[arg-type]

@@ -1,0 +1,274 @@
+"""Files that nobody writes by mistake alone: each is refused in one line, quickly and in bounded memory."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import pickle
+import resource
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.unit.brooklet import write_collection
+from weir.cli import main
+from weir.core.ids import IDENTIFIER_BYTES, Ids
+from weir.core.strings import Strings
+from weir.errors import BadValue, FormatError
+from weir.io import jsonl, lines
+from weir.io.layout import Part, find_layout
+from weir.io.tomlfile import read_toml
+from weir.io.trec import read_run
+
+QRELS = "q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 2\n"
+RUN = "q1 Q0 d1 1 2.5 x\nq1 Q0 d9 2 1.5 x\n"
+
+
+def one_line(capsys, *arguments: str) -> str:
+    """The one line in which a command refuses, with exit code 2 and no word of a mistake in Weir."""
+    assert main(list(arguments)) == 2
+    out, err = capsys.readouterr()
+    found = [line for line in err.split("\n") if line]
+    assert (out, len(found)) == ("", 1)
+    assert found[0].startswith("weir: ")
+    assert "mistake in Weir" not in found[0]
+    assert found[0].isprintable()
+    return found[0]
+
+
+# Rankings and judgments
+
+
+@pytest.fixture
+def qrels(tmp_path) -> str:
+    (tmp_path / "q").write_text(QRELS)
+    return str(tmp_path / "q")
+
+
+def utf16(text: str, mark: bool = True) -> bytes:
+    return text.encode("utf-16" if mark else "utf-16-le")
+
+
+def zipped(text: str) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("run", text)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("r", gzip.compress(RUN.encode()), "found gzip data; expected its name to end in .gz"),
+        ("r.txt", gzip.compress(RUN.encode()), "found gzip data"),
+        ("r.bz2", bz2.compress(RUN.encode()), "found bzip2 data; expected the file unpacked"),
+        ("r.xz", lzma.compress(RUN.encode()), "found xz data"),
+        ("r.lz4", b"\x04\x22\x4d\x18" + RUN.encode(), "found lz4 data"),
+        ("r.zip", zipped(RUN), "found a zip; expected one file out of it"),
+        ("r.pkl", pickle.dumps({"q1": {"d1": 1.0}}), "found a Python pickle"),
+        ("r.json", pickle.dumps({"q1": {"d1": 1.0}}), "found a Python pickle"),
+        ("r.trec", utf16(RUN), "found text in UTF-16"),
+        ("r", utf16(RUN, mark=False), "found text in UTF-16"),
+        ("r.trec.gz", gzip.compress(utf16(RUN)), "found text in UTF-16"),
+        ("r.trec.gz", RUN.encode(), "a damaged file"),
+        ("r.npy", b"\x93NUMPY\x01\x00", "a numpy array"),
+        ("r.trec", QRELS.encode(), "4 are judgments, which stand before the run"),
+        ("r.json", b'{"q1": {"d1": 1.5}}\n{"q2": {"d1": 2.5}}\n', "r.json, line 2: found JSON lines"),
+        ("r.json", b'{"q1": {"d1": ' + b"9" * 5000 + b"}}", "no valid JSON"),
+        ("r.json", b'{"q1": {"d1": ' + b"9" * 400 + b"}}", "score"),
+        ("r.json", b'{"q1": {"d1": ' + b"[" * 100_000, "no valid JSON"),
+        ("r.json", b'{"a":' * 100_000, "no valid JSON"),
+        ("r.json", b'{"q1": {"d1": 1}} \xff', "no valid JSON"),
+        ("r.json", b'{"q1": {"\\ud800": 1.5}}', "not valid Unicode"),
+        ("r.csv", b"qid,docno,score\nq1,d\r1,x,1.5\nq1,d2,1\n", "line 2"),
+        ("r.csv", b"qid,docno,score\nq1,d1,1,2\n" + b"q" * 200_000 + b",d2,1\n", "line 2: found 4 cells"),
+        ("r.csv", b"qid,docno,score\nq1," + b"d" * 200_000 + b",x\n", "line 2: found an identifier of 200,000 bytes"),
+        ("r.csv", b'qid,docno,score\nq1,"d""' + b"d" * 200_000 + b'",1\n', "line 2: found a cell of more than 131,072"),
+        ("r.csv", b'qid,docno,score\nq1,"d""' + b"d" * 9000 + b'",1\n', "line 2: found an identifier of 9,002 bytes"),
+        ("r.csv", b'qid,docno,score\nq1,"d"""' + b"d" * (1 << 21), "line 2: found a line of more than 1,048,576 bytes"),
+        ("r.csv", b"q" * (1 << 21), "line 1"),
+        ("r.trec", b"q1 Q0 " + b"d" * 5000 + b" 1 2.5 x\n", "line 1: found an identifier of 5,000 bytes"),
+        ("r.trec", RUN.encode() + b"q" * 5000 + b" Q0 d 1 2.5 x\n", "line 3: found an identifier of 5,000 bytes"),
+        ("r.trec", RUN.encode() + b"q1 Q0 " + b"d" * 10_000_000 + b" 1 2.5 x\n", "line 3: found a line of more than"),
+        ("r.json", b'{"q1": {"' + b"d" * 5000 + b'": 1.5}}', "an identifier of 5,000 bytes"),
+        ("r.parquet", b"PAR1" + bytes(100) + b"PAR1", "a damaged table"),
+        ("r.arrow", b"ARROW1\0\0" + bytes(200) + b"ARROW1", "a damaged table"),
+    ],
+    ids=lambda value: value[:30] if isinstance(value, str) else len(value),
+)  # fmt: skip
+def test_a_file_that_is_no_run_is_named_for_what_it_is(tmp_path, capsys, qrels, name, data, said):
+    (tmp_path / name).write_bytes(data)
+    began = time.process_time()
+    line = one_line(capsys, "eval", qrels, str(tmp_path / name))
+    assert said in line
+    assert name in line
+    assert len(line) < 1000
+    assert time.process_time() - began < 3.0
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (RUN.encode(), "this looks like a run, and judgments come first"),
+        (b"q1 0 d1 1\nq1 0 " + b"d" * 5000 + b" 1\n", "line 2: found an identifier of 5,000 bytes"),
+        (
+            b"q1 0 d1 1\nq1 0 d" + b" " * (1 << 21) + b" 1\n",
+            "line 2: found a line of more than 1,048,576 bytes",
+        ),
+        (b"q1 0 d1 99999999999999999999\n", "the grade '99999999999999999999'"),
+        (b"q1 0 d1 1e999\n", "line 1"),
+        (b'{"q1": {"d1": 99999999999999999999999}}', "the grade is beyond"),
+        (b'{"q1": {"d1": 1e999}}', "q: found"),
+        (pickle.dumps({"q1": {"d1": 1}}), "found a Python pickle"),
+    ],
+)
+def test_a_file_that_holds_no_judgments_is_named_for_what_it_is(tmp_path, capsys, data, said):
+    (tmp_path / "q").write_bytes(data)
+    (tmp_path / "r").write_text(RUN)
+    assert said in one_line(capsys, "eval", str(tmp_path / "q"), str(tmp_path / "r"))
+
+
+def test_a_json_run_is_one_by_its_name_in_every_command(tmp_path, capsys, qrels):
+    (tmp_path / "r.trec").write_text(RUN)
+    (tmp_path / "r.json").write_text('[{"q1": {"d1": 1.5}}]')
+    for command in (["eval", qrels], ["diff", qrels, str(tmp_path / "r.trec")]):
+        assert "r.json: found a JSON list" in one_line(capsys, *command, str(tmp_path / "r.json"))
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/urandom"])
+def test_a_device_is_no_file(qrels, device, capsys):
+    assert f"{device}: found a device; expected a file" in one_line(capsys, "eval", qrels, device)
+    assert "a device" in one_line(capsys, "eval", device, qrels)
+    assert "a device" in one_line(capsys, "convert", device, "out.csv")
+
+
+@pytest.mark.parametrize("engine", ["numpy", "numba"])
+@pytest.mark.parametrize("size", [lines.LINE_BYTES - 1, lines.LINE_BYTES, lines.LINE_BYTES + 1])
+@pytest.mark.parametrize("before", [0, 1, 100_000])
+def test_the_bound_of_a_line_is_exact_wherever_it_stands(tmp_path, engine, size, before):
+    row = b"q1 Q0 d1 1 2.5 "
+    data = (
+        b"q0 Q0 d1 1 2.5 x\n" * min(before, 1)
+        + b"# note\n" * before
+        + row
+        + b"t" * (size - len(row))
+        + b"\nq2 Q0 d 1 1 x\n"
+    )
+    (tmp_path / "r").write_bytes(data)
+    if size <= lines.LINE_BYTES:
+        assert read_run(tmp_path / "r", engine=engine).queries.tolist()[-1] == "q2"
+    else:
+        with pytest.raises(
+            FormatError, match=f"line {before + min(before, 1) + 1}: found a line of more than"
+        ):
+            read_run(tmp_path / "r", engine=engine)
+
+
+def packed_zeros(path: Path, size: int, begin: bytes = b"") -> Path:
+    """A packed file of one line: a beginning, and so many equal bytes."""
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(begin)
+        for _ in range(size >> 20):
+            file.write(b"0" * (1 << 20))
+    return path
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+from weir.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "begin"), [("r.trec.gz", b"q1 Q0 "), ("r.json.gz", b'{"q1": {"'), ("r.csv.gz", b"")]
+)
+def test_a_packed_bomb_of_one_line_takes_little(tmp_path, qrels, name, begin):
+    bomb = packed_zeros(tmp_path / name, 400 << 20, begin)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, "eval", qrels, str(bomb)], check=False, capture_output=True, text=True
+    )
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 10
+    assert (done.returncode, len(done.stderr.strip().split("\n"))) == (2, 1)
+    assert name in done.stderr
+
+
+# Collections
+
+
+def test_a_long_line_of_documents_is_read_once_and_bounded(tmp_path, monkeypatch):
+    text = "x" * 30_000_000
+    (tmp_path / "corpus.jsonl").write_text(json.dumps({"_id": "a", "text": text}) + "\n")
+    began = time.process_time()
+    with (tmp_path / "corpus.jsonl").open("rb") as stream:
+        (block,) = jsonl.read_blocks(stream)
+    assert len(block) > len(text)
+    assert time.process_time() - began < 1.0  # joined once: reading it again for each block took seconds
+    monkeypatch.setattr(jsonl, "LINE_BYTES", 1 << 20)
+    write_collection(tmp_path / "c")
+    with (tmp_path / "c" / "corpus.jsonl").open("a") as file:
+        file.write(json.dumps({"_id": "a", "text": text}) + "\n")
+    with pytest.raises(FormatError, match=r"corpus.jsonl, line 7: found a line of more than 1,048,576 bytes"):
+        _ = [
+            *__import__("weir.io.beir", fromlist=["x"]).read_documents(Part(tmp_path / "c" / "corpus.jsonl"))
+        ]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b'{"_id": "x", "text": "a", "metadata": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001, "line 7"),
+        (b'{"_id": "x", "text": "a", "metadata": ' + b"[" * 1010 + b"]" * 1010 + b"}", "line 7"),
+        (b'{"_id": "x", "text": "a", "metadata": ' + b"9" * 5000 + b"}", "line 7"),
+        (b'{"_id": "' + b"x" * 5000 + b'", "text": "a"}', "an identifier of 5,000 bytes, 'xxxx"),
+        (b'{"_id": "x", "text": ' + b"[" * 100_000, "line 7"),
+    ],
+)
+def test_a_document_that_means_harm_is_one_line(tmp_path, capsys, line, said):
+    collection = write_collection(tmp_path / "brooklet")
+    with (collection / "corpus.jsonl").open("ab") as file:
+        file.write(line + b"\n")
+    found = one_line(capsys, "stats", str(collection))
+    assert said in found
+    assert "corpus.jsonl" in found
+
+
+def test_an_empty_corpus_is_refused(tmp_path, capsys):
+    collection = write_collection(tmp_path / "brooklet", {})
+    line = one_line(capsys, "run", "-d", str(collection), "-s", "bm25", "-o", str(tmp_path / "results"), "-q")
+    assert "corpus.jsonl: found an empty file; expected at least one record" in line
+
+
+@pytest.mark.parametrize(
+    "text", ["a = " + "[" * 50_000, "a = " + "9" * 5000, "a = \udcff", "= 1", "a = 1" + " " * (1 << 24)]
+)
+def test_toml_of_any_depth_is_one_line(tmp_path, text):
+    path = tmp_path / "c.toml"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    for read in (lambda: read_toml(path, "keys"), lambda: find_layout(path)):
+        with pytest.raises(FormatError, match=r"c\.toml: found"):
+            read()
+
+
+# Identifiers
+
+
+def test_long_identifiers_are_put_in_order_as_bytes():
+    texts = [b"a" * 300 + bytes([65 + i % 7]) * (i % 5) for i in range(200)] + [b"b", b"a"]
+    distinct = list(dict.fromkeys(texts))
+    ranks = Ids(Strings.packed(distinct)).tie_ranks
+    assert [distinct[i] for i in np.argsort(ranks)] == sorted(distinct, reverse=True)
+    with pytest.raises(
+        BadValue, match=f"an identifier of 4,097 bytes; expected at most {IDENTIFIER_BYTES:,}"
+    ):
+        Ids.of(["x" * 4097])

@@ -1,0 +1,158 @@
+"""What reaches a terminal, and how a command ends when nobody expected it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.brooklet import write_collection
+from weir.cli import main
+from weir.core.row import Row
+from weir.errors import BadValue, FormatError, UnknownName, printable
+from weir.report.table import csv_table, latex_table, text_table
+
+QRELS = "q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 2\n"
+RUN = "q1 Q0 d1 1 2.5 x\nq1 Q0 d9 2 1.5 x\n"
+
+
+def one_line(capsys, *arguments: str) -> str:
+    """The one line in which a command refuses, with exit code 2 and no word of a mistake in Weir."""
+    assert main(list(arguments)) == 2
+    out, err = capsys.readouterr()
+    found = [line for line in err.split("\n") if line]
+    assert (out, len(found)) == ("", 1)
+    assert found[0].startswith("weir: ")
+    assert "mistake in Weir" not in found[0]
+    assert found[0].isprintable()
+    return found[0]
+
+
+def weir(*arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own."""
+    command = [sys.executable, "-m", "weir", *arguments]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60, **more)
+
+
+# What reaches a terminal
+
+EVIL = "\x1b[31mred\x07\x9b\u202etxt\x7f\r\n\udcff"
+
+
+def test_control_characters_are_escaped_in_messages_and_tables():
+    assert printable("plain täxt \u3000 語") == "plain täxt \u3000 語"
+    shown = printable(EVIL)
+    assert shown == r"\x1b[31mred\x07\x9b\u202etxt\x7f\r\n\udcff"
+    for error in (BadValue(EVIL), FormatError(EVIL, EVIL, EVIL), UnknownName("system", EVIL, [EVIL])):
+        assert str(error).isprintable()
+    row = Row("d" + EVIL, "=cmd|' /C calc'!A0<b>\\", "nDCG@10", -0.5, -0.6, -0.4, 2, 1)
+    table = text_table([row])
+    assert r"\x1b[31mred" in table
+    assert all(line.isprintable() for line in table.split("\n"))
+    latex = latex_table([row])
+    assert r"\textless{}b\textgreater{}\textbackslash{}" in latex
+    assert "\x1b" not in latex
+    cells = csv_table([row]).split("\n")[-1]
+    assert ",'=cmd|" in cells
+    assert "-0.5" in cells.split(",")
+
+
+def test_a_terminal_gets_no_control_characters_and_a_pipe_gets_the_bytes(tmp_path):
+    (tmp_path / "q").write_text("q\x07 0 d1 1\n")
+    (tmp_path / "r").write_text("q\x07 Q0 d1 1 1.5 x\n")
+    command = ["eval", str(tmp_path / "q"), str(tmp_path / "r"), "-m", "RR", "--per-query"]
+    assert weir(*command).stdout == "RR\tq\x07\t1.0\n"
+    ours, theirs = pty.openpty()
+    subprocess.run([sys.executable, "-m", "weir", *command], stdout=theirs, check=True)
+    os.close(theirs)
+    assert os.read(ours, 1 << 12).decode().replace("\r\n", "\n").split() == ["RR", r"q\x07", "1.0"]
+    os.close(ours)
+
+
+# The command line as a whole
+
+
+def test_what_nobody_expected_is_one_line_and_a_trace_where_it_is_asked_for(tmp_path, monkeypatch, capsys):
+    def broken(*_: object) -> None:
+        raise failure
+
+    monkeypatch.setattr("weir.experiment.Experiment.execute", broken)
+    for failure in (
+        ValueError("\x1b[31mx"),
+        RecursionError("deep"),
+        OverflowError("big"),
+        KeyError("k"),
+        TypeError(),
+    ):
+        assert main(["run", "-d", "brook", "-s", "bm25", "-q"]) == 2
+        err = capsys.readouterr().err
+        assert f"unexpected {type(failure).__name__}" in err
+        assert "a mistake in Weir, please report it (WEIR_DEBUG=1 shows where it happened)" in err
+        assert "Traceback" not in err
+        assert len(err.strip().split("\n")) == 1
+    failure = MemoryError()
+    assert "not enough memory" in one_line(capsys, "run", "-d", "brook", "-s", "bm25", "-q")
+    monkeypatch.setenv("WEIR_DEBUG", "1")
+    assert main(["run", "-d", "brook", "-s", "bm25", "-q"]) == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_sigterm_ends_with_one_line(tmp_path):
+    program = "import time, weir.experiment\nweir.experiment.Experiment.execute = lambda *_: (print('up', flush=True), time.sleep(60))\n"
+    program += "from weir.cli import main\nraise SystemExit(main(['run', '-d', 'brook-medical', '-s', 'bm25', '-q']))"
+    running = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert running.stdout is not None
+    assert running.stdout.readline() == "up\n"
+    running.send_signal(signal.SIGTERM)
+    _, err = running.communicate(timeout=30)
+    assert running.returncode == 143
+    assert err.strip() == "weir: terminated; what is finished is kept, the same command continues"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["eval", b"\xff", "r"], ["run", "-d", b"\xff", "-s", "bm25"], ["run", "-d", "brook", "-s", b"bm25(\xff)"],
+     ["systems", b"\xff"], ["measures", b"\xff"], [b"\xff"], ["eval", "q", "r", "-m", b"\xff"]],
+)  # fmt: skip
+def test_arguments_that_are_not_utf_8_are_one_line(tmp_path, arguments):
+    given = [a if isinstance(a, bytes) else a.encode() for a in arguments]
+    done = subprocess.run(
+        [sys.executable, "-m", "weir", *given], capture_output=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == 2
+    assert b"mistake in Weir" not in done.stderr
+    assert done.stderr.count(b"\n") <= 1 + (b"Usage" in done.stderr)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_whose_name_is_not_utf_8_is_scored(tmp_path, capsys):
+    name = os.fsencode(tmp_path) + b"/r\xff.trec"
+    Path(os.fsdecode(name)).write_text(RUN)
+    (tmp_path / "q").write_text(QRELS)
+    assert main(["eval", str(tmp_path / "q"), os.fsdecode(name), "-m", "RR"]) == 0
+    assert r"r\udcff" in capsys.readouterr().out
+
+
+def test_a_shortage_of_open_files_is_no_damaged_index(tmp_path):
+    collection, results = str(write_collection(tmp_path / "brooklet")), str(tmp_path / "results")
+    command = ["run", "-d", collection, "-s", "rm3", "-o", results, "-q", "--json"]
+    assert weir(*command, "-m", "AP").returncode == 0
+    kept = sorted(p for p in (tmp_path / "results").rglob("*") if p.is_file())
+
+    def few() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (12, 12))
+
+    short = weir(*command, "-m", "RR", "-k", "7", preexec_fn=few)
+    assert short.returncode == 2
+    assert "Too many open files" in short.stderr
+    assert "damaged" not in short.stderr
+    assert [p for p in kept if not p.is_file()] == []
+    assert weir(*command, "-m", "RR", "-k", "7").returncode == 0

@@ -1,0 +1,92 @@
+"""Readers refuse in one line what they used to pass in silence, and print numbers as they were written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import weir
+from weir.errors import BadRanking, BadValue, FormatError
+from weir.io.beir import read_documents, read_queries
+from weir.io.layout import Part
+from weir.io.trec import judge_file, read_qrels, read_run_against
+
+QRELS = weir.Qrels.of({"q1": {"a": 1}, "q2": {"a": 1}})
+
+
+def file(path: Path, *rows: str) -> Path:
+    path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("engine", ["numpy", "numba"])
+@pytest.mark.parametrize("between", [[], ["q1 Q0 a 1 3 t"], ["q2 Q0 a 1 3 t", "q1 Q0 a 1 3 t"]])
+@pytest.mark.parametrize("scores", [("2", "1"), ("1", "2"), ("1", "1")])
+def test_a_document_twice_for_a_query_that_nobody_judged(tmp_path, engine, between, scores):
+    rows = [f"other Q0 b 1 {scores[0]} t", *between, "stranger Q0 b 1 1 t", f"other Q0 b 2 {scores[1]} t"]
+    run = file(tmp_path / "run", *rows)
+    for read in (
+        lambda: judge_file(run, QRELS, engine=engine),
+        lambda: read_run_against(run, QRELS.queries, QRELS.docs, engine=engine),
+    ):
+        with pytest.raises(BadRanking) as error:
+            read()
+        assert f"run, line {len(rows)}: query 'other' ranks document 'b' twice" in str(error.value)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "numba"])
+def test_queries_that_nobody_judged_are_ignored_wherever_they_stand(tmp_path, engine):
+    rows = ["x Q0 a 1 3 t", "q1 Q0 b 1 3 t", "q1 Q0 a 1 2 t", "y Q0 b 1 1 t", "x Q0 b 1 1 t", "q2 Q0 a 1 3 t"]
+    judged = judge_file(file(tmp_path / "run", *rows), QRELS, engine=engine)
+    assert (judged.ignored, judged.stranger, judged.rank.tolist()) == (2, "x", [2, 1])
+    run, ignored = read_run_against(tmp_path / "run", QRELS.queries, QRELS.docs, engine=engine)
+    assert (run.ptr.tolist(), run.doc.tolist(), ignored) == ([0, 2, 3], [-1, 0, 0], 2)
+    none = judge_file(file(tmp_path / "none", "x Q0 a 1 3 t", "y Q0 a 1 3 t"), QRELS, engine=engine)
+    assert (none.ignored, none.retrieved.tolist()) == (2, [0, 0])
+
+
+def documents(path: Path) -> list[tuple[str, str, str]]:
+    return [row for batch in read_documents(Part(path))
+            for row in zip(batch.ids.tolist(), batch.titles.tolist(), batch.texts.tolist(), strict=True)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "line", "found", "width"),
+    [
+        (["a\tone", "b\ttwo\tpieces"], 2, "3 cells", "2 with an id, as in line 1"),
+        (["id\ttext", "a\tone", "b\ttwo\tpieces"], 3, "3 cells", "2 with an id, as in line 1"),
+        (["a\tt\tone", "b\tt\ttwo\tpieces"], 2, "4 cells", "3 with an id"),
+        (["a\tt\tone", "b\ttwo"], 2, "2 cells", "3 with an id"),
+        (["a\tone", "\ttwo"], 2, "an empty id", "2 with an id"),
+        (["a\tb\tc\td"], 1, "4 cells", "id, text or id, title, text between tabs"),
+    ],
+)
+def test_a_tab_in_a_text_is_no_title(tmp_path, rows, line, found, width):
+    path = file(tmp_path / "corpus.tsv", *rows)
+    with pytest.raises(FormatError) as error:
+        documents(path)
+    assert str(error.value).startswith(f"{path}, line {line}: found {found}; expected {width}")
+    with pytest.raises(FormatError):
+        read_queries(Part(path))
+
+
+def test_the_header_of_a_table_says_what_its_columns_hold(tmp_path):
+    table = file(tmp_path / "psgs.tsv", "id\ttext\ttitle", "1\tthe text\tthe title")  # as DPR's passages
+    assert documents(table) == [("1", "the title", "the text")]
+    wide = file(tmp_path / "wide.tsv", "docid\turl\ttitle\ttext", "1\thttp\tthe title\tthe text")
+    assert documents(wide) == [("1", "the title", "the text")]
+    assert documents(file(tmp_path / "plain.tsv", "1\tthe title\tthe text")) == [
+        ("1", "the title", "the text")
+    ]
+
+
+def test_numbers_are_said_as_they_were_written(tmp_path):
+    for name, text in (("q.csv", "query,doc,grade\nq,d,0.141\n"), ("q.txt", "q 0 d 0.141\n"),
+                       ("q.json", '{"q": {"d": 0.141}}')):  # fmt: skip
+        with pytest.raises(FormatError, match=r"grade '?0\.141\b"):
+            read_qrels(file(tmp_path / name, text))
+    for value in (0.141, np.float64(0.141)):
+        with pytest.raises(BadValue, match=r"grade 0\.141 is not a whole number"):
+            weir.Qrels.of({"q": {"d": value}})

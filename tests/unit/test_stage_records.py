@@ -1,0 +1,138 @@
+"""Records of stages are written once; what is damaged or edited is made again, and never believed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.unit.brooklet import write_collection
+from weir.cli import main
+from weir.core.corpus import Corpus
+from weir.experiment import Experiment, read_results
+from weir.experiment.finished import finished_cells
+from weir.experiment.verify import verified
+from weir.systems import BM25, SYSTEMS
+
+pytestmark = pytest.mark.filterwarnings("ignore::weir.errors.RankingWarning")
+
+
+@pytest.fixture
+def collection(tmp_path) -> str:
+    return str(write_collection(tmp_path / "brooklet"))
+
+
+def test_a_record_is_never_rewritten(tmp_path, collection, monkeypatch):
+    """Not for another measure, another depth, another number of threads, nor by reading the results."""
+    results, grid = tmp_path / "results", ("bm25", "bm25 >> score(rm3)")
+    before: dict[Path, bytes] = {}
+    for more in ((("nDCG@10",), 1000), (("AP", "nDCG@10"), 1000), (("RR",), 1000), (("AP",), 3)):
+        Experiment((collection,), grid, *more).execute(results)
+        after = {p: p.read_bytes() for p in results.rglob("*") if p.is_file()}
+        assert before.items() <= after.items()
+        assert len(after) > len(before)
+        before = after
+    read_results(results)
+    assert main(["results", str(results)]) == 0
+    assert before == {p: p.read_bytes() for p in results.rglob("*") if p.is_file()}
+
+
+RUN_DAMAGE = {
+    "emptied": lambda text: "",
+    "cut at a line end": lambda text: "".join(text.splitlines(keepends=True)[:3]),
+    "cut within a line": lambda text: text[: len(text) // 2],
+    "a score altered": lambda text: text.replace(" 1 0.", " 1 9.", 1),
+    "two documents swapped": lambda text: (
+        text.replace(" d1 ", " dX ").replace(" d4 ", " d1 ").replace(" dX ", " d4 ")
+    ),
+}
+
+
+@pytest.mark.parametrize("how", RUN_DAMAGE)
+def test_a_damaged_run_is_searched_again_before_another_measure_is_scored(tmp_path, collection, how, capsys):
+    """S1: what was stored keeps its values, byte for byte, and the new measure scores the rankings there were."""
+    results, command = tmp_path / "results", ["run", "-d", collection, "-s", "bm25", "-q", "--json", "-o"]
+    assert main([*command, str(results), "-m", "nDCG@10"]) == 0
+    [cell] = finished_cells(results)
+    whole, scored = cell.run.read_text(), {p: p.read_bytes() for p in cell.folder.glob("scores-*")}
+    cell.run.write_text(RUN_DAMAGE[how](whole))
+    assert cell.run.read_text() != whole
+    assert main([*command, str(results), "-m", "nDCG@10", "-m", "AP"]) == 0
+    assert cell.run.read_text() == whole
+    assert scored.items() <= {p: p.read_bytes() for p in cell.folder.glob("scores-*")}.items()
+    capsys.readouterr()
+    assert main([*command, str(results), "-m", "nDCG@10", "-m", "AP"]) == 0
+    found = capsys.readouterr().out
+    assert main([*command, str(tmp_path / "undisturbed"), "-m", "nDCG@10", "-m", "AP"]) == 0
+    assert found == capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["scores-*.jsonl", "scores-*.json", "stage.json"])
+def test_an_edited_value_is_never_printed(tmp_path, collection, capsys, name):
+    """S7: neither a score, nor a mean, nor a setting, by no command; the same weir run makes it again."""
+    results = tmp_path / "results"
+    command = [
+        "run",
+        "-d",
+        collection,
+        "-s",
+        "bm25",
+        "-s",
+        "rm3",
+        "-m",
+        "AP",
+        "-q",
+        "--json",
+        "-o",
+        str(results),
+    ]
+    assert main(command) == 0
+    rows, cell = capsys.readouterr().out, finished_cells(results)[0]
+    [path] = cell.folder.glob(name)
+    edited = (
+        path.read_text()
+        .replace(" 1.0", " 0.9876")
+        .replace('"mean": 0.', '"mean": 0.9876')
+        .replace("lucene", "0.9876")
+    )
+    assert "0.9876" in edited
+    path.write_text(edited)
+    for asked in (
+        ["results", results],
+        ["compare", results],
+        ["efficiency", results, "-m", "AP"],
+        ["results", results, "--json"],
+    ):
+        assert main(list(map(str, asked))) in (0, 2)
+        said = capsys.readouterr()
+        assert "0.9876" not in said.out + said.err
+    assert main(command) == 0
+    assert capsys.readouterr().out == rows
+    assert "0.9876" not in path.read_text()
+    assert not [one for one in verified(results) if not one.sound]
+
+
+def test_a_system_need_not_expect_the_folder_of_a_damaged_index(tmp_path, collection, monkeypatch):
+    """As CONTRIBUTING.md's: it makes its folder, which must not be there."""
+
+    @dataclass(frozen=True)
+    class Own(BM25):
+        def index(self, corpus: Corpus, at: Path | None = None, progress: object = None):
+            if at is not None:
+                at.mkdir(parents=True)
+                (at / "index").write_text(corpus.fingerprint)
+            return BM25().index(corpus)
+
+        def open(self, at: Path, corpus: Corpus):
+            return BM25().index(corpus)
+
+    monkeypatch.setitem(SYSTEMS._known, "own", Own)
+    grid = Experiment((collection,), ("own",))
+    rows = grid.execute(tmp_path / "results")
+    [cell] = finished_cells(tmp_path / "results")
+    next((tmp_path / "results").rglob("indexes/*/index")).write_text("damaged")
+    (cell.folder / "stage.json").unlink()
+    [(path, _)] = cell.scored
+    path.unlink()
+    assert grid.execute(tmp_path / "results") == rows

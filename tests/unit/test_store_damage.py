@@ -1,0 +1,144 @@
+"""Damage to a corpus store: noticed before it decides anything, mended from the source, said in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.unit.test_store import beside, part, written
+from weir.errors import StoreError, StoreWarning
+from weir.io.corpus_store import fingerprint_of, open_corpus, open_store
+from weir.io.layout import Part
+from weir.io.sealed import read_sealed, write_sealed
+
+__all__ = ["part"]  # a fixture
+
+
+def used(part: Part) -> list[object]:
+    """All that a store can be asked for."""
+    store = open_store(part)
+    corpus = store.corpus
+    columns = [
+        c.tolist() for c in (corpus.ids.column, corpus.text, corpus.title, store.metadata) if c is not None
+    ]
+    return [*columns, corpus.ids.codes(["d3", "x", "d1"]).tolist(), corpus.fingerprint]
+
+
+def test_a_store_outlives_its_source(part: Part):
+    open_corpus(part)
+    part.path.unlink()
+    assert open_corpus(part).ids.tolist() == ["d1", "d2", "d3"]
+    (beside(part) / "ids.hash.npy").write_bytes(b"")
+    with pytest.raises(
+        StoreError, match=r"hash\.npy: 0 bytes, 152 were written, and .* is not there to rebuild it"
+    ):
+        open_corpus(part)
+    with pytest.raises(StoreError, match="0 bytes"):
+        fingerprint_of(beside(part))
+    (beside(part) / "store.json").write_text('{"format": 1}', encoding="utf-8")
+    with pytest.raises(StoreError, match=r"is of another version, and .* is not there to rebuild it"):
+        open_corpus(part)
+
+
+def test_damage_that_shows_first_when_it_is_used_is_mended_there(part: Part):
+    """One flipped bit anywhere ends in the same documents and one line, whatever is asked for first."""
+    expected = used(part)
+    written = {file: file.read_bytes() for file in beside(part).iterdir()}
+    rng = np.random.default_rng(3)
+    for file, data in written.items():
+        for at in rng.choice(len(data), min(len(data), 40), replace=False).tolist():
+            file.write_bytes(data[:at] + bytes([data[at] ^ (1 << int(rng.integers(8)))]) + data[at + 1 :])
+            with pytest.warns(StoreWarning, match="the store is built again") as said:
+                assert used(part) == expected
+            assert len(said) == 1
+            assert {f: f.read_bytes() for f in beside(part).iterdir()} == written
+
+
+def test_a_few_documents_are_read_without_the_others(tmp_path: Path):
+    """Damage in a block that nobody asks for is not noticed; asked for, it is, and what was read before stays valid."""
+    rows = [{"_id": f"d{i}", "text": f"{i} " * 500} for i in range(2500)]
+    part = written(tmp_path / "corpus.jsonl", rows)
+    open_corpus(part)
+    file = beside(part) / "corpus.arrow"
+    data = bytearray(file.read_bytes())
+    data[data.rindex(b"2400 2400")] ^= 1
+    file.write_bytes(data)
+    text = open_corpus(part).text
+    assert text.take(np.array([3, -2499])).tolist() == [rows[3]["text"], rows[1]["text"]]
+    early = text.slice(0, 3)
+    with pytest.warns(
+        StoreWarning, match=r"corpus\.arrow: changed since it was written, in bytes 5242880 and foll"
+    ):
+        assert text[2400] == rows[2400]["text"]
+    assert early.tolist() == [row["text"] for row in rows[:3]]
+    assert text.take(np.arange(2500)).tolist() == list(text) == [row["text"] for row in rows]
+    part.path.unlink()
+    file.write_bytes(data)
+    with pytest.raises(
+        StoreError, match=r"in bytes 5242880 and following, and .* is not there to rebuild it"
+    ):
+        open_corpus(part).text.tolist()
+
+
+FILES = ["corpus.arrow", "ids.hash.npy", "ids.code.npy", "store.json"]
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("damage", ["empty", "half", "gone", "noise", "folder", "longer"])
+def test_a_damaged_store_is_built_again(part: Part, name: str, damage: str):
+    expected = used(part)
+    file = beside(part) / name
+    data = file.read_bytes()
+    file.unlink()
+    if damage == "folder":
+        file.mkdir()
+    elif damage != "gone":
+        noise = np.random.default_rng(1).integers(0, 256, len(data), np.uint8).tobytes()
+        file.write_bytes(
+            {"empty": b"", "half": data[: len(data) // 2], "noise": noise, "longer": data + b"}x"}[damage]
+        )
+    with pytest.warns(StoreWarning, match="the store is built again"):
+        assert used(part) == expected
+    assert file.read_bytes() == data
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda about: about.pop("columns"),
+        lambda about: about["columns"].pop("text"),
+        lambda about: about.update(columns=[]),
+        lambda about: about["columns"].update(text=[[0, 8], [10**9, 5]]),
+        lambda about: about["columns"].update(text=[[3, 32], [0, 5]]),
+        lambda about: about["columns"].update(text=[[-64, 32], [0, 5]]),
+        lambda about: about.update(documents=4),
+        lambda about: about.update(documents="x"),
+        lambda about: about.update(files={}),
+    ],
+)
+def test_a_record_that_makes_no_sense_is_damage_even_where_its_checksum_fits(part: Part, change):
+    open_corpus(part)
+    path = beside(part) / "store.json"
+    about = read_sealed(path)
+    change(about)
+    write_sealed(path, about)
+    with pytest.warns(StoreWarning):
+        assert open_corpus(part).text.tolist() == ["first text", "two ß 二", ""]
+    assert read_sealed(path)["format"] == 2
+
+
+@pytest.mark.parametrize(
+    "change", [lambda about: about.update(format=99), lambda about: about.update(source=1)]
+)
+def test_a_store_of_another_version_or_source_is_built_again_without_a_word(part: Part, change):
+    open_corpus(part)
+    path = beside(part) / "store.json"
+    about = read_sealed(path)
+    change(about)
+    write_sealed(path, about)
+    assert len(open_corpus(part)) == 3
+    path.write_text('{"format": 1, "documents": 7}', encoding="utf-8")  # as version 0.1 wrote it
+    assert len(open_corpus(part)) == 3
+    assert read_sealed(path)["format"] == 2
