@@ -15,11 +15,11 @@ import pytest
 pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
 pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
 
-from tests.neural.conftest import sentence_transformer  # noqa: E402 - behind the skip
-from tests.neural.t5_small import write_t5  # noqa: E402 - behind the skip
-from weir.encode import Encoder  # noqa: E402 - behind the skip
-from weir.encode.hub import fetch, locate  # noqa: E402 - behind the skip
-from weir.errors import BadValue, DownloadError, StoreError  # noqa: E402 - behind the skip
+from tests.neural.conftest import sentence_transformer
+from tests.neural.t5_small import write_t5
+from weir.encode import Encoder
+from weir.encode.hub import fetch, locate
+from weir.errors import BadValue, DownloadError, StoreError
 
 pytestmark = pytest.mark.filterwarnings("default")
 
@@ -45,7 +45,11 @@ def plain(tmp_path_factory):
     for place in {Path(p) for p in sys.path if p.endswith("site-packages")}:
         for path in place.iterdir():
             left_out = any(path.name.lower().startswith(name) for name in HEAVY)
-            if not left_out and path.suffix not in (".pth", ".egg-link") and not (folder / path.name).exists():
+            if (
+                not left_out
+                and path.suffix not in (".pth", ".egg-link")
+                and not (folder / path.name).exists()
+            ):
                 (folder / path.name).symlink_to(path)
     return folder
 
@@ -96,7 +100,14 @@ def test_what_cannot_move_a_number_is_not_declared(bert, tmp_path, monkeypatch):
     settings.cache_clear()
     assert parse_system(f'dense("{bert}")').describe() == first
     assert str(tmp_path) not in json.dumps(first)
-    for other in ('max_length=30', 'pooling="cls"', 'dtype="bf16"', 'store="int8"', 'view="text"', 'engine="transformers"'):
+    for other in (
+        "max_length=30",
+        'pooling="cls"',
+        'dtype="bf16"',
+        'store="int8"',
+        'view="text"',
+        'engine="transformers"',
+    ):
         assert parse_system(f'dense("{bert}", {other})').describe() != first
 
 
@@ -181,9 +192,16 @@ def test_code_that_a_checkpoint_brings_never_runs(bert, tmp_path, engine, kind, 
     mark = tmp_path / "it ran"
     (bert / "own.py").write_text(OWN.format(mark=str(mark)))
     config = json.loads((bert / "config.json").read_text())
-    named = {"AutoConfig": "own.Config", "AutoModel": "own.Model", "AutoTokenizer": ["own.Tokenizer", "own.Tokenizer"]}
+    named = {
+        "AutoConfig": "own.Config",
+        "AutoModel": "own.Model",
+        "AutoTokenizer": ["own.Tokenizer", "own.Tokenizer"],
+    }
     (bert / "config.json").write_text(json.dumps(config | {"model_type": kind, "auto_map": named}))
-    settings = {"tokenizer_class": "Tokenizer", "auto_map": {"AutoTokenizer": ["own.Tokenizer", "own.Tokenizer"]}}
+    settings = {
+        "tokenizer_class": "Tokenizer",
+        "auto_map": {"AutoTokenizer": ["own.Tokenizer", "own.Tokenizer"]},
+    }
     (bert / "tokenizer_config.json").write_text(json.dumps(settings))
     if not tokenizer:
         (bert / "tokenizer.json").unlink()

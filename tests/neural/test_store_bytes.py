@@ -12,14 +12,14 @@ pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
 pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
-from tests.neural import late_checkpoint  # noqa: E402 - behind the skip
-from tests.neural.conftest import WORDS, sentence_transformer  # noqa: E402 - behind the skip
-from weir.core.corpus import Corpus  # noqa: E402 - behind the skip
-from weir.core.strings import Strings  # noqa: E402 - behind the skip
-from weir.settings import settings  # noqa: E402 - behind the skip
-from weir.systems import dense, parse_system  # noqa: E402 - behind the skip
-from weir.vectors.journal import hash_texts  # noqa: E402 - behind the skip
-from weir.vectors.store import Store  # noqa: E402 - behind the skip
+from tests.neural import late_checkpoint
+from tests.neural.conftest import WORDS, sentence_transformer
+from weir.core.corpus import Corpus
+from weir.core.strings import Strings
+from weir.settings import settings
+from weir.systems import dense, parse_system
+from weir.vectors.journal import hash_texts
+from weir.vectors.store import Store
 
 pytestmark = pytest.mark.filterwarnings("default")
 

@@ -11,7 +11,14 @@ from weir.encode.engine import check_engine, declare
 from weir.encode.hardware import declared_device
 from weir.errors import BadValue
 
-ALL = {"torch": "2", "safetensors": "0", "tokenizers": "0.23", "transformers": "5", "openvino": "2026", "nncf": "3"}
+ALL = {
+    "torch": "2",
+    "safetensors": "0",
+    "tokenizers": "0.23",
+    "transformers": "5",
+    "openvino": "2026",
+    "nncf": "3",
+}
 
 
 def checkpoint(tmp_path, kind="bert"):
@@ -104,7 +111,9 @@ def test_a_gpu_is_told_from_files(tmp_path, monkeypatch, driver, visible, build,
     (tmp_path / "torch" / "__init__.py").write_text("raise AssertionError('torch was imported')")
     (tmp_path / "torch" / "version.py").write_text(f"__version__ = '2.13.0'\ndebug = False\n{build}\n")
     monkeypatch.setattr(hardware, "DRIVERS", (tmp_path if driver else tmp_path / "nothing",))
-    monkeypatch.setattr(hardware, "find_spec", lambda _: type("Spec", (), {"origin": str(tmp_path / "torch/x")})())
+    monkeypatch.setattr(
+        hardware, "find_spec", lambda _: type("Spec", (), {"origin": str(tmp_path / "torch/x")})()
+    )
     if visible is None:
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     else:

@@ -46,8 +46,8 @@ class Checkpoint:
     root: the whole checkpoint's folder; folder: the transformer's in it; config: its config.json; pooling: mean, cls,
     last, max, or None where nothing says so; normalise: whether a last step makes vectors of length 1; heads: layers
     behind pooling; similarity: "dot", "cosine" or None; prompts: declared prompts by name; query_prompt and
-    document_prompt: those meant for queries and documents, None where nothing is declared; limit: tokens of a text at most;
-    positions: tokens that the architecture can tell apart, 0 where there is no such bound.
+    document_prompt: those meant for queries and documents, None where nothing is declared; limit: tokens of a text at
+    most; positions: tokens that the architecture can tell apart, 0 where there is no such bound.
     """
 
     root: Path
