@@ -38,11 +38,10 @@ ENGINES = {
     PEER: {},
     "sentence-transformers bf16": {},
     "transformers fp32": {"engine": "transformers", "dtype": "fp32"},
-    "packed fp32": {"engine": "packed", "dtype": "fp32"},
+    "torch fp32": {"engine": "torch", "dtype": "fp32"},
     "openvino fp32": {"engine": "openvino", "dtype": "fp32"},
-    "packed bf16": {"engine": "packed", "dtype": "bf16"},
+    "torch bf16": {"engine": "torch", "dtype": "bf16"},
     "openvino bf16": {"engine": "openvino", "dtype": "bf16"},
-    "packed int8": {"engine": "packed", "dtype": "int8"},
     "openvino int8": {"engine": "openvino", "dtype": "int8"},
 }
 PACKAGES = (

