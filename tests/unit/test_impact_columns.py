@@ -29,7 +29,9 @@ def test_columns_are_kept_and_change_nothing(tmp_path, monkeypatch):
     order = np.random.default_rng(1).permutation(20000).astype(np.int32)
     plain = Impacts(20000, *arrays[:3], Bounds.of(*arrays))
     with_columns = Impacts(20000, *arrays[:3], Bounds.of(*arrays), columns)
-    save_index((ImpactIndex(with_columns, (Strings.of(["a"]),), order),), tmp_path / "index", {})
+    save_index(
+        (ImpactIndex(with_columns, (Strings.of(["a"]),), order),), tmp_path / "index", {"documents": 20000}
+    )
     (opened,), _ = load_index(tmp_path / "index")
     assert opened.impacts.columns is not None
     np.testing.assert_array_equal(opened.impacts.columns.values, columns.values)
@@ -43,6 +45,6 @@ def test_columns_are_kept_and_change_nothing(tmp_path, monkeypatch):
 def test_an_index_without_columns_has_no_files_of_them(tmp_path):
     arrays = postings(500, 5)
     index = ImpactIndex(Impacts(500, *arrays[:3], Bounds.of(*arrays)), (), np.arange(500, dtype=np.int32))
-    save_index((index,), tmp_path / "index", {})
+    save_index((index,), tmp_path / "index", {"documents": 500})
     assert not list((tmp_path / "index").glob("*columns*"))
     assert load_index(tmp_path / "index")[0][0].impacts.columns is None

@@ -20,8 +20,6 @@ from weir.systems.system import Reranker, Retriever
 
 __all__ = ["GROUPS", "kernels_of", "prepare"]
 
-WORDS = 3000
-"""Distinct words, more than a first table of them takes."""
 _SPARSE = ("bm25", "rm3", "deepct", "doc2query", "sparse")
 _USED: dict[str, tuple[str, ...]] = {"dense": ("dense search",), "late": ("late search",)}
 
@@ -73,16 +71,18 @@ def _prepared(group: str) -> None:
 
 
 def _sparse_index() -> None:
+    from weir.kernels.tokenize import regrow
     from weir.systems.lexical import query_terms, weighed
     from weir.systems.recipe import PRESETS
     from weir.text import analyzers
     from weir.text.terms import TermTable
 
     table = TermTable(analyzers.get(PRESETS["lucene"].analyzer))
-    texts = Strings.of(["weir " + " ".join(f"w{i}" for i in range(WORDS)), "über die Brücke — 川と海", ""])
+    texts = Strings.of(["A weir measures a stream.", "über die Brücke — 川と海", ""])
     order = np.arange(len(texts), dtype=np.int32)
     weighed(table, [table.add(texts)], PRESETS["lucene"], order)
     query_terms((table,), texts)
+    regrow(np.full(8, -1), np.full(16, -1), np.empty(0, np.int64))  # what only longer texts need
 
 
 def _postings() -> tuple[Int64, Int32, Any]:
