@@ -12,6 +12,7 @@ import pytest
 from weir.core.corpus import Corpus, Queries
 from weir.errors import StoreError
 from weir.io.sealed import seal_folder
+from weir.kernels import bounds
 from weir.systems import BM25, RM3
 from weir.systems.impact import load_index
 
@@ -29,7 +30,9 @@ def corpus() -> Corpus:
 @pytest.fixture(scope="module")
 def index(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
     at = tmp_path_factory.mktemp("made") / "index"
-    RM3().index(corpus, at)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bounds, "FEW", 100)  # so that there are bounds
+        RM3().index(corpus, at)
     return at
 
 
