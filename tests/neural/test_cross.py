@@ -106,7 +106,7 @@ def test_every_head_equals_transformers_own(folder_of, pairs, name):
 def test_an_architecture_without_a_head_here_takes_transformers(folder_of, pairs):
     folder = folder_of("mpnet")
     encoder = CrossEncoder(str(folder), max_length=60)
-    assert encoder.describe("cpu")["engine"] == "transformers"
+    assert encoder.describe("cpu")["engine"].startswith("transformers cpu fp32, ")
     expected = theirs(folder, pairs, 60)[:, 0]
     np.testing.assert_allclose(ours(pairs, folder, max_length=60), expected, atol=2e-5)
     with pytest.raises(BadValue, match="take 'transformers'"):
@@ -127,7 +127,7 @@ def test_re_rankers_of_today_equal_transformers_own(tmp_path, pairs, name):
     else:
         config = transformers.ModernBertConfig(**small, pad_token_id=0, classifier_pooling="cls")
     folder = written(tmp_path, config)
-    assert CrossEncoder(str(folder), max_length=60).describe("cpu")["engine"] == "transformers"
+    assert CrossEncoder(str(folder), max_length=60).describe("cpu")["engine"].startswith("transformers cpu fp32, ")
     expected = theirs(folder, pairs, 60)[:, 0]
     assert expected.std() > 1e-3
     np.testing.assert_allclose(ours(pairs, folder, max_length=60), expected, atol=5e-5)

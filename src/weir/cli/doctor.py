@@ -17,14 +17,6 @@ EXTRAS = {
     "ann": "approximate search",
     "openvino": "encode faster on processors",
 }
-ENGINES = {
-    "torch": ("torch", "safetensors", "tokenizers"),
-    "transformers": ("torch", "transformers", "tokenizers"),
-    "openvino": ("torch", "transformers", "openvino"),
-    "faiss": ("faiss-cpu",),
-    "usearch": ("usearch",),
-}
-"""What runs models and approximate searches, and the distributions it needs."""
 NOTABLE = ("avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vnni", "avx512bf16", "amx-int8",
            "amx-bf16", "neon", "fullfp16", "dotprod", "i8mm", "bf16", "sve")  # fmt: skip
 CACHES = ("datasets", "stores", "vectors", "scores", "questions", "encoders", "openvino", "kernels")
@@ -95,9 +87,23 @@ def _targeted() -> str | list[str]:
 
 
 def _engines() -> Facts:
-    """What each engine lacks, or its versions."""
+    """What each engine lacks, or its versions; and which one a model comes to by default in each precision."""
+    from weir.encode.engine import DTYPES, NEEDED, ruled
+    from weir.errors import BadValue
+    from weir.settings import settings
+
     found: Facts = {"kernels": _engine(("numba", "llvmlite"))}
-    found |= {name: _engine(needed) for name, needed in ENGINES.items()}
+    found |= {name: _engine(needed) for name, needed in NEEDED.items()}
+    found |= {"faiss": _engine(("faiss-cpu",)), "usearch": _engine(("usearch",))}
+    for dtype in DTYPES:
+        try:
+            chosen = ruled("auto", dtype, settings().device)
+        except BadValue as error:
+            found[f"models in {dtype}"] = str(error)
+        else:
+            found[f"models in {dtype}"] = (
+                f"{chosen.label or f'{chosen.engine}, not installed'} ({chosen.why})"
+            )
     return found
 
 

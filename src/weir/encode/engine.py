@@ -16,7 +16,18 @@ from weir.encode.weights import Tensor, supported
 from weir.errors import BadValue, require
 from weir.settings import settings
 
-__all__ = ["DTYPES", "ENGINES", "Declared", "Engine", "Place", "build", "check_engine", "declare", "prepare"]
+__all__ = [
+    "DTYPES",
+    "ENGINES",
+    "Declared",
+    "Engine",
+    "Place",
+    "build",
+    "check_engine",
+    "declare",
+    "prepare",
+    "ruled",
+]
 
 DTYPES = ("fp32", "bf16", "fp16", "int8")
 ENGINES = ("torch", "openvino", "transformers")
@@ -103,6 +114,13 @@ def declare(
     bf16 is computed where there are instructions for it, int8 by OpenVINO where it, nncf and the instructions are
     there, and fp32, which is then no slower, in all other cases. Raises BadValue for int8 on a GPU.
     """
+    served = supported(checkpoint) if own is None else own
+    lacking = None if served else f"torch without padding does not know '{checkpoint.architecture}'"
+    return ruled(engine, dtype, device, lacking)
+
+
+def ruled(engine: str, dtype: str, device: str, lacking: str | None = None) -> Declared:
+    """As `declare`, for a model that torch serves, or for one that it does not, with the reason."""
     place = Place(declared_device(device), dtype)
     if engine == "openvino" and device == "auto":
         place = Place("cpu", dtype)
@@ -112,9 +130,7 @@ def declare(
         )
     if engine != "auto":
         return Declared(engine, place, f"engine={engine!r} was asked for")
-    served = supported(checkpoint) if own is None else own
-    usual = "torch" if served else "transformers"
-    why = "without padding" if served else f"torch without padding does not know '{checkpoint.architecture}'"
+    usual, why = ("torch", "without padding") if lacking is None else ("transformers", lacking)
     if place.kind != "cpu":
         return Declared(usual, place, f"a GPU is there; {why}")
     return _on_processor(usual, dtype, why)
