@@ -127,7 +127,11 @@ def test_re_rankers_of_today_equal_transformers_own(tmp_path, pairs, name):
     else:
         config = transformers.ModernBertConfig(**small, pad_token_id=0, classifier_pooling="cls")
     folder = written(tmp_path, config)
-    assert CrossEncoder(str(folder), max_length=60).describe("cpu")["engine"].startswith("transformers cpu fp32, ")
+    assert (
+        CrossEncoder(str(folder), max_length=60)
+        .describe("cpu")["engine"]
+        .startswith("transformers cpu fp32, ")
+    )
     expected = theirs(folder, pairs, 60)[:, 0]
     assert expected.std() > 1e-3
     np.testing.assert_allclose(ours(pairs, folder, max_length=60), expected, atol=5e-5)
