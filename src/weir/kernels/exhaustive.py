@@ -60,30 +60,31 @@ def exhaust_chunk(
             t = qterm[j]
             if 0 <= t < len(most) and qweight[j] > 0:
                 f32[0] = np.float32(np.float64(qweight[j]) * np.float64(most[t]))
-                keys[n] = (np.int64(u32[0]) << 32) | (_LOW - (j - first))
+                key, at = (np.int64(u32[0]) << 32) | (_LOW - (j - first)), n
+                while at > 0 and keys[at - 1] < key:  # queries are short
+                    keys[at] = keys[at - 1]
+                    at -= 1
+                keys[at] = key
                 n += 1
-        sort_descending(keys, spare, n, counts)
         for i in range(n):
             j = first + (_LOW - (keys[i] & _LOW))
             t, weight = qterm[j], np.float64(qweight[j])
             for p in range(np.uint64(ptr[t]), np.uint64(ptr[t + 1])):
                 acc[np.uint64(doc[p])] += weight * np.float64(impact[p])
-        n = np.int64(0)
         # Positive doubles order as their bits do, and comparing integers is what compilers vectorise.
-        edge = np.int64(0)
-        for b in range(0, width, 64):
-            low, high = np.uint64(b), np.uint64(b + 64)
+        n, edge = np.int64(0), np.int64(0)
+        for b in range(0, width + 1, 64):
             some = np.int64(0)
-            for d in range(low, high):
-                some |= np.int64(bits[d] > edge)
-            if some == 0:
-                continue
-            for d in range(low, high):
-                # Written either way and kept by counting: a branch would be mispredicted every other time.
-                f32[0] = np.float32(acc[d])
-                keys[np.uint64(n)] = (np.int64(u32[0]) << 32) | (_LOW - np.int64(d))
-                n += np.int64(bits[d] > edge)
-            if n >= room:
+            if b < width:
+                for d in range(np.uint64(b), np.uint64(b + 64)):
+                    some |= np.int64(bits[d] > edge)
+            if some != 0:
+                for d in range(np.uint64(b), np.uint64(b + 64)):
+                    # Written either way and kept by counting: a branch would be mispredicted every other time.
+                    f32[0] = np.float32(acc[d])
+                    keys[np.uint64(n)] = (np.int64(u32[0]) << 32) | (_LOW - np.int64(d))
+                    n += np.int64(bits[d] > edge)
+            if n >= room or (n > k and b == width):
                 least = keep_largest(keys, spare, n, k, counts) >> 32
                 n = np.int64(k)
                 if least > 0:
@@ -93,9 +94,6 @@ def exhaust_chunk(
                     edge = bits[width]
         for d in range(np.uint64(len(acc))):
             acc[d] = 0.0
-        if n > k:
-            keep_largest(keys, spare, n, k, counts)
-            n = np.int64(k)
         sort_descending(keys, spare, n, counts)
         while n > 0 and keys[n - 1] >> 32 == 0:  # so small that a float does not hold it
             n -= 1

@@ -58,8 +58,10 @@ def keep_largest(keys: Keys, spare: Keys, n: int, k: int, counts: Keys) -> int:
     most, least = keys[0] >> 32, keys[0] >> 32
     for i in range(n):
         s = keys[i] >> 32
-        most = max(most, s)
-        least = min(least, s)
+        if s > most:
+            most = s
+        if s < least:
+            least = s
     shift = 0
     while (most - least) >> shift > 255:
         shift += 1
@@ -102,8 +104,14 @@ def sort_descending(keys: Keys, spare: Keys, n: int, counts: Keys) -> None:
     for i in range(n):
         v = keys[i]
         s, d = v >> 32, v & 0xFFFFFFFF
-        most, least = max(most, s), min(least, s)
-        high, low = max(high, d), min(low, d)
+        if s > most:
+            most = s
+        if s < least:
+            least = s
+        if d > high:
+            high = d
+        if d < low:
+            low = d
     for i in range(2048):
         counts[i] = 0
     source, target, swapped = keys, spare, False
