@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--output", required=True)
     parser.add_argument("--dtypes", nargs="*", default=list(ALLOWED))
     parser.add_argument("--collections", nargs="*", default=["scifact", "nfcorpus"])
-    parser.add_argument("--engine", default="packed")
+    parser.add_argument("--engine", default="auto")
     options = parser.parse_args()
     for dtype in options.dtypes:
         for collection in options.collections:

@@ -67,6 +67,16 @@ def test_order_and_batches_do_not_matter(folder, words):
     assert stability(loaded(folder), words[:10]).holds
 
 
+@pytest.mark.parametrize("kind", ["transformers fp32", "openvino fp32", "openvino bf16", "openvino int8"])
+def test_company_moves_a_vector_by_no_more_than_is_said(folder, words, kind):
+    engine, dtype = kind.split()
+    for name in ("openvino", "nncf") if engine == "openvino" else ():
+        pytest.importorskip(name, reason=f"needs the `openvino` extra ({name})")
+    sentence_transformer(folder)
+    found = stability(loaded(folder, engine, dtype=dtype), words[:20])
+    assert found.holds, str(found)
+
+
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_on_a_processor_a_vector_is_the_same_bits_in_any_company(folder, words, dtype, threads, monkeypatch):

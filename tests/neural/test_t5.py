@@ -20,7 +20,7 @@ from weir.encode.engine import Place  # noqa: E402 - behind the skip
 from weir.encode.t5 import load_t5  # noqa: E402 - behind the skip
 from weir.encode.t5_rank import MonoT5  # noqa: E402 - behind the skip
 from weir.encode.t5_write import _Decoder  # noqa: E402 - behind the skip
-from weir.encode.tokens import Tokens  # noqa: E402 - behind the skip
+from weir.encode.tokens import Tokens, load_tokenizer  # noqa: E402 - behind the skip
 from weir.errors import BadRanking, BadValue, StoreError  # noqa: E402 - behind the skip
 from weir.settings import settings  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
@@ -257,3 +257,25 @@ def test_a_pipeline_orders_by_monot5_and_keeps_its_scores(folder_of, theirs_of, 
     assert searcher.search(asked, 20).to_dict() == run
     assert (searcher.outside().asked, searcher.outside().computed) == (14, 0)
     assert len(list((home / "scores").iterdir())) == 1
+
+
+def test_a_sentencepiece_model_is_cut_as_sentencepiece_cuts_it(folder_of, tmp_path):
+    """The older checkpoints bring spiece.model and no tokenizer.json."""
+    library = pytest.importorskip("sentencepiece", reason="needs the `neural` extra (sentencepiece)")
+    pytest.importorskip("google.protobuf", reason="needs the `neural` extra (protobuf)")
+    rng = np.random.default_rng(6)
+    texts = [" ".join(rng.choice(WORDS, n)) for n in rng.integers(1, 30, 300)]
+    ids = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
+    (tmp_path / "texts").write_text("\n".join(texts))
+    library.SentencePieceTrainer.train(
+        input=str(tmp_path / "texts"), model_prefix=str(tmp_path / "m"), vocab_size=36, minloglevel=2, **ids
+    )
+    (tmp_path / "m.model").rename(tmp_path / "spiece.model")
+    (tmp_path / "config.json").write_bytes((folder_of("t5") / "config.json").read_bytes())
+    theirs = library.SentencePieceProcessor(model_file=str(tmp_path / "spiece.model"))
+    found = load_tokenizer(tmp_path, 512)
+    for text in [*texts[:50], "", "  the   cat ", "Relevant:", "a\nweir"]:
+        assert found([text]).ids.tolist() == [*theirs.encode(text), 1]
+    (tmp_path / "spiece.model").write_bytes(b"\x00\xff" * 9)
+    with pytest.raises(StoreError, match="the tokenizer cannot be read"):
+        load_tokenizer(tmp_path, 512)

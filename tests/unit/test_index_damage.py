@@ -12,9 +12,11 @@ import pytest
 from weir.core.corpus import Corpus, Queries
 from weir.errors import StoreError
 from weir.io.sealed import seal_folder
+from weir.kernels.bounds import EXHAUSTIVE_DOCUMENTS
 from weir.systems import BM25, RM3
 from weir.systems.impact import load_index
 
+DOCUMENTS = EXHAUSTIVE_DOCUMENTS + 8  # more than are searched without bounds
 WORDS = [f"w{i}" for i in range(40)]
 QUERIES = Queries.of({"q1": "w0 w1 w2 w39", "q2": "w3"})
 
@@ -22,7 +24,7 @@ QUERIES = Queries.of({"q1": "w0 w1 w2 w39", "q2": "w3"})
 @pytest.fixture(scope="module")
 def corpus() -> Corpus:
     rng = np.random.default_rng(0)
-    texts = (" ".join(rng.choice(WORDS, 60)) for _ in range(1500))
+    texts = (" ".join(rng.choice(WORDS, 60)) for _ in range(DOCUMENTS))
     return Corpus.of({f"d{n}": text for n, text in enumerate(texts)})
 
 
@@ -53,9 +55,9 @@ def put(at: int, value: float):
 
 
 CHANGES = {
-    "order": [put(0, 1500), put(0, -1), np.zeros_like, lambda a: a[:-1]],
+    "order": [put(0, DOCUMENTS), put(0, -1), np.zeros_like, lambda a: a[:-1]],
     "ptr": [put(0, -1), put(3, 10**9), put(-1, 10**9), put(5, 0), lambda a: a[:-1]],
-    "doc": [put(0, -1), put(0, 1500), put(7, 10**9), lambda a: a[::-1].copy()],
+    "doc": [put(0, -1), put(0, DOCUMENTS), put(7, 10**9), lambda a: a[::-1].copy()],
     "impact": [put(3, np.nan), put(3, -1), put(3, np.inf), lambda a: a[:-1], lambda a: a.astype(np.float64)],
     "terms0-ptr": [put(3, 10**9), put(0, -(10**9)), put(-1, 10**9), lambda a: a[:-2]],
     "terms0-data": [lambda a: a[:-1]],

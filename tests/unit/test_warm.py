@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from weir.errors import UnknownName
-from weir.kernels.bounds import FEW
+from weir.kernels.bounds import EXHAUSTIVE_DOCUMENTS
 from weir.kernels.jit import spent
 from weir.systems import parse_system
 from weir.systems.warm import GROUPS, kernels_of, prepare
@@ -34,8 +34,8 @@ def test_what_a_system_uses_is_told_by_its_name(name, found):
 
 
 def test_many_documents_are_searched_by_other_kernels():
-    assert kernels_of(parse_system("bm25"), FEW + 1) == (INDEX, "sparse search of many")
-    assert kernels_of(parse_system("unicoil"), FEW + 1)[2:] == ("learned sparse search",)
+    assert kernels_of(parse_system("bm25"), EXHAUSTIVE_DOCUMENTS + 1) == (INDEX, "sparse search of many")
+    assert kernels_of(parse_system("unicoil"), EXHAUSTIVE_DOCUMENTS + 1)[2:] == ("learned sparse search",)
 
 
 def test_a_kind_that_there_is_not_is_refused():

@@ -124,12 +124,18 @@ def _from_json(folder: Path) -> Any:  # noqa: ANN401 - a tokenizers.Tokenizer
 
 
 def _converted(folder: Path) -> Any:  # noqa: ANN401 - a tokenizers.Tokenizer
+    from weir.encode.transformers_engine import quiet  # it imports this module
+
     transformers = require("transformers", extra="neural")
+    if any(folder.glob("*.model")):
+        for name in ("sentencepiece", "google.protobuf"):
+            require(name, extra="neural")
     try:
         # Code that a checkpoint brings is never run, and nobody is asked whether it may be.
-        slow = transformers.AutoTokenizer.from_pretrained(
-            str(folder), local_files_only=True, trust_remote_code=False
-        )
+        with quiet(transformers):
+            slow = transformers.AutoTokenizer.from_pretrained(
+                str(folder), local_files_only=True, trust_remote_code=False
+            )
     except Exception as error:  # noqa: BLE001 - the library raises errors of many families for a damaged file
         reason = " ".join(str(error).split())[:200]
         raise StoreError(f"{folder}: the tokenizer cannot be read: {reason}") from None

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from weir.kernels.jit import jit
 
-__all__ = ["FEW", "RANKS", "Bounds", "range_layout"]
+__all__ = ["EXHAUSTIVE_DOCUMENTS", "RANKS", "Bounds", "range_layout"]
 
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
@@ -19,7 +19,7 @@ Float32: TypeAlias = NDArray[np.float32]
 RANKS = (10, 100, 1000)
 """Ranks whose impacts are kept: the k-th largest impact of one term bounds the k-th best score from below."""
 
-FEW = 1 << 13
+EXHAUSTIVE_DOCUMENTS = 1 << 13
 """Documents whose sums stay in the first cache and are read in a few microseconds."""
 _LISTED = 10  # shorter lists are read whole sooner than looked up
 _BLOCKED = 128
@@ -50,7 +50,7 @@ class Bounds:
     @staticmethod
     def where_needed(ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> Bounds | None:
         """As `of`; None for documents so few that a search adds all postings of its terms."""
-        return Bounds.of(ptr, doc, impact, n_docs) if n_docs > FEW else None
+        return Bounds.of(ptr, doc, impact, n_docs) if n_docs > EXHAUSTIVE_DOCUMENTS else None
 
     @staticmethod
     def of(ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> Bounds:

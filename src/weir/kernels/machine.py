@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +20,8 @@ NUMPY_ARRAY = "numpy_array"
 """The symbol of the address of numpy's class of arrays, which an adapter compares with."""
 NRT = "NRT_"
 """How the names of numba's memory functions begin."""
+MATHEMATICS = {"linux": "libm.so.6", "win32": "ucrtbase"}
+"""Where sqrt and its like are, by platform; elsewhere every process has them."""
 LAST_OWNER = "NRT_MemInfo_call_dtor"
 """Called by numba's code when nobody owns an array any more."""
 WORDS, STATUS, OTHER_TYPES = 9, 8, -1
@@ -101,7 +105,7 @@ def _engine(code: Code) -> Any:  # noqa: ANN401
         # Arrays are passed without an owner, so code that makes none never comes to it: any address does.
         harmless = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, ctypes.c_void_p).value
         binding.add_symbol(LAST_OWNER, harmless)
-    missing = [name for name in code.outside if binding.address_of_symbol(name) is None]
+    missing = [name for name in code.outside if not _found(name)]
     if missing:
         raise RuntimeError(f"compiled code needs {missing[0]}, which this process does not have")
     machine = binding.Target.from_default_triple().create_target_machine(jit=True)
@@ -110,6 +114,16 @@ def _engine(code: Code) -> Any:  # noqa: ANN401
         engine.add_object_file(binding.object_file.ObjectFileRef.from_data(part))
     engine.finalize_object()
     return engine
+
+
+def _found(name: str) -> bool:
+    """Whether LLVM finds a function; one of C's mathematics, which not every process has at hand, is made known."""
+    binding = _binding()
+    if binding.address_of_symbol(name) is None:
+        with suppress(AttributeError, OSError):
+            library = ctypes.CDLL(MATHEMATICS.get(sys.platform))
+            binding.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
+    return binding.address_of_symbol(name) is not None
 
 
 @functools.cache

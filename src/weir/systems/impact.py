@@ -172,13 +172,16 @@ def _opened(
     def mapped(name: str, kind: str = "") -> Any:  # noqa: ANN401 - the dtype is what was saved
         return read_array(at / f"{number}-{name}.npy", *KINDS[kind or name])
 
-    order = mapped("order")
+    order, ptr, doc, impact = map(mapped, ("order", "ptr", "doc", "impact"))
     bounds = columns = forward = None
     if f"{number}-bounds-listed.npy" in files:
         bounds = Bounds(**{f.name: mapped(f"bounds-{f.name}") for f in fields(Bounds)})
     if f"{number}-columns-number.npy" in files:
         columns = Columns(**{f.name: mapped(f"columns-{f.name}") for f in fields(Columns)})
-    impacts = Impacts(len(order), mapped("ptr"), mapped("doc"), mapped("impact"), bounds, columns)
+    wrong = flaw(documents, ptr, doc, impact, bounds, columns)
+    if wrong:
+        raise _senseless(number, wrong)
+    impacts = Impacts(documents, ptr, doc, impact, bounds, columns)
     terms = tuple(
         Strings(mapped(f"terms{n}-data", "terms-data"), mapped(f"terms{n}-ptr", "terms-ptr"))
         for n in range(vocabularies)
@@ -188,12 +191,16 @@ def _opened(
     found = ImpactIndex(impacts, terms, order, forward)
     wrong = _flaw(found, documents)
     if wrong:
-        raise StoreError(f"{number}-{wrong}.npy holds what was never written there")
+        raise _senseless(number, wrong)
     return found
 
 
+def _senseless(number: int, name: str) -> StoreError:
+    return StoreError(f"{number}-{name}.npy holds what was never written there")
+
+
 def _flaw(index: ImpactIndex, documents: int) -> str:
-    """The first array that a search must not be given, "" where all are sound."""
+    """The first array beside the postings that does not fit them, "" where all do."""
     impacts, forward = index.impacts, index.forward
     if len(index.order) != documents or not permutes(index.order):
         return "order"
@@ -203,9 +210,8 @@ def _flaw(index: ImpactIndex, documents: int) -> str:
     known = [len(terms) for terms in index.vocabularies]
     if known and sum(known) != len(impacts.ptr) - 1:  # a learned index has the encoder's vocabulary
         return "ptr"
-    wrong = flaw(documents, impacts.ptr, impacts.doc, impacts.impact, impacts.bounds, impacts.columns)
-    if wrong or forward is None:
-        return wrong
+    if forward is None:
+        return ""
     if len(forward.ptr) != documents + 1 or not cuts(forward.ptr, len(forward.term)):
         return "forward-ptr"
     if not known or not below(forward.term, known[0]):

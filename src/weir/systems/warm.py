@@ -11,7 +11,7 @@ import numpy as np
 
 from weir.core.strings import Int32, Int64, Strings
 from weir.errors import UnknownName
-from weir.kernels.bounds import FEW, Bounds
+from weir.kernels.bounds import EXHAUSTIVE_DOCUMENTS, Bounds
 from weir.kernels.columns import Columns
 from weir.kernels.jit import check_available, listening
 from weir.kernels.search import Impacts, search
@@ -33,7 +33,7 @@ def kernels_of(system: Retriever | Reranker, documents: int) -> tuple[str, ...]:
     for part in parts_of(system):
         module = type(part).__module__.rpartition(".")[2]
         if module in _SPARSE:
-            many = documents > FEW
+            many = documents > EXHAUSTIVE_DOCUMENTS
             found["sparse index"] = None
             found["sparse search of many" if many else "sparse search"] = None
             if module == "sparse" and many:
