@@ -16,7 +16,11 @@ def contents(folder: Path) -> dict[str, object]:
         found[name] = path.read_bytes()
         if path.name == "stage.json" or path.match("scores-*.json"):
             record = {k: v for k, v in json.loads(path.read_text()).items() if k not in TIMED}
-            record["facts"].pop("single_query_ms", None)
+            for name_of_fact in (
+                "single_query_ms",
+                "reused",
+            ):  # what a killed process had stored is read by the next
+                record["facts"].pop(name_of_fact, None)
             found[name] = record
     return found
 

@@ -90,12 +90,12 @@ def test_batches_do_not_matter(counted: Card, tmp_path: Path, monkeypatch: pytes
 
 
 def test_no_judgment_is_no_division_by_zero(tmp_path: Path):
-    (tmp_path / "corpus.jsonl").write_text("", encoding="utf-8")
-    (tmp_path / "queries.jsonl").write_text("", encoding="utf-8")
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "d", "text": ""}\n', encoding="utf-8")
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "?"}\n', encoding="utf-8")
     (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n", encoding="utf-8")
     empty = load(tmp_path).card
     assert (empty.documents, empty.words_per_document, empty.judged_per_query, empty.relevance) == (
-        0,
+        1,
         0.0,
         0.0,
         "none",

@@ -132,4 +132,4 @@ from weir.cli import main
 assert main(["fuse", "rrf", "a.trec", "b.trec", "-o", "out.trec"]) == 0
 assert main(["fuse", "rrf", "a.trec", "b.trec", "-o", "out.trec", "--fit", "qrels", "--folds", "2"]) == 0
 """
-        assert not modules_after(code) & HEAVY
+        assert not modules_after(code) & (HEAVY - {"orjson"})  # which writes numbers faster where it is there

@@ -29,7 +29,7 @@ KILLS = 5
 @pytest.fixture
 def server(monkeypatch) -> Iterator[tuple[str, es.Manners]]:
     """A server that takes its time, so that there is some to be killed in."""
-    monkeypatch.setenv("TEST_KEY", "sk-very-secret-0123456789")
+    monkeypatch.setenv("WEIR_KEY_TEST", "sk-very-secret-0123456789")
     with es.serving() as (url, manners):
         manners.bill = lambda text: time.sleep(0.0003) or 3
         yield url + "/v2", manners
@@ -39,7 +39,7 @@ def server(monkeypatch) -> Iterator[tuple[str, es.Manners]]:
 def run(server, tmp_path):
     """A function: start `weir run` with a home and a results folder of the given name."""
     collection = write_collection(tmp_path / "collection", DOCUMENTS)
-    system = f'dense("cohere:m", base="{server[0]}", key="TEST_KEY", similarity="dot")'
+    system = f'dense("cohere:m", base="{server[0]}", key="WEIR_KEY_TEST", similarity="dot")'
     command = [
         sys.executable,
         "-m",
