@@ -61,15 +61,7 @@ def exchanged(rng: np.random.Generator, path: Path, others: list[Path]) -> None:
     other.write_bytes(mine)
 
 
-def moved(rng: np.random.Generator, path: Path, others: list[Path]) -> None:
-    """A whole stage stands where another stood."""
-    folders = sorted({p.parent for p in others if p.parent.parent == path.parent.parent} - {path.parent})
-    if folders:
-        shutil.rmtree(path.parent)
-        folders[int(rng.integers(len(folders)))].rename(path.parent)
-
-
-KINDS = (flipped, zeroed, shortened, deleted, exchanged, moved)
+KINDS = (flipped, zeroed, shortened, deleted, exchanged)
 
 
 def values_of(results: Path) -> dict[tuple[str, str], list[float]]:
