@@ -17,7 +17,7 @@ import pytest
 
 from tests.unit import embedding_server as es
 from tests.unit.brooklet import QUERIES, write_collection
-from tests.unit.test_experiment import contents
+from tests.unit.results import contents
 from weir.encode.api.hosted import PROBE
 
 DOCUMENTS = {f"d{i}": (f"title {i}", f"text {i % 900} of a river") for i in range(1000)}
