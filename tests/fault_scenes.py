@@ -250,7 +250,9 @@ def said_of(answer: Callable[[Path], tuple[str, list[str]]], root: Path) -> tupl
 
 def main(name: str, seed: int, count: int, folder: Path) -> None:
     scene = scenes(folder)[name]
-    bounds.EXHAUSTIVE_DOCUMENTS = DOCUMENTS if name == "bm25" else DOCUMENTS // 2  # one is searched without bounds
+    bounds.EXHAUSTIVE_DOCUMENTS = (
+        DOCUMENTS if name == "bm25" else DOCUMENTS // 2
+    )  # one is searched without bounds
     whole = folder / name / "whole"
     whole.mkdir(parents=True)
     at_home(whole)
