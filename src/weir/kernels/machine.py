@@ -22,6 +22,8 @@ NRT = "NRT_"
 """How the names of numba's memory functions begin."""
 MATHEMATICS = {"linux": "libm.so.6", "win32": "ucrtbase"}
 """Where sqrt and its like are, by platform; elsewhere every process has them."""
+LOWERED = ("fma", "fmaf", "fmin", "fminf", "fmax", "fmaxf", "rint", "rintf", "nearbyint", "nearbyintf")
+"""Functions that code for processors without such an instruction calls though it does not name them."""
 LAST_OWNER = "NRT_MemInfo_call_dtor"
 """Called by numba's code when nobody owns an array any more."""
 WORDS, STATUS, OTHER_TYPES = 9, 8, -1
@@ -106,6 +108,8 @@ def _engine(code: Code) -> Any:  # noqa: ANN401
         harmless = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, ctypes.c_void_p).value
         binding.add_symbol(LAST_OWNER, harmless)
     missing = [name for name in code.outside if not _found(name)]
+    for name in LOWERED:
+        _found(name)
     if missing:
         raise RuntimeError(f"compiled code needs {missing[0]}, which this process does not have")
     machine = binding.Target.from_default_triple().create_target_machine(jit=True)
@@ -116,6 +120,7 @@ def _engine(code: Code) -> Any:  # noqa: ANN401
     return engine
 
 
+@functools.cache
 def _found(name: str) -> bool:
     """Whether LLVM finds a function; one of C's mathematics, which not every process has at hand, is made known."""
     binding = _binding()
