@@ -58,7 +58,7 @@ def _whole(name: object, block: Block) -> Int64:
     odd = np.flatnonzero((value != np.rint(value)) | (np.abs(value) > LARGEST))
     if len(odd):
         row = int(odd[0])
-        raise _bad_grade(f"{name}{block.place(row)}", shown_number(value[row]))
+        raise _bad_grade(f"{name}{block.place(row)}", shown_number(value[row]).removesuffix(".0"))
     return value.astype(np.int64)
 
 
