@@ -30,7 +30,9 @@ def test_columns_are_kept_and_change_nothing(tmp_path, monkeypatch):
     plain = Impacts(20000, *arrays[:3], Bounds.of(*arrays))
     with_columns = Impacts(20000, *arrays[:3], Bounds.of(*arrays), columns)
     save_index(
-        (ImpactIndex(with_columns, (Strings.of([f"t{i}" for i in range(30)]),), order),), tmp_path / "index", {"documents": 20000}
+        (ImpactIndex(with_columns, (Strings.of([f"t{i}" for i in range(30)]),), order),),
+        tmp_path / "index",
+        {"documents": 20000},
     )
     (opened,), _ = load_index(tmp_path / "index")
     assert opened.impacts.columns is not None
