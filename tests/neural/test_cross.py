@@ -94,6 +94,15 @@ def test_minilm_equals_transformers_own_forward_pass(minilm, pairs, engine):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["bert", "roberta"])
+def test_openvino_equals_transformers_own(folder_of, pairs, name):
+    """With two kinds of segments, and with one. Of int8 nothing can be said here: its ranges are taken from real texts."""
+    pytest.importorskip("openvino", reason="needs the `openvino` extra")
+    expected = theirs(folder_of(name), pairs, 60)[:, 0]
+    found = ours(pairs, folder_of(name), engine="openvino", max_length=60)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
 @pytest.mark.parametrize("name", OWN)
 def test_every_head_equals_transformers_own(folder_of, pairs, name):
     folder = folder_of(name)
@@ -171,7 +180,7 @@ def test_scores_do_not_depend_on_the_batches(folder_of, pairs, budget):
     np.testing.assert_allclose(turned, expected, atol=2e-5)
 
 
-@pytest.mark.parametrize(("dtype", "near"), [("bf16", 0.99), ("fp16", 0.999), ("int8", 0.97)])
+@pytest.mark.parametrize(("dtype", "near"), [("bf16", 0.99), ("fp16", 0.999)])
 def test_lower_precision_stays_near(minilm, pairs, dtype, near):
     expected = ours(pairs, minilm)
     assert np.corrcoef(ours(pairs, minilm, dtype=dtype), expected)[0, 1] > near

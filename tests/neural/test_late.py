@@ -99,8 +99,8 @@ def test_settings_of_the_checkpoint_and_of_the_user(colbert, texts):
     loaded = LateEncoder(str(folder), engine="torch").load("cpu")
     compare(loaded.encode(texts), [plainly(model, matrix, t, "document", 20, skip=False) for t in texts])
     compare(loaded.encode(texts, "query"), [plainly(model, matrix, t, "query", 9) for t in texts])
-    told = loaded.describe()
-    assert (told["max_query"], told["max_length"], told["dimensions"]) == (9, 20, D)
+    told = loaded.encoder.describe("cpu")
+    assert (told["max_query"], told["max_length"], loaded.dimensions) == (9, 20, D)
     assert told["filled"] == "[MASK] to 9, not attended"
     own = LateEncoder(str(folder), engine="torch", max_length=33, max_query=7).load("cpu")
     compare(own.encode(texts), [plainly(model, matrix, t, "document", 33, skip=False) for t in texts])
@@ -199,7 +199,7 @@ def test_queries_that_are_not_filled_up(tmp_path, texts):
     loaded = LateEncoder(str(tmp_path), engine="torch").load("cpu")
     expected = [plainly(model, matrix, t, "query", 12, fill=False) for t in texts]
     compare(loaded.encode(texts, "query"), expected)
-    assert loaded.describe()["filled"] == "no"
+    assert loaded.encoder.describe("cpu")["filled"] == "no"
 
 
 @pytest.mark.parametrize("layout", ["colbert", "pylate", "attended"])

@@ -160,10 +160,10 @@ def test_weights_do_not_depend_on_the_batches(mlm_of, texts, budget, monkeypatch
     np.testing.assert_allclose(dense(summed), splade(folder, texts, 80, "sum"), atol=1e-4)
 
 
-@pytest.mark.parametrize(("dtype", "near"), [("bf16", 0.99), ("int8", 0.97)])
+@pytest.mark.parametrize(("dtype", "near"), [("bf16", 0.99), ("fp16", 0.999)])
 def test_lower_precision_stays_near(mlm_of, texts, dtype, near):
     expected = dense(ours(texts, "splade", mlm_of("bert"), engine="torch"))
-    found = dense(ours(texts, "splade", mlm_of("bert"), engine="torch", dtype=dtype))
+    found = dense(ours(texts, "splade", mlm_of("bert"), dtype=dtype))
     assert np.corrcoef(found.ravel(), expected.ravel())[0, 1] > near
 
 

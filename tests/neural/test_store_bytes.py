@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from weir.vectors.store import Store
 pytestmark = pytest.mark.filterwarnings("default")
 
 COUNT, SIZE = 61, 8
+made, colbert = late_checkpoint.made, late_checkpoint.colbert
 
 
 @pytest.fixture
@@ -89,19 +91,23 @@ def test_whatever_was_there_before_a_text_gets_the_same_bytes(system, corpus, fr
     whole = system.index(corpus).vectors
     home = fresh_home("some of it")
     (folder,) = (home.parent / "whole" / "vectors").iterdir()
-    here = Store(home / "vectors" / folder.name, (folder / "store.json").read_text(), "fp32")
+    about = json.loads((folder / "store.json").read_text())["about"]
+    here = Store.of(home / "vectors", {name: value for name, value in about.items() if name != "stored"})
+    assert here.folder.name == folder.name
     some = np.arange(1, COUNT, step)
     texts = [t.encode() for t in Strings.of(corpus.view("title text").tolist()).take(some).tolist()]
     with here.alone():
         here.add(hash_texts(texts), whole.take(some))
-    assert np.array_equal(system.index(corpus).vectors.values, whole.values)
+    found = system.index(corpus)
+    assert found.reused >= len(some)
+    assert np.array_equal(found.vectors.values, whole.values)
 
 
-def test_token_vectors_too(tmp_path, corpus, fresh_home, monkeypatch):
+def test_token_vectors_too(corpus, fresh_home, monkeypatch, colbert):
     from weir.systems import late
 
     monkeypatch.setitem(late.BATCH, "cpu", SIZE)
-    folder = late_checkpoint.saved(tmp_path / "late")
+    folder, _, _ = colbert()
     for engine in ("torch", "transformers"):
         system = parse_system(f'colbert("{folder}", engine="{engine}", batch_tokens=60)')
         home = fresh_home(f"whole {engine}")
