@@ -23,7 +23,7 @@ check: .venv/dev               ## style, types, layers, sizes
 	$(BIN)/python scripts/gates.py
 
 bench: .venv/dev               ## the claims about speed, side by side with the peers that are installed
-	for script in bm25_real_bench bm25_synthetic score_run inference_bench open_store analysis; do \
+	for script in bm25_real_bench bm25_synthetic score_run inference_bench open_store analysis cold_start; do \
 		$(BIN)/python benchmarks/$$script.py || exit 1; done
 
 golden: .venv/dev $(PEERS)     ## recompute the reference numbers of tests/golden, and the page of certificates
