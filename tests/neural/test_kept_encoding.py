@@ -8,6 +8,9 @@ import pytest
 from weir.algorithms import ALGORITHMS
 from weir.encode import Encoder
 
+pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
+pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
+
 TEXTS = ["A weir is a low dam across a river.", "Knead the dough and let it rise."]
 FIRST, SECOND = (
     [4.5e-05, 0.024199, 0.017913, 0.068953, 0.017805],
@@ -20,7 +23,7 @@ TOLERANCE = 2e-5
 
 @pytest.mark.parametrize("engine", ["transformers", "torch"])
 def test_an_encoding_moves_only_with_its_number(engine):
-    assert NUMBER == ALGORITHMS["encoding"], "keep the new output beside the new number"
+    assert ALGORITHMS["encoding"] == NUMBER, "keep the new output beside the new number"
     found = Encoder("minilm", engine=engine).load("cpu").encode(TEXTS, "document")
     np.testing.assert_allclose(found[0, :5], FIRST, atol=TOLERANCE)
     np.testing.assert_allclose(found[1, :5], SECOND, atol=TOLERANCE)
