@@ -98,6 +98,6 @@ def test_small_files_and_bases_without_numba_do_without(tmp_path, monkeypatch):
     path = tmp_path / "r.json"
     path.write_text(json.dumps(PLAIN), encoding="utf-8")
     assert nested_source(path, worth=1 << 20) is None
-    monkeypatch.setattr(nested, "find_spec", lambda name: None)
+    monkeypatch.setattr(nested, "available", lambda: False)
     assert nested_source(path) is None
     assert nested_source(tmp_path / "absent.json") is None
