@@ -41,12 +41,17 @@ CPU_FLAGS = ("avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx
 
 
 def made_now() -> dict[str, object]:
-    """What is at work in this process: the packages are those that it has imported."""
+    """What is at work in this process: the packages are those that it has imported, or whose code it runs."""
+    jit = sys.modules.get("weir.kernels.jit")
+    compiled = (
+        {"numba", "llvmlite"} if jit is not None and jit.spent() > 0 else set()
+    )  # kept code is theirs too
+    taken_part = compiled | set(sys.modules)
     return {
         "when": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "weir": _version("weir-ir"),
         "code": code_digest(),
-        "packages": {name: _version(name) for module, name in PACKAGES.items() if module in sys.modules},
+        "packages": {name: _version(name) for module, name in PACKAGES.items() if module in taken_part},
         "python": platform.python_version(),
         "unicode": unicodedata.unidata_version,
         "system": f"{platform.system()} {platform.machine()}",
