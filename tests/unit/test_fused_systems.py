@@ -13,7 +13,7 @@ from tests.unit.brooklet import write_collection
 from tests.unit.results import contents, finished_files
 from weir.algorithms import algorithm
 from weir.datasets.load import load
-from weir.errors import BadValue, StoreError, UnknownName
+from weir.errors import BadValue, StoreError, StoreWarning, UnknownName
 from weir.experiment import Experiment
 from weir.fusion import fuse
 from weir.systems import SYSTEMS, Fused, parse_system, usage
@@ -133,7 +133,8 @@ def test_an_index_that_is_not_complete_is_refused_and_completed(dataset, tmp_pat
     (damaged / "index.json").write_text("{")
     with pytest.raises(StoreError, match="damaged"):
         system.open(at, dataset.corpus)
-    system.index(dataset.corpus, at)
+    with pytest.warns(StoreWarning, match="rm3 is indexed again"):
+        system.index(dataset.corpus, at)
     system.open(at, dataset.corpus)
     with pytest.raises(StoreError, match="the index is damaged"):
         parse_system("rrf(bm25, bm25(k1=2))").open(at, dataset.corpus)
@@ -143,7 +144,8 @@ def test_another_corpus_is_indexed_anew(dataset, tmp_path):
     other = load(str(write_collection(tmp_path / "other", {"d1": ("", "a river"), "d4": ("", "a dam")})))
     system = parse_system("rrf(bm25, rm3)")
     system.index(dataset.corpus, tmp_path / "index")
-    found = system.index(other.corpus, tmp_path / "index").search(other.queries, 5)
+    with pytest.warns(StoreWarning, match="made from another corpus"):
+        found = system.index(other.corpus, tmp_path / "index").search(other.queries, 5)
     assert set(found.docs.tolist()) == {"d1", "d4"}
 
 

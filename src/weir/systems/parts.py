@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import warnings
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from weir.core.corpus import Corpus
 from weir.core.run import Run
-from weir.errors import WeirError
+from weir.errors import StoreWarning, WeirError
 from weir.io.atomic import storing
 from weir.systems.system import Progress, Reranker, Retriever, Searcher
 
@@ -52,8 +52,10 @@ class Folder:
         if not self.build:
             return part.open(at, corpus)
         if at.exists():
-            with suppress(WeirError):  # damaged, or of another corpus: made again
+            try:
                 return part.open(at, corpus)
+            except WeirError as error:
+                warnings.warn(StoreWarning(f"{error}; {part} is indexed again"), stacklevel=2)
         with storing(at):
             at.parent.mkdir(parents=True, exist_ok=True)
         return part.index(corpus, at, progress)
