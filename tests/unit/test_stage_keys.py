@@ -197,8 +197,6 @@ def test_another_process_finds_the_same_keys_and_imports_nothing_that_computes(p
     ids=lambda s: f"{s.name}.{s.setting}",
 )
 def test_every_setting_of_every_system_moves_the_key_or_cannot_move_a_number(setting: Setting):
-    if setting.setting in ("ann", "effort"):
-        pytest.importorskip("faiss", reason="needs the `ann` extra")
     before, after = setting.pair()
     assert (key_of(before) == key_of(after)) == (setting.setting in IDLE)
 

@@ -141,9 +141,17 @@ def _completed(cells: list[Cell], measures: tuple[Measure, ...]) -> list[tuple[P
 
 def _check(cell: Cell) -> None:
     """Raise what making the cell would raise in the end, before anything starts."""
+    from weir.systems.dense import Dense
+    from weir.systems.parts import parts_of
+    from weir.vectors.ann import require_library
+
     check_available()  # kernels that are kept compiled need not have numba imported
-    if None in cell.stage.engines:
-        require("torch", extra="neural")
+    if None not in cell.stage.engines:
+        return
+    for part in parts_of(cell.system):
+        if isinstance(part, Dense) and part.ann is not None:
+            require_library(part.ann)
+    require("torch", extra="neural")
 
 
 @contextmanager

@@ -136,7 +136,7 @@ class Dense:
         how: dict[str, object] = {"search": "exact, in double, rounded to float"}
         if self.ann is not None:
             how = {"search": self.ann, "effort": self.effort, "scored": "in double, rounded to float"}
-            how |= {"library": library(self.ann)}
+            how |= {"engine": library(self.ann)}
         return {
             "system": "dense",
             "dense search": algorithm("dense search"),

@@ -6,7 +6,9 @@ An index is named as FAISS's own factory names it: "Flat", "IVF1024,Flat", "HNSW
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,7 +21,10 @@ from weir.errors import BadValue, StoreError, require
 from weir.vectors.exact import Float32, Found, Rows, pair_scores, search
 from weir.vectors.rows import spread
 
-__all__ = ["Approximate", "Loss", "build", "library", "loss", "opened", "search_with"]
+__all__ = ["Approximate", "Loss", "build", "library", "loss", "opened", "require_library", "search_with"]
+
+DISTRIBUTIONS = {"faiss": ("faiss-cpu", "faiss-gpu"), "usearch": ("usearch",)}
+"""Module -> the distributions that may bring it."""
 
 BLOCK = 1 << 14
 TRAIN = 1 << 17
@@ -90,10 +95,22 @@ class Usearch:
         self.index.save(str(path))
 
 
-def library(name: str) -> str:
-    """The library of an index and its version; raises MissingExtra without it."""
-    package = "usearch" if name.startswith("usearch") else "faiss"
-    return f"{package} {require(package, extra='ann').__version__}"
+def library(name: str) -> str | None:
+    """The library of an index and its version, without importing it; None where it is not installed."""
+    package = _package(name)
+    for distribution in DISTRIBUTIONS[package]:
+        with suppress(PackageNotFoundError):
+            return f"{package} {version(distribution)}"
+    return None
+
+
+def require_library(name: str) -> None:
+    """Raise MissingExtra where the library of an index is not installed."""
+    require(_package(name), extra="ann")
+
+
+def _package(name: str) -> str:
+    return "usearch" if name.startswith("usearch") else "faiss"
 
 
 def build(name: str, effort: int, rows: Rows) -> Approximate:
