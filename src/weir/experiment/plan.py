@@ -234,7 +234,7 @@ def _probe(subject: _Subject, system: Retriever, k: int, count: int, place: Path
     """One run in a process and a home of its own: nothing is reused, and nothing but its own memory is counted."""
     home, sample, results = place / f"home-{count}", place / f"sample-{count}", place / f"results-{count}"
     subject.sample(count, sample)
-    for known in ("engines", "encoders"):  # what was found out about this machine before
+    for known in ("encoders", "openvino"):  # hashes of checkpoints, and what was quantised before
         if (settings().home / known).is_dir():
             shutil.copytree(settings().home / known, home / known)
     command = [sys.executable, "-m", "weir", "run", "-d", str(sample), "-s", str(system), "-m", "P@1"]
