@@ -15,15 +15,15 @@ from weir.stats import (
     resampling,
     tukey,
 )
+from weir.stats.corrections import CORRECTIONS, adjusted
+from weir.stats.distributions import student_quantile
 from weir.stats.gate import gate
 from weir.stats.intervals import INTERVALS, bounds, resampled
-from weir.stats.multiple import CORRECTIONS, adjusted
-from weir.stats.order import kendall_tau, letters, rbo
 from weir.stats.paired import t_statistic
 from weir.stats.power import MOST, detectable, equivalence, plan, power, queries_needed
+from weir.stats.rank_stability import kendall_tau, letters, rbo
 from weir.stats.resampling import sign_sums
 from weir.stats.significance import TESTS, Draws, all_pairs, p_values
-from weir.stats.tails import student_quantile
 from weir.stats.tukey import ranges
 
 

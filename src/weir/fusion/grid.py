@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from weir.errors import BadValue
-from weir.fusion.method import METHODS, Fusion, Method, Setting, call_of, parse_fusion
+from weir.fusion.method import METHODS, Fusion, FusionMethod, Setting, call_of, parse_fusion
 from weir.fusion.norms import NORMS
 
 __all__ = ["STEP", "candidates"]
@@ -43,7 +43,7 @@ def candidates(method: str | Fusion, runs: int, step: float = STEP) -> tuple[Fus
     )
 
 
-def _grid(known: Method, key: str, runs: int, step: float) -> Iterator[Setting]:
+def _grid(known: FusionMethod, key: str, runs: int, step: float) -> Iterator[Setting]:
     """What is tried of a setting, its default first."""
     default = known.defaults()[key]
     yield default

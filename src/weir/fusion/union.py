@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from weir.core.hashing import hash_strings, load_words
 from weir.core.ids import Ids
 from weir.core.strings import Int32, Int64, Strings
-from weir.io.intern import distinct_strings
+from weir.io.runs.distinct_ids import distinct_strings
 
 __all__ = ["united", "united_sorted"]
 

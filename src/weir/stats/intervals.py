@@ -13,9 +13,9 @@ from weir.core.strings import Float64
 from weir.errors import BadValue
 from weir.registry import Registry
 from weir.stats.bootstrap import LEVEL, RESAMPLES
+from weir.stats.distributions import normal_quantile, student_quantile
 from weir.stats.resampling import resampled_sums
 from weir.stats.significance import Draws
-from weir.stats.tails import normal_quantile, student_quantile
 
 __all__ = ["INTERVALS", "Resampled", "bounds", "fewest", "resampled"]
 

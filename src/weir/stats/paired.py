@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from weir.core.strings import Float64
+from weir.stats.distributions import binomial_tail, normal_tail, student_tail
 from weir.stats.significance import Draws, Pairs, significance
-from weir.stats.tails import binomial_tail, normal_tail, student_tail
 
 __all__ = ["sign_p", "sign_test", "t_statistic", "t_test", "wilcoxon_p", "wilcoxon_test"]
 

@@ -9,15 +9,15 @@ from functools import lru_cache
 
 from weir.core.strings import Float64
 from weir.errors import BadValue
+from weir.stats.distributions import noncentral_tail, root, student_quantile, student_tail
 from weir.stats.paired import t_statistic
-from weir.stats.tails import noncentral_tail, root, student_quantile, student_tail
 
 __all__ = [
     "ALPHA",
     "MOST",
     "POWER",
     "Need",
-    "Plan",
+    "PowerPlan",
     "detectable",
     "equivalence",
     "plan",
@@ -43,7 +43,7 @@ class Need:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PowerPlan:
     """How small a difference of a measure the queries at hand can show, and what other differences need.
 
     difference: second minus first.
@@ -69,7 +69,7 @@ def plan(
     effects: Sequence[float],
     wanted: float = POWER,
     alpha: float = ALPHA,
-) -> Plan:
+) -> PowerPlan:
     """What the differences of two systems between queries say about finding such and other effects.
 
     Raises BadValue as `detectable` and `queries_needed`.
@@ -84,7 +84,7 @@ def plan(
     for effect in effects:
         needed = queries_needed(effect, deviation, wanted, alpha)
         needs.append(Need(effect, power(effect, deviation, n, alpha), needed))
-    return Plan(measure, n, mean, deviation, wanted, alpha, least, tuple(needs))
+    return PowerPlan(measure, n, mean, deviation, wanted, alpha, least, tuple(needs))
 
 
 def power(difference: float, deviation: float, queries: int, alpha: float = ALPHA) -> float:

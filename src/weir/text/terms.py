@@ -10,7 +10,7 @@ import numpy as np
 from weir.core.strings import Int32, Int64, Strings
 from weir.errors import BadValue
 from weir.text.analyzer import Analyzer
-from weir.text.scanner import Scanner
+from weir.text.scanner import WordScanner
 from weir.text.segment import tokenizer
 from weir.text.words import WordTable
 
@@ -42,8 +42,10 @@ class TermTable:
         self._unknown = False  # whether a looked-up word has no number: it gets one when it is added
         self._scratch: Int32 = np.empty(0, np.int32)
         self._lock = threading.Lock()
-        self._scanner = Scanner.of(tokenizer(analyzer.tokenizer), analyzer.lower_text or analyzer.lower_words)
-        self._lines = Scanner.of(tokenizer("lines"), False)
+        self._scanner = WordScanner.of(
+            tokenizer(analyzer.tokenizer), analyzer.lower_text or analyzer.lower_words
+        )
+        self._lines = WordScanner.of(tokenizer("lines"), False)
 
     def __len__(self) -> int:
         if self._terms is None:
@@ -75,7 +77,7 @@ class TermTable:
         return np.concatenate([np.zeros(1, np.int64), *ends]), numbers
 
     def _piece(self, texts: Strings, grow: bool) -> tuple[Int64, Int32]:
-        from weir.kernels import tokenize
+        from weir.kernels.parse import words as tokenize
 
         texts = self._lowered(texts)
         most = int(texts.ptr[-1] - texts.ptr[0])  # a word takes a byte at least

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.strings import Bytes, Int32, Int64, Strings
-from weir.text.scanner import Scanner
+from weir.text.scanner import WordScanner
 
 __all__ = ["WordTable"]
 
@@ -37,16 +37,16 @@ class WordTable:
     def __len__(self) -> int:
         return int(self._state[0])
 
-    def scan(self, texts: Strings, scanner: Scanner, insert: bool = True) -> tuple[Int64, Int32]:
+    def scan(self, texts: Strings, scanner: WordScanner, insert: bool = True) -> tuple[Int64, Int32]:
         """ptr int64[n + 1], word number int32[]: the words of each text; without `insert` a new word is -1."""
         out = np.empty(int(texts.ptr[-1] - texts.ptr[0]), np.int32)
         ptr = np.zeros(len(texts) + 1, np.int64)
         self.scan_into(texts, scanner, insert, ptr, out)
         return ptr, out[: int(ptr[-1])]
 
-    def scan_into(self, texts: Strings, scanner: Scanner, insert: bool, ptr: Int64, out: Int32) -> None:
+    def scan_into(self, texts: Strings, scanner: WordScanner, insert: bool, ptr: Int64, out: Int32) -> None:
         """As `scan`, into arrays of the caller: ptr[0] says where in `out` to begin; a word takes a byte at least."""
-        from weir.kernels import tokenize
+        from weir.kernels.parse import words as tokenize
 
         data, text_ptr, n = _fixed(texts.data), _fixed(texts.ptr), len(texts)
         data8 = _eights(data)
@@ -95,7 +95,7 @@ class WordTable:
 
     def _grow(self) -> None:
         """Make room for the word that did not fit: double what is full."""
-        from weir.kernels import tokenize
+        from weir.kernels.parse import words as tokenize
 
         count, needed = int(self._state[0]), int(self._state[1]) + PADDING
         if needed > len(self._arena):
