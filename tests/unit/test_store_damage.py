@@ -38,7 +38,7 @@ def test_a_store_outlives_its_source(part: CollectionPart):
     with pytest.raises(StoreError, match="0 bytes"):
         fingerprint_of(beside(part))
     (beside(part) / "store.json").write_text('{"format": 1}', encoding="utf-8")
-    with pytest.raises(StoreError, match=r"of another version.*, and .* is not there to rebuild it"):
+    with pytest.raises(StoreError, match=r"is of another version, and .* is not there to rebuild it"):
         open_corpus(part)
 
 
@@ -154,7 +154,7 @@ def test_a_store_of_another_version_is_built_again_and_said_in_one_line(part: Co
         assert len(open_corpus(part)) == 3
     assert len(said) == 1
     path.write_text('{"format": 1, "documents": 7}', encoding="utf-8")  # as version 0.1 wrote it
-    with pytest.warns(StoreWarning, match=r"of another version.*; the store is built again") as said:
+    with pytest.warns(StoreWarning, match=r"is of another version; the store is built again") as said:
         assert len(open_corpus(part)) == 3
     assert len(said) == 1
     assert read_sealed(path)["format"] == 3

@@ -17,10 +17,11 @@ first used: opening five million documents takes milliseconds, and what decides 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -86,8 +87,8 @@ def open_store(part: CollectionPart, beside: bool = True) -> CorpusStore:
         if store is not None:
             return store
     if not part.path.exists():
-        if damage:
-            raise _unmendable(damage[0], part)
+        if damage or any(place.exists() for place in places):
+            raise _unmendable(damage[0] if damage else f"{places[0]} is of another version", part)
         raise FormatError(part, "no such file", "the documents of a collection")
     place = next((p for p in places if writable(p.parent)), places[-1])
     with _alone(place):
@@ -105,6 +106,8 @@ def _again(place: Path, part: CollectionPart, damage: list[StoreError]) -> Corpu
         store, damage = None, [error]
     if store is not None:
         return store
+    if not damage and place.is_dir() and _record(place) is None:
+        damage = [StoreError(f"{place} is of another version")]
     if damage:
         warnings.warn(StoreWarning(f"{damage[0]}; the store is built again"), stacklevel=4)
     _build(place, part)
@@ -134,7 +137,7 @@ def fingerprint_of(store: Path) -> str:
     """Hash a store's columns again, to compare with the fingerprint it records (reads everything)."""
     opened = _opened(store, None)
     if opened is None:
-        raise StoreError(f"{store} is no store")
+        raise StoreError(f"{store} is of another version")
     corpus = opened.corpus
     columns = (("_id", corpus.ids.column), ("title", corpus.title), ("text", corpus.text))
     whole = {name: column.slice(0, len(corpus)) for name, column in columns if column is not None}
@@ -230,14 +233,12 @@ def _write_index(folder: Path, part: CollectionPart) -> None:
 
 
 def _opened(place: Path, part: CollectionPart | None) -> CorpusStore | None:
-    """The store at a place; None where there is none, or its source has changed.
+    """The store at a place; None where there is none, it is of another version, or its source has changed.
 
-    Raises StoreError where it is of another version, or damaged as far as that is seen without reading the documents.
+    Raises StoreError where it is damaged, as far as that is seen without reading the documents.
     """
-    if not place.is_dir():
-        return None
-    about = _record(place)
-    if part is not None and not _fresh(about, part):
+    about = _record(place) if place.is_dir() else None
+    if about is None or (part is not None and not _fresh(about, part)):
         return None
     try:
         files = checksums_read(about["files"])
@@ -256,12 +257,24 @@ def _opened(place: Path, part: CollectionPart | None) -> CorpusStore | None:
         raise StoreError(f"{place}: damaged ({type(error).__name__}: {error})") from None
 
 
-def _record(place: Path) -> dict[str, Any]:
-    """What store.json says; raises StoreError for damage and for a record of another version."""
-    about = read_sealed(place / RECORD)
-    if about.get("format") != FORMAT:
-        raise StoreError(f"{place} is of another version")
-    return about
+def _record(place: Path) -> dict[str, Any] | None:
+    """What store.json says, None where it is of another version; raises StoreError for damage."""
+    path = place / RECORD
+    try:
+        about = read_sealed(path)
+    except StoreError:
+        if _of_first_version(path):
+            return None
+        raise
+    return about if about.get("format") == FORMAT else None
+
+
+def _of_first_version(path: Path) -> bool:
+    """Whether a record is of the version that did not seal its records."""
+    with suppress(OSError, ValueError, RecursionError):
+        about = json.loads(path.read_text(encoding="utf-8"))
+        return isinstance(about, dict) and about.get("format") == 1 and "seal" not in about
+    return False
 
 
 def _column(
