@@ -122,7 +122,7 @@ class Learned:
         ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         doc = np.concatenate([np.sort(rng.permutation(len(corpus))[:n]) for n in sizes]).astype(np.int32)
         given = ptr, doc, rng.random(len(doc), np.float32), len(corpus)
-        impacts = Impacts(len(corpus), *given[:3], BlockBounds.of(*given), columns.Columns.of(*given))
+        impacts = Impacts(len(corpus), *given[:3], BlockBounds.of(*given), columns.ByteBounds.of(*given))
         save_index((ImpactIndex(impacts, (), tie_order(corpus)),), at, {"documents": len(corpus)})
         return self.open(at, corpus)
 
