@@ -68,7 +68,9 @@ def test_an_example_that_fails_or_prints_something_else_is_named(tmp_path, page,
 
 def test_what_is_printed_can_be_written_into_the_page(tmp_path):
     page = tmp_path / "page.md"
-    page.write_text("```python\n6 * 7\n```\n\n```text\nold\n```\n\n```console\n$ weir load x.tsv\nold\n```\n")
+    page.write_text(
+        "```python\n6 * 7\n```\n\n```text\nold\n```\n\n```console\n$ weir eval a.tsv b.trec\nold\n```\n"
+    )
     found = examples.parts_of(page.read_text())
     assert [part.kind for part in found] == ["python", "text", "console"]
     subprocess.run(
@@ -77,5 +79,5 @@ def test_what_is_printed_can_be_written_into_the_page(tmp_path):
         check=True,
     )
     assert page.read_text() == (
-        "```python\n6 * 7\n```\n\n```text\n42\n```\n\n```console\n$ weir stats ./none\nweir: ...\n```\n"
+        "```python\n6 * 7\n```\n\n```text\n42\n```\n\n```console\n$ weir eval a.tsv b.trec\nweir: a.tsv: found no such file; expected the path of an existing file\n```\n"
     )
