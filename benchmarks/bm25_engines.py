@@ -48,27 +48,27 @@ class Weir:
         self.system = parse_system("bm25")
 
     def build(self, source: Path, folder: Path | None) -> None:
-        from weir.io.corpus_store import open_store
+        from weir.io.collections.corpus_store import open_store
 
         corpus = self._in_memory(source) if self.keep == "memory" else open_store(self._part(source)).corpus
         self.searcher = self.system.index(corpus, folder)
 
     def open(self, folder: Path, source: Path) -> None:
-        from weir.io.corpus_store import open_store
+        from weir.io.collections.corpus_store import open_store
 
         self.searcher = self.system.open(folder, open_store(self._part(source)).corpus)
 
     @staticmethod
     def _part(source: Path) -> Any:
-        from weir.io.layout import Part
+        from weir.io.collections.layout import CollectionPart
 
-        return Part(source)
+        return CollectionPart(source)
 
     def _in_memory(self, source: Path) -> Any:
         from weir.core.corpus import Corpus
         from weir.core.ids import Ids
         from weir.core.strings import Strings
-        from weir.io.beir import read_documents
+        from weir.io.collections.records import read_documents
 
         batches = list(read_documents(self._part(source)))
         ids, titles, texts = (
@@ -83,12 +83,12 @@ class Weir:
         return Queries.of({str(number): text for number, text in enumerate(texts)})
 
     def prepare(self, texts: list[str]) -> Any:
-        from weir.systems.lexical import query_terms
+        from weir.systems.lexical.term_weights import query_terms
 
         return query_terms(self.searcher.tables[0], self.texts(texts).text)
 
     def search(self, prepared: Any, k: int) -> Any:
-        from weir.systems.impact import top
+        from weir.systems.lexical.inverted_index import top
 
         return top(self.searcher.parts[0], *prepared, k)
 

@@ -63,12 +63,12 @@ class Weir:
 
     def prepare(self, texts: list[str]) -> Any:
         from weir.core.strings import Strings
-        from weir.systems.lexical import query_terms
+        from weir.systems.lexical.term_weights import query_terms
 
         return query_terms(self.searcher.tables[0], Strings.of(texts))
 
     def search(self, prepared: Any, k: int) -> Any:
-        from weir.systems.impact import top
+        from weir.systems.lexical.inverted_index import top
 
         return top(self.searcher.parts[0], *prepared, k)
 

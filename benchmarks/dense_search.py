@@ -73,19 +73,19 @@ def truth(documents, queries, k: int):
 
 
 def weir(documents, queries, k: int, engine: str):
-    from weir.vectors import Array, search
+    from weir.vectors import ArraySource, search
 
     way = "fp32" if "fp32" in engine else "auto"
-    return lambda: search(Array(documents), queries, k, first_pass=way).doc.reshape(len(queries), -1)
+    return lambda: search(ArraySource(documents), queries, k, first_pass=way).doc.reshape(len(queries), -1)
 
 
 def weir_from_disk(folder: Path, queries, k: int):
     """Through the embedding store, so that what was read is given back."""
     import numpy as np
 
-    from weir.vectors import Gathered, Store, search
+    from weir.vectors import StoredVectors, VectorStore, search
 
-    store = Store.of(folder / "store", {"model": "synthetic"})
+    store = VectorStore.of(folder / "store", {"model": "synthetic"})
     if store.snapshot(check=False) is None:
         documents = np.load(folder / "documents.npy", mmap_mode="r")
         with store.alone():
@@ -93,7 +93,7 @@ def weir_from_disk(folder: Path, queries, k: int):
                 numbers = np.arange(start, min(start + 50_000, len(documents)), dtype=np.uint64)
                 store.add(np.stack([numbers, numbers], axis=1), documents[start : start + 50_000])
     snapshot = store.snapshot(check=False)
-    gathered = Gathered(snapshot, np.arange(len(snapshot)))
+    gathered = StoredVectors(snapshot, np.arange(len(snapshot)))
     return lambda: search(gathered, queries, k).doc.reshape(len(queries), -1)
 
 

@@ -52,8 +52,8 @@ def main() -> None:
     import numpy as np
     import torch
 
-    from weir.vectors import Array, search
-    from weir.vectors.gpu import search_on
+    from weir.vectors import ArraySource, search
+    from weir.vectors.gpu_search import search_on
 
     lines = []
     with tempfile.TemporaryDirectory() as temporary:
@@ -62,10 +62,10 @@ def main() -> None:
             documents = np.load(Path(temporary) / "documents.npy")
             queries = np.load(Path(temporary) / "queries.npy")
             for k in given.k:
-                exact = search(Array(documents), queries, k)
+                exact = search(ArraySource(documents), queries, k)
                 engines = {
-                    "weir": partial(search_on, given.device, Array(documents), queries, k),
-                    "weir on the processor": partial(search, Array(documents), queries, k),
+                    "weir": partial(search_on, given.device, ArraySource(documents), queries, k),
+                    "weir on the processor": partial(search, ArraySource(documents), queries, k),
                     "torch": torch_search(torch, given.device, documents, queries, k),
                 }
                 for engine, run in engines.items():

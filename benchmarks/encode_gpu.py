@@ -146,9 +146,9 @@ def measured(torch: Any, folder: Path, passages: list[str], options: argparse.Na
 
     from weir.encode import Encoder
     from weir.encode.batching import batches
-    from weir.encode.checkpoint import read_checkpoint
-    from weir.encode.pooling import pool
-    from weir.encode.weights import read_weights
+    from weir.encode.models.bert_weights import read_weights
+    from weir.encode.models.pooling import pool
+    from weir.encode.recipes.checkpoint import read_checkpoint
 
     encoder = Encoder(
         str(folder), pooling="mean", similarity="dot", dtype="bf16", engine="torch", max_length=512

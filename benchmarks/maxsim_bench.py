@@ -80,7 +80,7 @@ def search_child(spec: dict[str, Any]) -> None:
     import numpy as np
     import torch
 
-    from weir.vectors.late import HeldTokens, Query, search_tokens
+    from weir.vectors.maxsim_search import HeldTokens, Query, search_tokens
 
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
@@ -123,13 +123,14 @@ def encoded(data: str, count: int) -> tuple[Any, Any, Any, Any]:
     import numpy as np
     import torch
 
-    from weir.encode.batching import Plan, Ragged, gather_ragged, results
-    from weir.encode.checkpoint import locate, read_checkpoint
-    from weir.encode.engine import Place, build
-    from weir.encode.tokens import load_tokenizer
+    from weir.encode.batching import BatchPlan, Ragged, gather_ragged, results
+    from weir.encode.models.engine import ComputePlace, build
+    from weir.encode.models.tokens import load_tokenizer
+    from weir.encode.recipes.checkpoint import read_checkpoint
+    from weir.encode.recipes.hub import locate
 
     checkpoint = read_checkpoint(locate("minilm"))
-    engine = build(checkpoint, Place("cpu", "fp32"), "torch")
+    engine = build(checkpoint, ComputePlace("cpu", "fp32"), "torch")
     rng = np.random.default_rng(0)
     matrix = torch.from_numpy(rng.standard_normal((DIMENSIONS, 384)).astype(np.float32))
 
@@ -142,7 +143,7 @@ def encoded(data: str, count: int) -> tuple[Any, Any, Any, Any]:
             lines = [json.loads(line) for line in itertools.islice(file, size)]
         texts = [f"{line.get('title', '')} {line['text']}".strip() for line in lines]
         blocks = list(
-            results(texts, load_tokenizer(checkpoint.folder, limit), run, gather_ragged, Plan(1000))
+            results(texts, load_tokenizer(checkpoint.folder, limit), run, gather_ragged, BatchPlan(1000))
         )
         lengths = np.concatenate([np.diff(b.ptr) for b in blocks])
         found += [np.concatenate([[0], np.cumsum(lengths)]), np.concatenate([b.values for b in blocks])]
@@ -161,8 +162,8 @@ def engines(query: Any, tokens: Any, ptr: Any) -> dict[str, Any]:
     import torch
     from sentence_transformers.util import similarity
 
-    from weir.kernels.maxsim import maxsim
-    from weir.kernels.maxsim_bytes import HAS_INT8, bounds
+    from weir.kernels.maxsim.exact_maxsim import maxsim
+    from weir.kernels.maxsim.maxsim_bounds import HAS_INT8, bounds
 
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)

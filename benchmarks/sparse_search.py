@@ -113,13 +113,13 @@ def engines(
     """Every way as a function of how many queries, and the size of its index in MB."""
     import numpy as np
 
-    from weir.kernels.bounds import Bounds
-    from weir.kernels.columns import Columns
-    from weir.kernels.search import Impacts, search
+    from weir.kernels.inverted.block_bounds import BlockBounds
+    from weir.kernels.inverted.byte_bounds import ByteBounds
+    from weir.kernels.inverted.search import Impacts, search
 
     n = documents.shape[0]
     arrays = postings.indptr.astype(np.int64), postings.indices, postings.data, n
-    bounds, columns = Bounds.of(*arrays), Columns.of(*arrays)
+    bounds, columns = BlockBounds.of(*arrays), ByteBounds.of(*arrays)
     plain = Impacts(n, *arrays[:3], bounds)
     index = Impacts(n, *arrays[:3], bounds, columns)
     asked = queries.indptr.astype(np.int64), queries.indices, queries.data

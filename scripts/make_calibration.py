@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from weir.stats import compare  # noqa: F401  registers the tests
+from weir.stats.corrections import adjusted
 from weir.stats.intervals import bounds
-from weir.stats.levels import two_level_means
-from weir.stats.multiple import adjusted
 from weir.stats.significance import Draws, p_values
+from weir.stats.two_level_bootstrap import two_level_means
 
 ROOT = Path(__file__).resolve().parents[1]
 STORED, PAGE = ROOT / "docs" / "calibration.jsonl", ROOT / "docs" / "calibration.md"

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from weir.conform import tools as conform_tools
+from weir.conform.certificate import Cause, Counts, Summary, fingerprint, summary
 from weir.conform.grade import grade
-from weir.conform.summary import Cause, Counts, Summary, fingerprint, summary
 from weir.conform.vectors import files, vectors
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"

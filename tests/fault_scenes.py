@@ -25,13 +25,13 @@ from tests.faults import Fault
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.errors import StoreError, StoreWarning
-from weir.io.corpus_store import open_corpus
-from weir.io.layout import Part
-from weir.kernels import bounds
+from weir.io.collections.corpus_store import open_corpus
+from weir.io.collections.layout import CollectionPart
+from weir.kernels.inverted import block_bounds as bounds
 from weir.settings import settings
 from weir.systems import BM25, RM3
-from weir.systems.impact import ImpactIndex, load_index, save_index, top
-from weir.systems.kept import PairScorer
+from weir.systems.lexical.inverted_index import ImpactIndex, load_index, save_index, top
+from weir.systems.rerank.score_cache import PairScorer
 
 WORDS = [
     "the",
@@ -111,10 +111,10 @@ class Learned:
     found: ImpactIndex | None = None
 
     def index(self, corpus: Corpus, at: Path) -> Learned:
-        from weir.kernels import columns
-        from weir.kernels.bounds import Bounds
-        from weir.kernels.search import Impacts
-        from weir.systems.lexical import tie_order
+        from weir.kernels.inverted import byte_bounds as columns
+        from weir.kernels.inverted.block_bounds import BlockBounds
+        from weir.kernels.inverted.search import Impacts
+        from weir.systems.lexical.term_weights import tie_order
 
         columns._LEAST = 1
         rng = np.random.default_rng(2)
@@ -122,7 +122,7 @@ class Learned:
         ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         doc = np.concatenate([np.sort(rng.permutation(len(corpus))[:n]) for n in sizes]).astype(np.int32)
         given = ptr, doc, rng.random(len(doc), np.float32), len(corpus)
-        impacts = Impacts(len(corpus), *given[:3], Bounds.of(*given), columns.Columns.of(*given))
+        impacts = Impacts(len(corpus), *given[:3], BlockBounds.of(*given), columns.Columns.of(*given))
         save_index((ImpactIndex(impacts, (), tie_order(corpus)),), at, {"documents": len(corpus)})
         return self.open(at, corpus)
 
@@ -142,18 +142,18 @@ def write_collection(root: Path) -> object:
     rows = ({"_id": name, **document, "metadata": {"n": 1}} for name, document in texts(0, 60).items())
     (root / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     os.utime(root / "corpus.jsonl", (1e9, 1e9))  # a copy is the same source
-    return open_corpus(Part(root / "corpus.jsonl"))
+    return open_corpus(CollectionPart(root / "corpus.jsonl"))
 
 
 def answer_collection(root: Path) -> tuple[str, list[str]]:
-    corpus = open_corpus(Part(root / "corpus.jsonl"))
+    corpus = open_corpus(CollectionPart(root / "corpus.jsonl"))
     assert corpus.ids.codes(["d7", "none", "d0"]).tolist() == [7, -1, 0]
     return digest(BM25().index(corpus).search(QUERIES, 10)) + corpus.fingerprint, []
 
 
 def answer_documents(root: Path) -> tuple[str, list[str]]:
     """Only some documents are read, those of a re-ranker."""
-    corpus = open_corpus(Part(root / "corpus.jsonl"))
+    corpus = open_corpus(CollectionPart(root / "corpus.jsonl"))
     rows = np.array([5, 190, 7])
     columns = (corpus.text.take(rows), corpus.title.take(rows), corpus.ids.take(rows), [corpus.text[3]])
     return str([list(column) for column in columns]), []

@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any
 
 from weir.errors import WeirError
-from weir.experiment.stage import Stage
+from weir.stages.stage import Stage
 from weir.systems import BM25, RERANKERS, RM3, SYSTEMS, Retriever
-from weir.systems.pipeline import Pipeline
+from weir.systems.rerank.pipeline import Pipeline
 
 __all__ = ["IDLE", "Setting", "key_of", "settings_of"]
 

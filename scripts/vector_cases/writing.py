@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weir.conform.oracle import Case, Conventions
+from weir.conform.oracle import Case, OracleConventions
 from weir.conform.vectors import Vector
 
 Pairs = Sequence[tuple[str, Any]]
@@ -49,7 +49,7 @@ def case(
     held = Case(
         {q: list(judged(row) if isinstance(row, str) else row) for q, row in judgments.items()},
         {q: list(down(row) if isinstance(row, str) else row) for q, row in rankings.items()},
-        Conventions(**conventions),
+        OracleConventions(**conventions),
     )
     names = tuple(re.sub(r",(?=[a-z])", ", ", word) for word in measures.split())
     return Vector(name, "", shows, held, names, source=tuple(source.split()))

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from weir.core.intents import IntentQrels
     from weir.core.judged import Judged
     from weir.core.qrels import Qrels
-    from weir.core.row import Row
+    from weir.core.result_row import Row
     from weir.core.run import Run
     from weir.core.scores import Scores
     from weir.datasets.load import Dataset, fetch, load
     from weir.errors import WeirError
     from weir.experiment import Experiment
-    from weir.experiment.published import published
+    from weir.experiment.published.published_scores import published
     from weir.measures import Measure, measure, parse_measure
     from weir.measures.conventions import Conventions, parse_conventions
-    from weir.stats.summary import rows
+    from weir.stats.score_rows import rows
     from weir.systems import BM25, RM3, parse_system
 
 __all__ = [
@@ -72,7 +72,7 @@ _HOMES = {
     "Measure": "measures",
     "Qrels": "core.qrels",
     "Queries": "core.corpus",
-    "Row": "core.row",
+    "Row": "core.result_row",
     "Run": "core.run",
     "Scores": "core.scores",
     "WeirError": "errors",
@@ -85,9 +85,9 @@ _HOMES = {
     "parse_conventions": "measures.conventions",
     "parse_measure": "measures",
     "parse_system": "systems",
-    "published": "experiment.published",
+    "published": "experiment.published.published_scores",
     "read_results": "api",
-    "rows": "stats.summary",
+    "rows": "stats.score_rows",
 }
 
 

@@ -14,16 +14,16 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import Scores
 from weir.errors import BadValue
-from weir.io.frames import judged_from, qrels_from, run_from
-from weir.io.intents import intents_from
-from weir.io.pairing import refuse_mismatched, refuse_rankings
+from weir.io.runs.frames import judged_from, qrels_from, run_from
+from weir.io.runs.intent_file import intents_from
+from weir.io.runs.pairing import refuse_mismatched, refuse_rankings
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, scores_of
 from weir.measures.conventions import DEFAULT, Conventions, parse_conventions
 from weir.measures.evaluate import ranked_by, refuse_strangers
 from weir.measures.files import judge
 
 if TYPE_CHECKING:
-    from weir.core.row import Row
+    from weir.core.result_row import Row
     from weir.fusion import Fusion
     from weir.report.compare import Verdicts
 
@@ -79,9 +79,9 @@ def compare(
     """
     from weir.report.compare import Verdicts
     from weir.stats.compare import compare_scores
-    from weir.stats.comparison import Method
+    from weir.stats.comparison import ComparisonMethod
 
-    method = Method(test, correct)
+    method = ComparisonMethod(test, correct)
     wanted = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
     name = Path(qrels).name if isinstance(qrels, (str, os.PathLike)) else "the judged queries"
     if systems is None and isinstance(qrels, (str, os.PathLike)):

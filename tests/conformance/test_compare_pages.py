@@ -8,7 +8,7 @@ from pathlib import Path
 
 import weir
 from weir.cli import main
-from weir.io.trec import write_qrels
+from weir.io.runs.read import write_qrels
 
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
 SECTION = README.split("## Comparing systems\n")[1].split("\n## ")[0]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from weir.core.run import Run
-from weir.fusion import METHODS, NORMS, Fusion, Lists, candidates, fuse, parse_fusion
+from weir.fusion import METHODS, NORMS, Fusion, ScoreLists, candidates, fuse, parse_fusion
 from weir.systems import SYSTEMS, parse_system
 
 RANDOM = np.random.default_rng(11)
@@ -95,7 +95,7 @@ class TestNorm:
             [3.0, 0.0, -8.0],
             [-1.0, -2.0],
         ):
-            found = NORMS.get(name)(Lists(np.array(scores), np.array([0, len(scores)])))
+            found = NORMS.get(name)(ScoreLists(np.array(scores), np.array([0, len(scores)])))
             assert found.shape == (len(scores),)
             assert np.isfinite(found).all()
             assert (found[1:] <= found[:-1]).all()
@@ -104,8 +104,8 @@ class TestNorm:
         rule = NORMS.get(name)
         one, two = np.array([5.0, 4.0, 1.0]), np.array([7.0, -3.0])
         with np.errstate(invalid="ignore", divide="ignore"):
-            found = rule(Lists(np.concatenate([one, two]), np.array([0, 0, 3, 3, 5, 5])))
-        expected = [rule(Lists(one, np.array([0, 3]))), rule(Lists(two, np.array([0, 2])))]
+            found = rule(ScoreLists(np.concatenate([one, two]), np.array([0, 0, 3, 3, 5, 5])))
+        expected = [rule(ScoreLists(one, np.array([0, 3]))), rule(ScoreLists(two, np.array([0, 2])))]
         assert found.tolist() == np.concatenate(expected).tolist()
 
     def test_it_says_what_it_is(self, name):

@@ -25,11 +25,11 @@ from weir.core.scores import Scores
 from weir.datasets.load import load
 from weir.errors import RankingWarning
 from weir.measures import MEASURES, evaluate
-from weir.stats.summary import rows
+from weir.stats.score_rows import rows
 from weir.systems import parse_system
 from weir.text import analyzers
-from weir.vectors import Array, search
-from weir.vectors.late import HeldTokens, Query, search_tokens
+from weir.vectors import ArraySource, search
+from weir.vectors.maxsim_search import HeldTokens, Query, search_tokens
 
 KEPT = Path(__file__).with_name("algorithms.json")
 COLLECTION = "brook-medical"
@@ -89,7 +89,7 @@ def _intervals() -> str:
 def _dense() -> str:
     rng = np.random.default_rng(3)
     rows, asked = (rng.integers(-99, 99, (n, 16)).astype(np.float32) / 64 for n in (500, 9))
-    found = search(Array(rows), asked, 20)
+    found = search(ArraySource(rows), asked, 20)
     return json.dumps([found.ptr.tolist(), found.doc.tolist(), found.score.tolist()])
 
 

@@ -14,15 +14,8 @@ from scipy import special, stats
 
 from weir.stats import compare  # noqa: F401  registers every test
 from weir.stats.bootstrap import RESAMPLES
-from weir.stats.intervals import INTERVALS, Resampled, bounds, resampled
-from weir.stats.multiple import adjusted
-from weir.stats.order import kendall_tau, rbo
-from weir.stats.paired import sign_p, t_statistic, wilcoxon_p
-from weir.stats.permutation import exact_p
-from weir.stats.power import detectable, equivalence, power, queries_needed
-from weir.stats.resampling import resampled_counts
-from weir.stats.significance import Draws, all_pairs, p_values
-from weir.stats.tails import (
+from weir.stats.corrections import adjusted
+from weir.stats.distributions import (
     binomial_tail,
     incomplete_beta,
     noncentral_tail,
@@ -31,6 +24,13 @@ from weir.stats.tails import (
     student_quantile,
     student_tail,
 )
+from weir.stats.intervals import INTERVALS, Resampled, bounds, resampled
+from weir.stats.paired import sign_p, t_statistic, wilcoxon_p
+from weir.stats.permutation import exact_p
+from weir.stats.power import detectable, equivalence, power, queries_needed
+from weir.stats.rank_stability import kendall_tau, rbo
+from weir.stats.resampling import resampled_counts
+from weir.stats.significance import Draws, all_pairs, p_values
 
 SMALL = np.array([0.1, 0.2, -0.05, 0.3])
 

@@ -9,10 +9,10 @@ torch = pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
 pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
 
 from tests.neural.conftest import padded_attention  # noqa: E402 - behind the skip
-from weir.encode.checkpoint import read_checkpoint  # noqa: E402 - behind the skip
-from weir.encode.engine import Place, build  # noqa: E402
-from weir.encode.tokens import Tokens  # noqa: E402
-from weir.encode.weights import supported  # noqa: E402
+from weir.encode.models.bert_weights import supported  # noqa: E402
+from weir.encode.models.engine import ComputePlace, build  # noqa: E402
+from weir.encode.models.tokens import Tokens  # noqa: E402
+from weir.encode.recipes.checkpoint import read_checkpoint  # noqa: E402 - behind the skip
 
 pytestmark = pytest.mark.filterwarnings("default")  # what torch and transformers deprecate is theirs to mend
 
@@ -20,7 +20,7 @@ NAMES = ["bert", "bert-tanh", "roberta", "xlm-roberta", "camembert", "mpnet", "e
 
 
 def states(checkpoint, engine, dtype, batch):
-    return build(checkpoint, Place("cpu", dtype), engine).hidden(batch).float().numpy()
+    return build(checkpoint, ComputePlace("cpu", dtype), engine).hidden(batch).float().numpy()
 
 
 @pytest.fixture(params=NAMES)
@@ -37,7 +37,7 @@ def test_states_equal_those_of_transformers(checkpoint, batch):
 
 
 def test_a_text_alone_equals_the_text_in_a_batch(checkpoint, batch):
-    engine = build(checkpoint, Place("cpu", "fp32"), "torch")
+    engine = build(checkpoint, ComputePlace("cpu", "fp32"), "torch")
     together = engine.hidden(batch).numpy().copy()
     for i in range(len(batch)):
         alone = engine.hidden(batch.take(np.array([i]))).numpy()
@@ -82,8 +82,8 @@ def test_pairs_have_segments(checkpoint_of, batch):
 def test_both_products_agree(checkpoint_of, batch):
     from dataclasses import replace
 
-    from weir.encode.torch_engine import _placed, _prepacked, torch_engine
-    from weir.encode.weights import read_weights
+    from weir.encode.models.bert_weights import read_weights
+    from weir.encode.models.torch_engine import _placed, _prepacked, torch_engine
 
     if not torch.backends.mkldnn.is_available():
         pytest.skip("this torch has no oneDNN")
@@ -105,7 +105,10 @@ def test_an_unknown_architecture_falls_to_transformers(tmp_path, batch):
     transformers.AlbertModel(config).eval().save_pretrained(tmp_path)
     checkpoint = read_checkpoint(tmp_path)
     assert not supported(checkpoint)
-    assert build(checkpoint, Place("cpu", "fp32"), "transformers").hidden(batch).shape == (batch.ptr[-1], 32)
+    assert build(checkpoint, ComputePlace("cpu", "fp32"), "transformers").hidden(batch).shape == (
+        batch.ptr[-1],
+        32,
+    )
 
 
 @pytest.mark.parametrize("name", ["bert", "mpnet"])
@@ -113,9 +116,9 @@ def test_what_a_gpu_without_the_packed_kernel_does(checkpoint_of, batch, name, m
     """The padded table for attention, and the layer as the GPU computes it, here on the processor."""
     from dataclasses import replace
 
-    from weir.encode import torch_engine as module
-    from weir.encode.attention import cuda_attention
-    from weir.encode.weights import read_weights
+    from weir.encode.models import torch_engine as module
+    from weir.encode.models.attention import cuda_attention
+    from weir.encode.models.bert_weights import read_weights
 
     weights = read_weights(read_checkpoint(checkpoint_of(name)))
     engine = module.torch_engine(weights, "cpu", "fp32")
@@ -164,7 +167,7 @@ def test_shapes_of_known_retrievers(tmp_path, name):
     lengths = np.array([40, 7, 130, 40, 1])
     ptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     batch = Tokens(np.random.default_rng(1).integers(5, 1000, ptr[-1]).astype(np.int32), ptr)
-    ready = build(checkpoint, Place("cpu", "fp32"), engine)
+    ready = build(checkpoint, ComputePlace("cpu", "fp32"), engine)
     together = ready.hidden(batch).numpy().copy()
     inner = getattr(getattr(model, "ctx_encoder", None), "bert_model", model)
     for i, (start, stop) in enumerate(zip(ptr[:-1], ptr[1:], strict=True)):

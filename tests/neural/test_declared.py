@@ -18,7 +18,7 @@ pytest.importorskip("transformers", reason="needs the `neural` extra (transforme
 from tests.neural.conftest import sentence_transformer
 from tests.neural.t5_small import write_t5
 from weir.encode import Encoder
-from weir.encode.hub import fetch, locate
+from weir.encode.recipes.hub import fetch, locate
 from weir.errors import BadValue, DownloadError, StoreError
 
 pytestmark = pytest.mark.filterwarnings("default")

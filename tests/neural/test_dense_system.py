@@ -7,13 +7,14 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'weir-ir[neural]'")
 
-from weir.encode import cards  # noqa: E402 - torch first
+from weir.encode import cards  # noqa: E402 - behind the skip
 from weir.errors import BadValue, StoreError  # noqa: E402
 from weir.experiment import Experiment  # noqa: E402
 from weir.experiment.finished import finished_cells  # noqa: E402
 from weir.settings import settings  # noqa: E402
 from weir.systems import parse_system  # noqa: E402
-from weir.vectors import Array, gpu, search  # noqa: E402
+from weir.vectors import ArraySource, search  # noqa: E402 - behind the skip
+from weir.vectors import gpu_search as gpu  # noqa: E402 - behind the skip
 
 MINILM = next(card for card in cards() if card.name == "minilm")
 carried = pytest.mark.skipif(not MINILM.packaged, reason=f"needs the package {MINILM.package}")
@@ -92,8 +93,8 @@ def test_a_first_pass_on_torch_gives_the_same_bits(monkeypatch, repeated):
     queries = rng.standard_normal((20, 70)).astype(np.float32)
     tie_rank = rng.permutation(len(documents)).astype(np.int32)
     for k in (1, 30, 5000):
-        found = gpu.search_on("cpu", Array(documents), queries, k, tie_rank)
-        expected = search(Array(documents), queries, k, "dot", tie_rank)
+        found = gpu.search_on("cpu", ArraySource(documents), queries, k, tie_rank)
+        expected = search(ArraySource(documents), queries, k, "dot", tie_rank)
         np.testing.assert_array_equal(found.doc, expected.doc)
         np.testing.assert_array_equal(found.score, expected.score)
 
@@ -105,8 +106,8 @@ def test_no_size_of_numbers_misleads_the_first_pass_on_torch(size):
     documents *= np.float32(size) * np.float32(10) ** rng.integers(-2, 3, (1500, 1)).astype(np.float32)
     queries = rng.standard_normal((6, 40)).astype(np.float32)
     found, expected = (
-        gpu.search_on("cpu", Array(documents), queries, 20),
-        search(Array(documents), queries, 20),
+        gpu.search_on("cpu", ArraySource(documents), queries, 20),
+        search(ArraySource(documents), queries, 20),
     )
     np.testing.assert_array_equal(found.doc, expected.doc)
     np.testing.assert_array_equal(found.score, expected.score)
@@ -118,23 +119,23 @@ def test_what_is_not_finite_is_refused_as_on_the_processor(k, bad):
     documents = np.random.default_rng(2).standard_normal((500, 16)).astype(np.float32)
     documents[321, 3] = bad
     with pytest.raises(BadValue, match=r"^the vector of document 321 is not finite$"):
-        gpu.search_on("cpu", Array(documents), np.ones((4, 16), np.float32), k)
+        gpu.search_on("cpu", ArraySource(documents), np.ones((4, 16), np.float32), k)
     with pytest.raises(BadValue, match="queries have 15 dimensions, documents 16"):
-        gpu.search_on("cpu", Array(documents), np.ones((4, 15), np.float32), k)
+        gpu.search_on("cpu", ArraySource(documents), np.ones((4, 15), np.float32), k)
     with pytest.raises(BadValue, match="a score is not finite"):
-        gpu.search_on("cpu", Array(np.full((500, 16), 1e30, "f4")), np.full((4, 16), 1e30, "f4"), k)
+        gpu.search_on("cpu", ArraySource(np.full((500, 16), 1e30, "f4")), np.full((4, 16), 1e30, "f4"), k)
 
 
 def test_a_search_of_a_stored_corpus_tells_how_far_it_is(home):
-    from weir.vectors.rows import Told
+    from weir.vectors.vector_source import ReportingSource
 
     told: list[tuple[int, int]] = []
     documents = np.random.default_rng(3).standard_normal((40_000, 64)).astype(np.float32)
-    rows = Told(Array(documents), lambda done, total: told.append((done, total)))
+    rows = ReportingSource(ArraySource(documents), lambda done, total: told.append((done, total)))
     for find in (search, lambda *given: gpu.search_on("cpu", *given)):
         told.clear()
         np.testing.assert_array_equal(
-            find(rows, documents[:5], 3).doc, search(Array(documents), documents[:5], 3).doc
+            find(rows, documents[:5], 3).doc, search(ArraySource(documents), documents[:5], 3).doc
         )
         assert told == sorted(told)
         assert {total for _, total in told} == {40_000}

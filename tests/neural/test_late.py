@@ -15,13 +15,13 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 from tests.neural import late_checkpoint  # noqa: E402 - behind the skip
 from tests.neural.conftest import WORDS, padded_attention  # noqa: E402 - behind the skip
 from tests.neural.late_checkpoint import NUMBER, D, saved  # noqa: E402 - behind the skip
-from weir.encode import torch_engine as module  # noqa: E402 - behind the skip
-from weir.encode.attention import cuda_attention  # noqa: E402 - behind the skip
-from weir.encode.checkpoint import read_checkpoint  # noqa: E402 - behind the skip
-from weir.encode.engine import Place, build  # noqa: E402 - behind the skip
-from weir.encode.late import LateEncoder  # noqa: E402 - behind the skip
-from weir.encode.tokens import Tokens  # noqa: E402 - behind the skip
-from weir.encode.weights import read_weights  # noqa: E402 - behind the skip
+from weir.encode.late.late_encoder import LateEncoder  # noqa: E402 - behind the skip
+from weir.encode.models import torch_engine as module  # noqa: E402 - behind the skip
+from weir.encode.models.attention import cuda_attention  # noqa: E402 - behind the skip
+from weir.encode.models.bert_weights import read_weights  # noqa: E402 - behind the skip
+from weir.encode.models.engine import ComputePlace, build  # noqa: E402 - behind the skip
+from weir.encode.models.tokens import Tokens  # noqa: E402 - behind the skip
+from weir.encode.recipes.checkpoint import read_checkpoint  # noqa: E402 - behind the skip
 from weir.errors import BadValue, StoreError  # noqa: E402 - behind the skip
 
 colbert, made, one_thread = (getattr(late_checkpoint, name) for name in ("colbert", "made", "one_thread"))
@@ -233,7 +233,7 @@ def test_tokens_that_are_not_seen_on_every_path(checkpoint_of, batch, name, monk
     engine = module.torch_engine(read_weights(checkpoint), "cpu", "fp32")
     found = engine.hidden(part).numpy().copy()
     assert np.abs(engine.hidden(batch).numpy() - found).max() > 1e-3
-    expected = build(checkpoint, Place("cpu", "fp32"), "transformers").hidden(part).numpy()
+    expected = build(checkpoint, ComputePlace("cpu", "fp32"), "transformers").hidden(part).numpy()
     np.testing.assert_allclose(found, expected, atol=2e-5)
     assert np.array_equal(part.take(np.array([2, 0])).seen, seen[[2, 0]])
     monkeypatch.setattr(

@@ -22,7 +22,7 @@ from weir.experiment import Experiment  # noqa: E402 - behind the skip
 from weir.experiment.efficiency import efficiency  # noqa: E402 - behind the skip
 from weir.experiment.finished import finished_cells  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
-from weir.systems.system import fresh  # noqa: E402 - behind the skip
+from weir.systems.protocol import fresh  # noqa: E402 - behind the skip
 
 colbert, made, one_thread = (getattr(late_checkpoint, name) for name in ("colbert", "made", "one_thread"))
 pytestmark = pytest.mark.filterwarnings("default")  # what torch and transformers deprecate is theirs to mend

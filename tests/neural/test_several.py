@@ -14,7 +14,7 @@ pytest.importorskip("torch", reason="needs torch: pip install 'weir-ir[neural]'"
 
 from tests.unit.brooklet import write_collection
 from weir.encode import Encoder
-from weir.encode.several import devices, on_several
+from weir.encode.models.multi_device import devices, on_several
 from weir.errors import BadValue
 
 

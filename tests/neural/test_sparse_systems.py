@@ -15,7 +15,7 @@ from tests.neural.conftest import SPECIAL, WORDS, configs  # noqa: E402 - behind
 from tests.neural.test_sparse import headed, mark_special, mlm, shaken  # noqa: E402 - behind the skip
 from weir.core.corpus import Corpus, Queries  # noqa: E402 - behind the skip
 from weir.core.run import Run  # noqa: E402 - behind the skip
-from weir.encode.sparse import LoadedSparse  # noqa: E402 - behind the skip
+from weir.encode.sparse.sparse_encoder import LoadedSparse  # noqa: E402 - behind the skip
 from weir.errors import BadValue, StoreError  # noqa: E402 - behind the skip
 from weir.experiment import Experiment  # noqa: E402 - behind the skip
 from weir.settings import settings  # noqa: E402 - behind the skip
@@ -129,7 +129,7 @@ def test_scores_of_candidates_are_the_bits_of_searching(home, folders, collectio
 def test_nothing_is_encoded_twice_and_a_killed_run_goes_on(home, folders, collection, monkeypatch):
     corpus, queries = collection
     system = named("splade", folders["splade"])
-    monkeypatch.setattr("weir.systems.sparse.BATCH", {"cpu": 10})
+    monkeypatch.setattr("weir.systems.learned_sparse.BATCH", {"cpu": 10})
     whole = LoadedSparse.encode
     seen: list[int] = []
 

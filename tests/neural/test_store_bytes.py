@@ -20,7 +20,7 @@ from weir.core.strings import Strings
 from weir.settings import settings
 from weir.systems import dense, parse_system
 from weir.vectors.journal import hash_texts
-from weir.vectors.store import Store
+from weir.vectors.vector_store import VectorStore
 
 pytestmark = pytest.mark.filterwarnings("default")
 
@@ -92,7 +92,9 @@ def test_whatever_was_there_before_a_text_gets_the_same_bytes(system, corpus, fr
     home = fresh_home("some of it")
     (folder,) = (home.parent / "whole" / "vectors").iterdir()
     about = json.loads((folder / "store.json").read_text())["about"]
-    here = Store.of(home / "vectors", {name: value for name, value in about.items() if name != "stored"})
+    here = VectorStore.of(
+        home / "vectors", {name: value for name, value in about.items() if name != "stored"}
+    )
     assert here.folder.name == folder.name
     some = np.arange(1, COUNT, step)
     texts = [t.encode() for t in Strings.of(corpus.view("title text").tolist()).take(some).tolist()]
@@ -104,7 +106,7 @@ def test_whatever_was_there_before_a_text_gets_the_same_bytes(system, corpus, fr
 
 
 def test_token_vectors_too(corpus, fresh_home, monkeypatch, colbert):
-    from weir.systems import late
+    from weir.systems import late_interaction as late
 
     monkeypatch.setitem(late.BATCH, "cpu", SIZE)
     folder, _, _ = colbert()

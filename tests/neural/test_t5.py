@@ -15,12 +15,12 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 from tests.neural.conftest import WORDS  # noqa: E402 - behind the skip
 from tests.neural.t5_small import PIECES, write_pieces, write_t5  # noqa: E402 - behind the skip
 from weir.core.corpus import Corpus, Queries  # noqa: E402 - behind the skip
-from weir.encode.checkpoint import read_checkpoint  # noqa: E402 - behind the skip
-from weir.encode.engine import Place  # noqa: E402 - behind the skip
-from weir.encode.t5 import load_t5  # noqa: E402 - behind the skip
-from weir.encode.t5_rank import MonoT5  # noqa: E402 - behind the skip
-from weir.encode.t5_write import _Decoder  # noqa: E402 - behind the skip
-from weir.encode.tokens import Tokens, load_tokenizer  # noqa: E402 - behind the skip
+from weir.encode.models.engine import ComputePlace  # noqa: E402 - behind the skip
+from weir.encode.models.t5 import load_t5  # noqa: E402 - behind the skip
+from weir.encode.models.tokens import Tokens, load_tokenizer  # noqa: E402 - behind the skip
+from weir.encode.pairs.t5_ranker import MonoT5  # noqa: E402 - behind the skip
+from weir.encode.question_writer import _Decoder  # noqa: E402 - behind the skip
+from weir.encode.recipes.checkpoint import read_checkpoint  # noqa: E402 - behind the skip
 from weir.errors import BadRanking, BadValue, StoreError  # noqa: E402 - behind the skip
 from weir.settings import settings  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
@@ -102,7 +102,7 @@ def test_every_word_of_the_decoder_equals_transformers_own(folder_of, theirs_of,
     batch = Tokens(rng.integers(2, 80, ptr[-1]).astype(np.int32), ptr)
     given = rng.integers(2, 80, (texts * n, words))
     given[:, 0] = 0
-    engine, model = load_t5(read_checkpoint(folder_of(name)), Place("cpu", "fp32")), theirs_of(name)
+    engine, model = load_t5(read_checkpoint(folder_of(name)), ComputePlace("cpu", "fp32")), theirs_of(name)
     rows, found = np.arange(texts * n), []
     with torch.inference_mode():
         decoder = _Decoder.of(engine, batch)
@@ -184,7 +184,7 @@ def test_what_is_no_t5_is_refused(checkpoint_of, folder_of, tmp_path):
     with pytest.raises(BadValue, match="of the kind 'cross', and no T5 such as"):
         MonoT5("minilm-cross").load("cpu")
     with pytest.raises(BadValue, match="fp32 or bf16"):
-        load_t5(read_checkpoint(folder_of("t5")), Place("cpu", "fp16"))
+        load_t5(read_checkpoint(folder_of("t5")), ComputePlace("cpu", "fp16"))
     facts = json.loads((folder_of("t5") / "config.json").read_text())
     for change, message in [
         ({"architectures": ["T5EncoderModel"]}, "is a T5EncoderModel"),

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from tests.strategies import measure_texts, trials
 
 from weir.conform.definitions import DEFINITIONS
-from weir.conform.oracle import Answer, Case, answer
-from weir.conform.oracle import Conventions as Exactly
+from weir.conform.oracle import Answer, Case, OracleConventions, answer
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
@@ -26,7 +25,7 @@ def exact(run, judged, text, **conventions) -> Answer:
     case = Case(
         {q: list(row.items()) for q, row in judged.items()},
         {q: list(row.items()) for q, row in run.items()},
-        Exactly(**conventions),
+        OracleConventions(**conventions),
     )
     return answer(case, text)
 

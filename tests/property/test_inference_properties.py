@@ -13,13 +13,13 @@ from hypothesis.extra.numpy import arrays
 from weir.core.ids import Ids
 from weir.core.scores import Scores
 from weir.stats.compare import compared, table
-from weir.stats.comparison import Comparison, Method
+from weir.stats.comparison import Comparison, ComparisonMethod
+from weir.stats.corrections import CORRECTIONS, adjusted
+from weir.stats.distributions import student_quantile, student_tail
 from weir.stats.intervals import fewest
-from weir.stats.multiple import CORRECTIONS, adjusted
-from weir.stats.order import rbo
 from weir.stats.power import detectable, power
+from weir.stats.rank_stability import rbo
 from weir.stats.significance import TESTS, Draws, p_values
-from weir.stats.tails import student_quantile, student_tail
 
 # Tenths, so that ties and equal values are common.
 values = arrays(
@@ -29,7 +29,7 @@ values = arrays(
 )
 
 
-def comparison(rows: np.ndarray, order: np.ndarray, method: Method) -> Comparison:
+def comparison(rows: np.ndarray, order: np.ndarray, method: ComparisonMethod) -> Comparison:
     """The comparison of systems whose files list the queries in this order."""
     ids = Ids.of([f"q{n:02}" for n in order])
     answered = np.ones(len(order), bool)
@@ -42,7 +42,7 @@ def comparison(rows: np.ndarray, order: np.ndarray, method: Method) -> Compariso
 def test_the_order_of_queries_changes_nothing(rows, test, random):
     order = np.arange(rows.shape[1])
     shuffled = np.array(random.sample(order.tolist(), len(order)))
-    method = Method(test, interval="bca", draws=200)
+    method = ComparisonMethod(test, interval="bca", draws=200)
     assert repr(comparison(rows, shuffled, method)) == repr(comparison(rows, order, method))
 
 
@@ -67,7 +67,7 @@ def test_other_systems_do_not_change_a_pairs_p_value(rows, test):
 @settings(max_examples=30, deadline=None)
 @given(values)
 def test_a_comparison_holds_together(rows):
-    found = comparison(rows, np.arange(rows.shape[1]), Method(draws=200))
+    found = comparison(rows, np.arange(rows.shape[1]), ComparisonMethod(draws=200))
     means = [s.mean for s in found.standings]
     assert means == sorted(means, reverse=True)
     letters = {s.system: set(s.letters) for s in found.standings}

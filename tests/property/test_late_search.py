@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir.errors import BadValue, StoreError
-from weir.kernels.maxsim import maxsim
-from weir.kernels.maxsim_bytes import HAS_INT8, bounds
-from weir.vectors import clusters as grouping
-from weir.vectors import late
-from weir.vectors.clusters import clustered, compressed, listed, near, read_clusters, write_clusters
-from weir.vectors.late import HeldTokens, Query, pair_maxsim, search_chosen, search_tokens
+from weir.kernels.maxsim.exact_maxsim import maxsim
+from weir.kernels.maxsim.maxsim_bounds import HAS_INT8, bounds
+from weir.vectors import centroids as grouping
+from weir.vectors import maxsim_search as late
+from weir.vectors.centroids import clustered, compressed, listed, near, read_clusters, write_clusters
+from weir.vectors.maxsim_search import HeldTokens, Query, pair_maxsim, search_chosen, search_tokens
 
 LENGTHS = st.lists(st.integers(0, 30), min_size=1, max_size=40)
 ASKED = st.lists(st.integers(1, 40), min_size=1, max_size=4)

@@ -18,7 +18,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
 from weir.measures import MEASURES, condensed
-from weir.measures.overties import Tied, expected_values, extreme_values
+from weir.measures.ties.over_orders import Tied, expected_values, extreme_values
 
 DOCUMENTS = 7
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from weir.core.strings import Strings
 from weir.errors import FormatError
-from weir.io import beir
-from weir.io.beir import read_documents
-from weir.io.jsonl import read_blocks
-from weir.io.layout import Part
-from weir.io.plain import PlainReader
+from weir.io.collections import records as beir
+from weir.io.collections.json_lines import read_blocks
+from weir.io.collections.layout import CollectionPart
+from weir.io.collections.plain import PlainReader
+from weir.io.collections.records import read_documents
 
 READER = PlainReader()
 Columns = tuple[list[str], list[str], list[str]]
@@ -33,7 +33,7 @@ def compiled(block: bytes) -> Columns | None:
 def general(block: bytes, folder: Path) -> Columns | None:
     (folder / "corpus.jsonl").write_bytes(block)
     try:
-        batches = list(read_documents(Part(folder / "corpus.jsonl")))
+        batches = list(read_documents(CollectionPart(folder / "corpus.jsonl")))
     except FormatError:
         return None
     columns = ([b.ids for b in batches], [b.titles for b in batches], [b.texts for b in batches])

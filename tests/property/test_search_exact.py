@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weir.kernels import columns as columns_module
-from weir.kernels import search as module
-from weir.kernels.bounds import Bounds
-from weir.kernels.columns import Columns
-from weir.kernels.search import Impacts, search
+from weir.kernels.inverted import byte_bounds as columns_module
+from weir.kernels.inverted import search as module
+from weir.kernels.inverted.block_bounds import BlockBounds
+from weir.kernels.inverted.byte_bounds import ByteBounds
+from weir.kernels.inverted.search import Impacts, search
 
 
 def impact_index(lists, n_docs):
@@ -20,7 +20,7 @@ def impact_index(lists, n_docs):
     np.cumsum([len(d) for d, _ in lists], out=ptr[1:])
     doc = np.concatenate([np.zeros(0, np.int32), *[np.asarray(d, np.int32) for d, _ in lists]])
     impact = np.concatenate([np.zeros(0, np.float32), *[np.asarray(v, np.float32) for _, v in lists]])
-    return Impacts(n_docs, ptr, doc, impact, Bounds.of(ptr, doc, impact, n_docs))
+    return Impacts(n_docs, ptr, doc, impact, BlockBounds.of(ptr, doc, impact, n_docs))
 
 
 def pack(queries):
@@ -204,7 +204,7 @@ def with_columns(index):
     """The same index with columns, however few documents it has."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columns_module, "_LEAST", 1)
-        columns = Columns.of(index.ptr, index.doc, index.impact, index.n_docs)
+        columns = ByteBounds.of(index.ptr, index.doc, index.impact, index.n_docs)
     return Impacts(index.n_docs, index.ptr, index.doc, index.impact, index.bounds, columns)
 
 

@@ -19,9 +19,9 @@ from weir.core.ids import Ids
 from weir.core.run import Run
 from weir.core.strings import Strings
 from weir.errors import BadRanking, FormatError, WeirError
-from weir.io import rows as engines
-from weir.io.decimals import parse_decimals
-from weir.io.trec import read_run, read_run_against
+from weir.io.runs import block_parser as engines
+from weir.io.runs.decimals import parse_decimals
+from weir.io.runs.read import read_run, read_run_against
 
 EASY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -111,7 +111,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     def smaller(name: str, text: int) -> engines.Engine:
         return replace(original(name, text), block=size)
 
-    monkeypatch.setattr("weir.io.runfile.choose_engine", smaller)
+    monkeypatch.setattr("weir.io.runs.run_file.choose_engine", smaller)
 
 
 @EASY
@@ -201,7 +201,7 @@ def test_both_engines_name_the_same_bad_line(
 @EASY
 @given(st.lists(st.binary(max_size=40), max_size=30))
 def test_compiled_hash_equals_the_numpy_one(texts: list[bytes]) -> None:
-    from weir.kernels.trec import hash_bytes
+    from weir.kernels.parse.trec_lines import hash_bytes
 
     raw = bytearray(b"".join(texts) + bytes(32))
     words = np.ndarray((len(raw) - 7,), "<u8", raw, strides=(1,))

@@ -19,7 +19,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Strings
 from weir.errors import BadRanking, BadValue, UnknownName
-from weir.io.decimals import written
+from weir.io.runs.decimals import written
 
 several = st.lists(texts, max_size=12)
 distinct = st.lists(identifiers, max_size=12, unique=True)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from weir.core.order import ranked
 from weir.errors import BadValue
-from weir.vectors import exact as searching
-from weir.vectors import scan as scanning
-from weir.vectors.exact import Array, pair_scores, search
+from weir.vectors import block_scan as scanning
+from weir.vectors import exact_search as searching
+from weir.vectors.exact_search import ArraySource, pair_scores, search
 
 
 def dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -93,7 +93,7 @@ def test_search_equals_a_plain_computation(case, k, similarity):
     documents, queries, tie_rank = case
     doc, score = naive(documents, queries, k, similarity, tie_rank)
     for way in ("auto", "int8", "fp32"):
-        found = search(Array(documents), queries, k, similarity, tie_rank, way)
+        found = search(ArraySource(documents), queries, k, similarity, tie_rank, way)
         np.testing.assert_array_equal(found.score, score, way)
         np.testing.assert_array_equal(found.doc, doc, way)
         assert np.diff(found.ptr).tolist() == [min(k, len(documents))] * len(queries)
@@ -104,14 +104,14 @@ def test_neither_blocks_nor_batches_nor_threads_move_a_bit(monkeypatch, way):
     rng = np.random.default_rng(5)
     documents = rng.standard_normal((1000, 48)).astype(np.float32)
     queries = rng.standard_normal((100, 48)).astype(np.float32)
-    whole = search(Array(documents), queries, 20, first_pass=way)
+    whole = search(ArraySource(documents), queries, 20, first_pass=way)
     monkeypatch.setattr(scanning, "BLOCK", 20_000)
     monkeypatch.setattr(searching, "HELD", 1)
     monkeypatch.setenv("WEIR_THREADS", "3")
     scanning.settings.cache_clear()
-    parts = search(Array(documents), queries, 20, first_pass=way)
+    parts = search(ArraySource(documents), queries, 20, first_pass=way)
     scanning.settings.cache_clear()
-    alone = [search(Array(documents), q[None], 20, first_pass=way) for q in queries]
+    alone = [search(ArraySource(documents), q[None], 20, first_pass=way) for q in queries]
     for other in (parts.doc, np.concatenate([a.doc for a in alone])):
         np.testing.assert_array_equal(other, whole.doc)
     np.testing.assert_array_equal(parts.score, whole.score)
@@ -126,7 +126,7 @@ def test_where_bytes_tell_too_little_it_goes_over_to_floats(monkeypatch):
     queries = rng.standard_normal((30, 40)).astype(np.float32)
     queries[:, 0] = 0
     tie_rank = np.arange(2000, dtype=np.int32)
-    found = search(Array(documents), queries, 10, "dot", tie_rank)
+    found = search(ArraySource(documents), queries, 10, "dot", tie_rank)
     doc, score = naive(documents, queries, 10, "dot", tie_rank)
     np.testing.assert_array_equal(found.doc, doc)
     np.testing.assert_array_equal(found.score, score)
@@ -141,7 +141,7 @@ def test_what_bytes_lose_of_a_query_alone_is_bounded():
     queries = rng.uniform(-3, 3, (10, 40)).astype(np.float32)
     queries[:, 0] = 1000
     doc, score = naive(documents, queries, 20, "dot", np.arange(2000))
-    found = search(Array(documents), queries, 20, "dot", None, "int8")
+    found = search(ArraySource(documents), queries, 20, "dot", None, "int8")
     np.testing.assert_array_equal(found.doc, doc)
     np.testing.assert_array_equal(found.score, score)
 
@@ -155,7 +155,7 @@ def test_vectors_too_short_for_floats_to_square_keep_their_order(way):
         documents = (rng.standard_normal(64) * noise * 1e-24).astype(np.float32)
         queries = rng.standard_normal((8, 64)).astype(np.float32)
         doc, score = naive(documents, queries, 5, "cosine", np.arange(3000))
-        found = search(Array(documents), queries, 5, "cosine", None, way)
+        found = search(ArraySource(documents), queries, 5, "cosine", None, way)
         np.testing.assert_array_equal(found.doc, doc)
         np.testing.assert_array_equal(found.score, score)
 
@@ -180,7 +180,7 @@ def test_a_sample_sets_the_bar_and_saves_most_of_the_work(readings, monkeypatch,
     rng = np.random.default_rng(11)
     documents = rng.standard_normal((20_000, 40)).astype(np.float32)
     queries, tie_rank = rng.standard_normal((20, 40)).astype(np.float32), rng.permutation(20_000)
-    found = search(Array(documents), queries, 200, similarity, tie_rank, way)
+    found = search(ArraySource(documents), queries, 200, similarity, tie_rank, way)
     assert readings == [
         (1248, 20, False),
         (5000, 20, True),
@@ -190,7 +190,7 @@ def test_a_sample_sets_the_bar_and_saves_most_of_the_work(readings, monkeypatch,
     np.testing.assert_array_equal(found.doc, doc)
     np.testing.assert_array_equal(found.score, score)
     monkeypatch.setattr(searching, "DEVIATIONS", 1e9)
-    plain = search(Array(documents), queries, 200, similarity, tie_rank, way)
+    plain = search(ArraySource(documents), queries, 200, similarity, tie_rank, way)
     assert readings[3:] == [(20_000, 20, False)]
     np.testing.assert_array_equal(plain.doc, found.doc)
     assert found.exact < 0.8 * plain.exact
@@ -208,7 +208,7 @@ def test_a_sample_that_misleads_costs_time_and_no_answer(readings, equal):
     queries[:, 0] = np.arange(12) % 2
     queries[queries[:, 0] > 0] *= np.array([1, *[0] * 23] if equal else [1, *[0.01] * 23], np.float32)
     tie_rank = rng.permutation(8000).astype(np.int32)
-    found = search(Array(documents), queries, 150, "dot", tie_rank)
+    found = search(ArraySource(documents), queries, 150, "dot", tie_rank)
     doc, score = naive(documents, queries, 150, "dot", tie_rank)
     np.testing.assert_array_equal(found.doc, doc)
     np.testing.assert_array_equal(found.score, score)
@@ -222,7 +222,7 @@ def test_more_are_asked_for_than_there_are_and_equals_are_cut_by_place():
     queries = np.stack([np.ones(8), -np.ones(8), np.zeros(8), np.ones(8)]).astype(np.float32)
     tie_rank = np.random.default_rng(13).permutation(1000).astype(np.int32)
     for k in (1, 499, 500, 501, 1000, 5000):
-        found = search(Array(documents), queries, k, "dot", tie_rank)
+        found = search(ArraySource(documents), queries, k, "dot", tie_rank)
         doc, score = naive(documents, queries, k, "dot", tie_rank)
         np.testing.assert_array_equal(found.doc, doc)
         np.testing.assert_array_equal(found.score, score)
@@ -232,7 +232,7 @@ def test_more_are_asked_for_than_there_are_and_equals_are_cut_by_place():
 DIGEST = """
 import hashlib, sys
 import numpy as np
-from weir.vectors import Array, search
+from weir.vectors import ArraySource, search
 
 rng = np.random.default_rng(14)
 documents = (rng.standard_normal((5000, 75)) + 1).astype(np.float32)
@@ -240,7 +240,7 @@ queries = rng.standard_normal((37, 75)).astype(np.float32)
 digest = hashlib.blake2b()
 for similarity in ("dot", "cosine"):
     for way in ("auto", "int8", "fp32"):
-        found = search(Array(documents), queries, 50, similarity, None, way)
+        found = search(ArraySource(documents), queries, 50, similarity, None, way)
         digest.update(found.doc.tobytes() + found.score.tobytes())
 print(digest.hexdigest())
 """
@@ -263,21 +263,21 @@ def test_the_first_pass_leaves_out_nearly_everything():
     rng = np.random.default_rng(2)
     documents = rng.standard_normal((20_000, 64)).astype(np.float32)
     queries = rng.standard_normal((40, 64)).astype(np.float32)
-    assert search(Array(documents), queries, 10).exact < 0.05 * 20_000 * 40
+    assert search(ArraySource(documents), queries, 10).exact < 0.05 * 20_000 * 40
 
 
 def test_pairs_score_as_searching_scores_them():
     rng = np.random.default_rng(3)
     documents, query = rng.standard_normal((50, 70)).astype(np.float32), rng.standard_normal(70).astype("f4")
-    found = search(Array(documents), query[None], 50)
+    found = search(ArraySource(documents), query[None], 50)
     np.testing.assert_array_equal(pair_scores(documents[found.doc], query), found.score.astype(np.float64))
 
 
 def test_halves_are_widened_and_nothing_is_found_among_nothing():
     halves = np.ones((3, 8), np.float16)
-    assert search(Array(halves), np.ones((1, 8), np.float32), 5).score.tolist() == [8, 8, 8]
-    assert len(search(Array(np.zeros((0, 8), np.float32)), np.ones((2, 8), np.float32), 5).doc) == 0
-    assert search(Array(halves), np.ones((0, 8), np.float32), 5).ptr.tolist() == [0]
+    assert search(ArraySource(halves), np.ones((1, 8), np.float32), 5).score.tolist() == [8, 8, 8]
+    assert len(search(ArraySource(np.zeros((0, 8), np.float32)), np.ones((2, 8), np.float32), 5).doc) == 0
+    assert search(ArraySource(halves), np.ones((0, 8), np.float32), 5).ptr.tolist() == [0]
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_halves_are_widened_and_nothing_is_found_among_nothing():
 )
 def test_what_cannot_be_searched_is_refused(documents, queries, k, similarity, said):
     with pytest.raises(BadValue, match=said), np.errstate(over="ignore", invalid="ignore"):
-        search(Array(documents.astype(np.float32)), queries.astype(np.float32), k, similarity)
+        search(ArraySource(documents.astype(np.float32)), queries.astype(np.float32), k, similarity)
 
 
 @pytest.mark.parametrize("bad", [np.nan, -np.nan, np.inf, -np.inf])
@@ -308,15 +308,21 @@ def test_a_document_that_is_not_finite_is_named_wherever_it_would_rank(readings,
         given = documents.copy()
         given[at, 3] = bad
         with pytest.raises(BadValue, match=f"^the vector of document {at} is not finite$"):
-            search(Array(given), asked, 150)
+            search(ArraySource(given), asked, 150)
 
 
 @pytest.mark.parametrize("tie_rank", [[0, 1], [0, 1, 1], [0, 1, 3], [-1, 0, 1], [[0, 1, 2]]])
 def test_an_order_of_ties_that_is_none_is_refused(tie_rank):
     with pytest.raises(BadValue, match="tie_rank is not an order of the 3 documents"):
-        search(Array(np.ones((3, 8), np.float32)), np.ones((1, 8), np.float32), 2, "dot", np.array(tie_rank))
+        search(
+            ArraySource(np.ones((3, 8), np.float32)),
+            np.ones((1, 8), np.float32),
+            2,
+            "dot",
+            np.array(tie_rank),
+        )
 
 
 def test_a_first_pass_that_does_not_exist_is_refused():
     with pytest.raises(BadValue, match="first_pass is 'int4'"):
-        search(Array(np.ones((3, 8), np.float32)), np.ones((1, 8), np.float32), 2, first_pass="int4")
+        search(ArraySource(np.ones((3, 8), np.float32)), np.ones((1, 8), np.float32), 2, first_pass="int4")

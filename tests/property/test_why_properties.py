@@ -9,11 +9,11 @@ from tests.strategies import trials
 
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.experiment.differing import differences
-from weir.experiment.rescore import Scoring, mean, other_measures, other_rules, rescored
-from weir.experiment.why import Side, explained
+from weir.experiment.explain.setting_diff import differences
+from weir.experiment.explain.what_if import Scoring, mean, other_measures, other_rules, rescored
+from weir.experiment.explain.why import ComparedResult, explained
 from weir.measures import evaluate, parse_measure
-from weir.stats.moves import moved, with_documents
+from weir.stats.query_differences import moved, with_documents
 
 MEASURES = st.sampled_from(["nDCG@10", "AP", "RR", "R@10", "P@5", "gmAP"])
 NAMES = st.text(st.sampled_from("abk."), min_size=1, max_size=6).filter(
@@ -71,7 +71,9 @@ def test_every_other_scoring_keeps_the_queries_and_stays_within_its_bounds(trial
 @given(trials(), trials(), MEASURES)
 def test_an_explanation_turns_round_with_its_sides(trial, another, measure):
     qrels = Qrels.of(trial[1])
-    sides = [Side(name, (), run=Run.of(t[0]), qrels=qrels) for name, t in (("a", trial), ("b", another))]
+    sides = [
+        ComparedResult(name, (), run=Run.of(t[0]), qrels=qrels) for name, t in (("a", trial), ("b", another))
+    ]
     there = explained(sides[0], sides[1], parse_measure(measure))
     back = explained(sides[1], sides[0], parse_measure(measure))
     assert there.gap == -back.gap

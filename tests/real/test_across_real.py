@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from weir.stats.compare import compared
-from weir.stats.comparison import Method, Table
+from weir.stats.comparison import ComparisonMethod, ScoreTable
 
 pytestmark = pytest.mark.real
 
 
 @pytest.fixture(scope="module")
-def published(shared) -> Table:
+def published(shared) -> ScoreTable:
     """nDCG@10 of Table 2 of Thakur et al. 2021 without MS MARCO: 10 systems, 18 datasets, no value for each query."""
     with (shared / "facts" / "results-beir.csv").open(encoding="utf-8", newline="") as file:
         rows = [r for r in csv.DictReader(file) if r["source"].startswith("BEIR paper Table 2")]
@@ -27,7 +27,7 @@ def published(shared) -> Table:
     datasets = sorted({dataset for _, dataset in cells})
     values = np.array([[cells[s, d] for d in datasets] for s in systems])
     assert values.shape == (10, 18)
-    return Table("18 datasets", "nDCG@10", tuple(systems), values, unit="datasets")
+    return ScoreTable("18 datasets", "nDCG@10", tuple(systems), values, unit="datasets")
 
 
 @pytest.mark.parametrize(
@@ -35,13 +35,13 @@ def published(shared) -> Table:
     [("ColBERT", "BM25", 9), ("BM25+CE", "BM25", 16), ("TAS-B", "ANCE", 14), ("TAS-B", "DPR", 17)],
 )
 def test_datasets_won_as_the_beir_paper_counts_them(published, system, baseline, won):
-    found = {p.second: p for p in compared(published, baseline, Method("t")).pairs}[system]
+    found = {p.second: p for p in compared(published, baseline, ComparisonMethod("t")).pairs}[system]
     assert found.won == won
     assert found.won + found.lost + found.tied == 18
 
 
 def test_with_datasets_as_the_random_factor_only_reranking_beats_bm25(published):
     """What the paper says in words, tested: of nine systems one is better than BM25 across datasets."""
-    found = compared(published, "BM25", Method("permutation"))
+    found = compared(published, "BM25", ComparisonMethod("permutation"))
     assert [p.second for p in found.pairs if p.verdict == "better"] == ["BM25+CE"]
     assert {p.second for p in found.pairs if p.verdict == "worse"} >= {"DPR", "DeepCT"}

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from weir.datasets import catalogue
-from weir.datasets.card import Card
+from weir.datasets.card import CollectionCard
 from weir.datasets.load import load
-from weir.io.archive import extract
-from weir.io.beir import read_queries
-from weir.io.corpus_store import fingerprint_of
-from weir.io.download import checksum_of
-from weir.io.judgments import read_judgments
-from weir.io.layout import find_layout
+from weir.io.collections.corpus_store import fingerprint_of
+from weir.io.collections.judgments import read_judgments
+from weir.io.collections.layout import find_layout
+from weir.io.collections.records import read_queries
+from weir.io.net.archive import extract
+from weir.io.net.download import checksum_of
 
 pytestmark = pytest.mark.real
 
@@ -37,7 +37,7 @@ def words(texts: list[str]) -> float:
     return sum(sum(map(has_letters, text.split())) for text in texts) / len(texts)
 
 
-def check(card: Card, row: dict[str, str]) -> None:
+def check(card: CollectionCard, row: dict[str, str]) -> None:
     assert card.documents == int(row["corpus_docs"])
     assert card.queries["test"] == int(row["test_queries"])
     assert card.positive == int(row["qrels_positives"])

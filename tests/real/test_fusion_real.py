@@ -7,7 +7,7 @@ import pytest
 
 from weir.api import fuse
 from weir.fusion import METHODS, fit
-from weir.io.trec import read_qrels, read_run
+from weir.io.runs.read import read_qrels, read_run
 from weir.measures import evaluate
 
 pytestmark = pytest.mark.real

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from weir.stats.compare import compared
-from weir.stats.comparison import Method, Table
+from weir.stats.comparison import ComparisonMethod, ScoreTable
+from weir.stats.distributions import normal_quantile, student_tail
 from weir.stats.intervals import INTERVALS, bounds
 from weir.stats.paired import sign_p, t_statistic, wilcoxon_p
 from weir.stats.power import detectable
 from weir.stats.significance import Draws, all_pairs, p_values
-from weir.stats.tails import normal_quantile, student_tail
 from weir.stats.tukey import ranges
 
 pytestmark = pytest.mark.real
@@ -68,7 +68,7 @@ def test_published_intervals_and_effects_of_two_trec_8_runs(shared):
     found = case(shared, "paired-tests")
     values = np.array([found["experimental"], found["baseline"]])
     here = found["computed_here"]
-    pair = compared(Table("trec8", "AP", ("run126", "run125"), values), "run125").pairs[0]
+    pair = compared(ScoreTable("trec8", "AP", ("run126", "run125"), values), "run125").pairs[0]
     assert pair.difference == pytest.approx(here["mean_diff"], rel=1e-9)
     assert [pair.low, pair.high] == pytest.approx(here["t_ci95"], rel=1e-9)
     hedges = here["cohens_d_paired (mean/sd_diff)"] * here["hedges_correction J=1-3/(4*df-1)"]
@@ -137,7 +137,7 @@ def test_all_systems_of_a_track_in_seconds(shared):
     values = matrix(shared, "adhoc8_ap")
     names = tuple(f"run{n}" for n in range(1, len(values) + 1))
     begun = time.perf_counter()
-    found = compared(Table("trec8", "AP", names, values), method=Method(draws=10_000))
+    found = compared(ScoreTable("trec8", "AP", names, values), method=ComparisonMethod(draws=10_000))
     assert time.perf_counter() - begun < 120
     assert len(found.pairs) == 8_256
     letters = {s.system: set(s.letters.split() if " " in s.letters else s.letters) for s in found.standings}

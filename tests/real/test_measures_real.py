@@ -11,7 +11,7 @@ from tests.conftest import SHARED
 
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.io.trec import read_qrels, read_run
+from weir.io.runs.read import read_qrels, read_run
 from weir.measures import evaluate
 
 pytestmark = pytest.mark.real

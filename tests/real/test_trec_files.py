@@ -10,7 +10,7 @@ import pytest
 
 from weir.core.judged import Judged
 from weir.errors import BadRanking, FormatError
-from weir.io.trec import judge_file, read_qrels, read_run, read_run_against, read_topics, write_run
+from weir.io.runs.read import judge_file, read_qrels, read_run, read_run_against, read_topics, write_run
 
 pytestmark = pytest.mark.real
 

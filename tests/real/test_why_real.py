@@ -7,9 +7,9 @@ import pytest
 from weir.cli import main
 from weir.experiment import Experiment
 from weir.experiment.diff import diff_cells, diff_files
-from weir.experiment.explain import Judgments, explain_cells, explain_published
+from weir.experiment.explain.two_results import Judgments, explain_cells, explain_published
 from weir.experiment.finished import finished_cells
-from weir.experiment.reproduce import reproduce
+from weir.experiment.published.reproduce import reproduce
 from weir.settings import settings
 
 pytestmark = pytest.mark.real

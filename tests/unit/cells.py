@@ -8,12 +8,12 @@ from pathlib import Path
 
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.experiment.stage import Record, records_in, write_record
-from weir.io.checksums import Checksum
-from weir.io.scores import write_scores
-from weir.io.trec import write_run
+from weir.io.runs.read import write_run
+from weir.io.runs.scores_file import write_scores
+from weir.io.storage.checksums import Checksum
 from weir.measures import evaluate
-from weir.stats.summary import rows
+from weir.stages.stage import Record, records_in, write_record
+from weir.stats.score_rows import rows
 
 __all__ = ["MANIFEST", "QRELS", "RUN", "changed", "noted", "write_cell", "write_qrels_file"]
 

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from weir.systems.kept import PairScorer
-from weir.systems.system import RERANKERS
+from weir.systems.protocol import RERANKERS
+from weir.systems.rerank.score_cache import PairScorer
 
 WINDOW = 16
 

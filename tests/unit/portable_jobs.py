@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from weir.datasets.load import load
-from weir.io.trec import read_run, write_run
-from weir.kernels.bounds import Bounds
-from weir.kernels.columns import Columns
-from weir.kernels.search import Impacts, search
+from weir.io.runs.read import read_run, write_run
+from weir.kernels.inverted.block_bounds import BlockBounds
+from weir.kernels.inverted.byte_bounds import ByteBounds
+from weir.kernels.inverted.search import Impacts, search
 from weir.systems import parse_system
 
 
@@ -54,8 +54,8 @@ def sparse(_: Path):
     impact = rng.exponential(1, len(doc)).astype(np.float32)
     qptr = np.arange(0, 41 * 12, 12)
     qterm, qweight = rng.integers(0, terms, 480).astype(np.int32), rng.exponential(1, 480).astype(np.float32)
-    bounds = Bounds.of(ptr, doc, impact, n)
-    columns = Columns.of_terms(np.flatnonzero(np.diff(ptr) > n // 8), ptr, doc, impact, n)
+    bounds = BlockBounds.of(ptr, doc, impact, n)
+    columns = ByteBounds.of_terms(np.flatnonzero(np.diff(ptr) > n // 8), ptr, doc, impact, n)
     for name, index in (
         ("few", Impacts(n, ptr, doc, impact, None)),
         ("many", Impacts(n, ptr, doc, impact, bounds)),
@@ -65,20 +65,20 @@ def sparse(_: Path):
 
 
 def dense(_: Path):
-    from weir.vectors.exact import Array
-    from weir.vectors.exact import search as nearest
+    from weir.vectors.exact_search import ArraySource
+    from weir.vectors.exact_search import search as nearest
 
     rng = np.random.default_rng(2)
     rows, queries = (rng.standard_normal((n, 45)).astype(np.float32) for n in (3000, 40))
     for similarity in ("dot", "cosine"):
         for count in (1, 40):
-            found = nearest(Array(rows), queries[:count], 30, similarity)
+            found = nearest(ArraySource(rows), queries[:count], 30, similarity)
             yield f"dense {similarity} {count}", digest(found.ptr, found.doc, found.score)
 
 
 def late(_: Path):
-    from weir.kernels.maxsim import maxsim
-    from weir.vectors.late import HeldTokens, Query, search_tokens
+    from weir.kernels.maxsim.exact_maxsim import maxsim
+    from weir.vectors.maxsim_search import HeldTokens, Query, search_tokens
 
     rng = np.random.default_rng(3)
     lengths = rng.integers(1, 30, 200)

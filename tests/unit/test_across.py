@@ -15,21 +15,21 @@ from weir.errors import BadValue, UnknownName
 from weir.report.compare import compare_latex, compare_markdown, compare_text, tally
 from weir.stats.across import across, compared_across, pooled
 from weir.stats.compare import compared
-from weir.stats.comparison import Method, Table, Tally
+from weir.stats.comparison import ComparisonMethod, DatasetCounts, ScoreTable
 from weir.stats.intervals import bounds
-from weir.stats.levels import two_level_means
 from weir.stats.resampling import resampled_counts
 from weir.stats.significance import Draws
+from weir.stats.two_level_bootstrap import two_level_means
 
-FAST = Method(draws=2_000)
+FAST = ComparisonMethod(draws=2_000)
 TWO = replace(FAST, interval="two-level")
 
 
-def drawn(dataset: str, steps: list[float], n: int = 40, seed: int = 1) -> Table:
+def drawn(dataset: str, steps: list[float], n: int = 40, seed: int = 1) -> ScoreTable:
     """Systems s0, s1 ... that differ from a common row by these steps and a little noise."""
     draw = np.random.default_rng([seed, *dataset.encode()])
     rows = draw.beta(1, 2, n) + draw.normal(0, 0.05, (len(steps), n)) + np.array(steps)[:, None]
-    return Table(dataset, "m", tuple(f"s{k}" for k in range(len(steps))), rows)
+    return ScoreTable(dataset, "m", tuple(f"s{k}" for k in range(len(steps))), rows)
 
 
 UNITS = {
@@ -130,7 +130,7 @@ def test_datasets_won_and_lost_against_a_baseline():
         {"a": UNITS["same"], "b": UNITS["same"]}, "x", "s0", replace(FAST, margin=0.1)
     ).tallies[0]
     assert "equivalent on 2, not separable on 0" in tally(close)
-    assert "equal on 1 (+0.0000" in tally(Tally("a", "b", 1, 0.0, 0, 0, 1, 0, 0, 0, 1))
+    assert "equal on 1 (+0.0000" in tally(DatasetCounts("a", "b", 1, 0.0, 0, 0, 1, 0, 0, 0, 1))
 
 
 def test_the_parts_of_a_group_weigh_the_same_in_its_verdict():

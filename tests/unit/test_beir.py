@@ -13,10 +13,10 @@ import pytest
 from weir.core.strings import Strings
 from weir.datasets.load import load
 from weir.errors import FormatError, UnknownName
-from weir.io.beir import read_documents, read_queries
-from weir.io.jsonl import BLOCK, read_blocks, read_records
-from weir.io.judgments import read_judgments
-from weir.io.layout import Part, find_layout
+from weir.io.collections.json_lines import BLOCK, read_blocks, read_records
+from weir.io.collections.judgments import read_judgments
+from weir.io.collections.layout import CollectionPart, find_layout
+from weir.io.collections.records import read_documents, read_queries
 
 DOCUMENTS = [
     {"_id": "d1", "title": "One", "text": "first text"},
@@ -179,12 +179,12 @@ def test_nothing_of_that_name(tmp_path: Path):
 # Lines
 
 
-def part(tmp_path: Path, data: bytes, name: str = "corpus.jsonl") -> Part:
+def part(tmp_path: Path, data: bytes, name: str = "corpus.jsonl") -> CollectionPart:
     (tmp_path / name).write_bytes(data)
-    return Part(tmp_path / name)
+    return CollectionPart(tmp_path / name)
 
 
-def everything(source: Part) -> tuple[list[str], list[str], list[str]]:
+def everything(source: CollectionPart) -> tuple[list[str], list[str], list[str]]:
     batches = list(read_documents(source))
     columns = ([b.ids for b in batches], [b.titles for b in batches], [b.texts for b in batches])
     ids, titles, texts = (Strings.concatenated(column).tolist() for column in columns)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from weir.datasets import card
-from weir.datasets.card import Card
+from weir.datasets.card import CollectionCard
 from weir.datasets.load import load
 
 DOCUMENTS = [
@@ -34,7 +34,7 @@ TEST = [
 
 
 @pytest.fixture
-def counted(tmp_path: Path) -> Card:
+def counted(tmp_path: Path) -> CollectionCard:
     def write(name: str, rows: list[dict]) -> None:
         (tmp_path / name).write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")
 
@@ -48,7 +48,7 @@ def counted(tmp_path: Path) -> Card:
     return load(tmp_path).card
 
 
-def test_judgments(counted: Card):
+def test_judgments(counted: CollectionCard):
     assert counted.queries == {"dev": 1, "test": 3}
     assert counted.pairs == {-1: 1, 0: 2, 1: 3, 2: 1}
     assert (counted.positive, counted.zero, counted.negative) == (4, 2, 1)
@@ -59,7 +59,7 @@ def test_judgments(counted: Card):
     assert counted.absent_queries == 2
 
 
-def test_texts(counted: Card):
+def test_texts(counted: CollectionCard):
     assert counted.documents == 8
     assert counted.words_per_query == 3.0  # q1 and q2: q3 is not judged, `away` is not there
     words = [4, 4, 4, 6, 0, 3, 3, 4]
@@ -69,21 +69,21 @@ def test_texts(counted: Card):
     assert counted.without_title == 2
 
 
-def test_copies(counted: Card):
+def test_copies(counted: CollectionCard):
     assert counted.copies_of_text == 3  # a, b, c, h
     assert counted.copies == 2  # a, b, h
     assert counted.having_copies == 3
 
 
 def test_copies_are_told_by_the_texts_not_by_their_hashes(
-    counted: Card, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    counted: CollectionCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(card, "hash_strings", lambda data, start, length: length.astype("u8") * 0)
     again = load(tmp_path).card
     assert again == counted
 
 
-def test_batches_do_not_matter(counted: Card, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_batches_do_not_matter(counted: CollectionCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     for size in (1, 3):
         monkeypatch.setattr(card, "_BATCH", size)
         assert load(tmp_path).card == counted

@@ -16,7 +16,7 @@ from weir.core.run import Run
 from weir.datasets.load import load
 from weir.datasets.self_match import self_matches
 from weir.errors import FormatError, UnknownName
-from weir.io.trec import read_run
+from weir.io.runs.read import read_run
 from weir.report.collection import collection_notes
 
 BROOK = Path(weir.__file__).parent / "datasets" / "brook"

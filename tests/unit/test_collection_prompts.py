@@ -14,15 +14,15 @@ from weir.core.strings import Strings
 from weir.datasets.catalogue import get
 from weir.datasets.load import load
 from weir.encode.api.hosted import purse
-from weir.encode.recipe import GENERAL, _of_collection, told
+from weir.encode.recipes.encoder_recipe import GENERAL, _of_collection, told
 from weir.errors import BadValue, FormatError
 from weir.experiment import Experiment
 from weir.experiment.efficiency import efficiency
 from weir.experiment.finished import finished_cells
 from weir.settings import settings
+from weir.systems.composite import suited
 from weir.systems.dense import Dense
 from weir.systems.expression import parse_system
-from weir.systems.parts import suited
 
 ASKING = r'dense("openai:m", query_prompt="Instruct: {task}\nQuery: ")'
 TASK = "Find what the river did"

@@ -27,9 +27,9 @@ from weir.report.format import change, effect, probability
 from weir.stats.across import across
 from weir.stats.bootstrap import intervals
 from weir.stats.compare import compare_scores, compared, table
-from weir.stats.comparison import Method, Table
+from weir.stats.comparison import ComparisonMethod, ScoreTable
+from weir.stats.corrections import adjusted
 from weir.stats.intervals import fewest
-from weir.stats.multiple import adjusted
 from weir.stats.power import detectable
 from weir.stats.significance import Draws, p_values
 
@@ -40,15 +40,15 @@ def scores(*rows, names=("m",), queries=None) -> Scores:
     return Scores(names, ids, values, np.ones(values.shape[1], bool))
 
 
-def made(count: int = 4, n: int = 60, step: float = 0.05) -> Table:
+def made(count: int = 4, n: int = 60, step: float = 0.05) -> ScoreTable:
     """Systems s0, s1 ... each better than the one before."""
     draw = np.random.default_rng(1)
     base = draw.beta(1, 2, n)
     rows = [base + draw.normal(0, 0.08, n) + step * k for k in range(count)]
-    return Table("data", "m", tuple(f"s{k}" for k in range(count)), np.stack(rows))
+    return ScoreTable("data", "m", tuple(f"s{k}" for k in range(count)), np.stack(rows))
 
 
-FAST = Method(draws=2_000)
+FAST = ComparisonMethod(draws=2_000)
 
 
 def test_a_comparison_says_what_its_parts_say():
@@ -92,7 +92,7 @@ def test_verdicts():
     found = compared(made(2, step=0.001), method=replace(FAST, margin=0.1)).pairs[0]
     assert (found.verdict, found.equivalence < 0.05) == ("equivalent", True)
     row = np.linspace(0, 1, 20)
-    found = compared(Table("d", "m", ("a", "b"), np.stack([row, row])), method=FAST).pairs[0]
+    found = compared(ScoreTable("d", "m", ("a", "b"), np.stack([row, row])), method=FAST).pairs[0]
     assert verdict(found) == "not separable (equal throughout)"
     assert (found.low, found.high, found.p, found.tied) == (0, 0, 1, 20)
     assert found.effect is None
@@ -188,7 +188,7 @@ def test_few_queries_have_no_interval_and_no_interval_leaves_what_is_possible():
 
 
 def test_tukeys_test_is_not_corrected_once_more():
-    found = compared(made(3), method=Method("tukey", "holm", draws=500))
+    found = compared(made(3), method=ComparisonMethod("tukey", "holm", draws=500))
     assert [p.adjusted for p in found.pairs] == [p.p for p in found.pairs]
     assert "p: tukey (randomised HSD), 500 draws" in compare_text([found])
 
@@ -243,7 +243,7 @@ def test_across_datasets_the_columns_are_datasets():
 )
 def test_a_method_that_cannot_be_is_refused(settings, message):
     with pytest.raises((BadValue, UnknownName), match=message):
-        Method(**settings)
+        ComparisonMethod(**settings)
 
 
 def test_forms():

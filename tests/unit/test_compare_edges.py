@@ -15,16 +15,16 @@ from tests.unit.brooklet import write_collection
 from tests.unit.cells import changed, write_cell
 from weir.cli import main
 from weir.core.ids import Ids
-from weir.core.row import Row
+from weir.core.result_row import Row
 from weir.core.scores import Scores
 from weir.errors import BadValue, UnknownName
-from weir.experiment.stage import records_in, write_record
-from weir.io.checksums import Checksum
-from weir.io.scores import read_scores, write_scores
+from weir.io.runs.scores_file import read_scores, write_scores
+from weir.io.storage.checksums import Checksum
 from weir.report import table as report
 from weir.report.compare import compare_csv, compare_json, compare_latex, compare_markdown, compare_text
+from weir.stages.stage import records_in, write_record
 from weir.stats.compare import compare_scores, compared
-from weir.stats.comparison import Comparison, Method, Table
+from weir.stats.comparison import Comparison, ComparisonMethod, ScoreTable
 from weir.stats.intervals import INTERVALS, fewest
 from weir.stats.significance import TESTS
 
@@ -84,10 +84,10 @@ def edges() -> list[Comparison]:
         "one differs": (row, np.append(row[:-1], 0.9)),
         "two queries": (np.array([0.1, 0.2]), np.array([0.3, 0.1])),
     }
-    methods = [Method(test, draws=50, margin=0.01) for test in sorted(TESTS)]
-    methods += [Method("t", interval=interval) for interval in sorted(INTERVALS)]
+    methods = [ComparisonMethod(test, draws=50, margin=0.01) for test in sorted(TESTS)]
+    methods += [ComparisonMethod("t", interval=interval) for interval in sorted(INTERVALS)]
     return [
-        compared(Table(name, "m", ("a", "b"), np.stack(values)), baseline, method)
+        compared(ScoreTable(name, "m", ("a", "b"), np.stack(values)), baseline, method)
         for name, values in pairs.items()
         for method in methods
         for baseline in (None, "a")[: 1 + (method.test == "t")]
@@ -119,7 +119,8 @@ def test_no_table_of_a_comparison_prints_nan(form):
 @pytest.mark.parametrize("form", [compare_text, compare_csv, compare_json, compare_latex, compare_markdown])
 def test_even_numbers_that_are_none_are_shown_as_missing(form):
     one = compared(
-        Table("d", "m", ("a", "b"), np.stack([np.arange(5.0), np.arange(5.0) * 2])), method=Method("t")
+        ScoreTable("d", "m", ("a", "b"), np.stack([np.arange(5.0), np.arange(5.0) * 2])),
+        method=ComparisonMethod("t"),
     )
     none = math.nan
     pair = replace(

@@ -8,13 +8,13 @@ from fractions import Fraction
 
 import pytest
 
+from weir.conform.certificate import summary, worst
 from weir.conform.deviations import DEVIATIONS, Question
-from weir.conform.exact import discounted, in_base, mean, quotient, ratio, text, total, value
-from weir.conform.explain import NO_NUMBER, UNEXPLAINED, causes
+from weir.conform.exact_arithmetic import discounted, in_base, mean, quotient, ratio, text, total, value
 from weir.conform.grade import grade
-from weir.conform.oracle import Asked, Case, Conventions, answer, asked, orders, ranking, refusal
-from weir.conform.summary import summary, worst
-from weir.conform.tools import Answers, Reply, Told
+from weir.conform.likely_cause import NO_NUMBER, UNEXPLAINED, causes
+from weir.conform.oracle import Asked, Case, OracleConventions, answer, asked, orders, ranking, refusal
+from weir.conform.tools import Answers, ToolValue, VectorReply
 from weir.conform.vectors import Vector, made, questions, read, vectors
 from weir.errors import BadValue, FormatError, UnknownName, WeirError
 
@@ -28,13 +28,13 @@ def one(qrels, run, measures=("nDCG@10",), **conventions) -> Vector:
     case = Case(
         {q: list(row.items()) for q, row in qrels.items()},
         {q: list(row.items()) for q, row in run.items()},
-        Conventions(**conventions),
+        OracleConventions(**conventions),
     )
     return made(Vector("one", "ties", "It is one.", case, tuple(measures)))
 
 
-def told(vector: Vector, **replies: Told) -> Answers:
-    return Answers("tool", "tool", "1", {vector.id: Reply(replies)})
+def told(vector: Vector, **replies: ToolValue) -> Answers:
+    return Answers("tool", "tool", "1", {vector.id: VectorReply(replies)})
 
 
 # Exact numbers
@@ -88,15 +88,15 @@ def test_names_are_taken_apart():
 
 
 def test_order_of_ties():
-    assert ranking(TIED.run["q1"], Conventions()) == ["d2", "d10", "d1"]
-    assert len(list(orders(TIED.run["q1"], Conventions(ties="expected")))) == 6
+    assert ranking(TIED.run["q1"], OracleConventions()) == ["d2", "d10", "d1"]
+    assert len(list(orders(TIED.run["q1"], OracleConventions(ties="expected")))) == 6
     with pytest.raises(BadValue, match="orders"):
-        list(orders([(str(n), 1.0) for n in range(9)], Conventions()))
+        list(orders([(str(n), 1.0) for n in range(9)], OracleConventions()))
 
 
 def test_each_convention_of_ties_by_hand():
     found = {
-        t: answer(replace(TIED, conventions=Conventions(ties=t)), "RR").mean
+        t: answer(replace(TIED, conventions=OracleConventions(ties=t)), "RR").mean
         for t in ("trec", "expected", "worst", "best")
     }
     assert found == {"trec": Fraction(1, 3), "expected": Fraction(11, 18), "worst": Fraction(1, 3), "best": 1}
@@ -127,7 +127,7 @@ def test_what_must_be_refused(qrels, run, reason):
 
 
 def test_no_query_that_counts_has_no_mean():
-    case = Case({"q1": [("a", 1)]}, {}, Conventions(missing="answered-only"))
+    case = Case({"q1": [("a", 1)]}, {}, OracleConventions(missing="answered-only"))
     with pytest.raises(BadValue, match="no query counts"):
         answer(case, "AP")
 
@@ -163,15 +163,15 @@ def test_questions_hold_no_answers():
 def test_values_are_exact_or_differ():
     vector = one({"q1": {"a": 1}, "q2": {"b": 1}}, {"q1": {"a": 1.0}})
     cases = [
-        (Told(0.5, (("q1", 1.0), ("q2", 0.0))), "passed", 0),
-        (Told(0.5 + 1e-10), "passed", 0),
-        (Told(0.5 + 1e-8), "differs", 1),
-        (Told(0.50001, decimals=5), "passed", 0),
-        (Told(0.50003, decimals=5), "differs", 1),
-        (Told(None, (("q1", 1.0),)), "differs", 1),  # q2 is missing, and no mean says whether it counts
-        (Told(0.5, (("q1", 1.0), ("other", 7.0))), "passed", 0),
-        (Told(math.nan), "differs", 1),
-        (Told(refused="KeyError: q2"), "refused", 0),
+        (ToolValue(0.5, (("q1", 1.0), ("q2", 0.0))), "passed", 0),
+        (ToolValue(0.5 + 1e-10), "passed", 0),
+        (ToolValue(0.5 + 1e-8), "differs", 1),
+        (ToolValue(0.50001, decimals=5), "passed", 0),
+        (ToolValue(0.50003, decimals=5), "differs", 1),
+        (ToolValue(None, (("q1", 1.0),)), "differs", 1),  # q2 is missing, and no mean says whether it counts
+        (ToolValue(0.5, (("q1", 1.0), ("other", 7.0))), "passed", 0),
+        (ToolValue(math.nan), "differs", 1),
+        (ToolValue(refused="KeyError: q2"), "refused", 0),
     ]
     for said, outcome, differences in cases:
         (found,) = grade(told(vector, **{"nDCG@10": said}), [vector])
@@ -181,8 +181,8 @@ def test_values_are_exact_or_differ():
 def test_a_refusal_is_right_where_there_is_no_answer():
     vector = one({"q1": {"a": 1}}, {"q1": {"a": math.nan}})
     assert vector.error == "a score is not a finite number (query q1)"
-    (good,) = grade(told(vector, **{"nDCG@10": Told(refused="ValueError")}), [vector])
-    (bad,) = grade(told(vector, **{"nDCG@10": Told(1.63)}), [vector])
+    (good,) = grade(told(vector, **{"nDCG@10": ToolValue(refused="ValueError")}), [vector])
+    (bad,) = grade(told(vector, **{"nDCG@10": ToolValue(1.63)}), [vector])
     assert (good.outcome, bad.outcome) == ("passed", "differs")
     assert bad.why == "accepts what must be refused: a score is not a finite number"
     found = summary(told(vector), [bad])
@@ -191,16 +191,16 @@ def test_a_refusal_is_right_where_there_is_no_answer():
 
 def test_what_was_not_said_does_not_apply():
     vector = one({"q1": {"a": 1}}, {"q1": {"a": 1.0}})
-    for replies in ({}, {"one": Reply({})}, {"one": Reply({}, "it cannot")}):
+    for replies in ({}, {"one": VectorReply({})}, {"one": VectorReply({}, "it cannot")}):
         (found,) = grade(Answers("tool", "tool", "1", replies), [vector])
         assert found.outcome == "not applicable"
-    (found,) = grade(Answers("tool", "tool", "1", {"one": Reply({}, died="signal 11")}), [vector])
+    (found,) = grade(Answers("tool", "tool", "1", {"one": VectorReply({}, died="signal 11")}), [vector])
     assert (found.outcome, found.note) == ("refused", "signal 11")
 
 
 def test_the_worst_come_first():
     vector = one({"q1": {"a": 1}}, {"q1": {"a": 1.0}}, ("AP", "RR", "P@1"))
-    said = {"AP": Told(0.9), "RR": Told(0.2), "P@1": Told(math.nan)}
+    said = {"AP": ToolValue(0.9), "RR": ToolValue(0.2), "P@1": ToolValue(math.nan)}
     found = worst(grade(told(vector, **said), [vector]))
     assert [g.measure for g, _ in found] == ["P@1", "RR", "AP"]
 
@@ -208,9 +208,9 @@ def test_the_worst_come_first():
 # Explanations
 
 
-def says(case: Case, measure: str) -> Told:
+def says(case: Case, measure: str) -> ToolValue:
     found = answer(case, measure)
-    return Told(float(found.mean), tuple((q, float(v)) for q, v in found.per_query.items()))
+    return ToolValue(float(found.mean), tuple((q, float(v)) for q, v in found.per_query.items()))
 
 
 @pytest.mark.parametrize("reading", DEVIATIONS, ids=lambda d: d.name)
@@ -235,12 +235,15 @@ def test_a_tool_that_keeps_another_convention_is_found_out(reading):
 
 
 def test_what_nothing_explains_is_said_to_be_so():
-    assert causes([(TIED, "RR", Told(0.123)), (TIED, "RR", Told(math.nan))]) == [UNEXPLAINED, NO_NUMBER]
+    assert causes([(TIED, "RR", ToolValue(0.123)), (TIED, "RR", ToolValue(math.nan))]) == [
+        UNEXPLAINED,
+        NO_NUMBER,
+    ]
 
 
 def test_two_conventions_at_once_are_found():
     qrels = {"q1": [("a", 3), ("b", 1), ("c", 2)], "q2": [("a", 1)]}
     case = Case(qrels, {"q1": [("a", 1.0), ("b", 1.0), ("c", 1.0)]})
     both = Case({"q1": qrels["q1"]}, {"q1": [("a", 3.0), ("b", 2.0), ("c", 1.0)]})
-    found = causes([(case, "nDCG@2", Told(float(answer(both, "nDCG@2").mean)))])
+    found = causes([(case, "nDCG@2", ToolValue(float(answer(both, "nDCG@2").mean)))])
     assert found == ["ties in the order of the input + unanswered queries leave the mean"]

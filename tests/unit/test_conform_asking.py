@@ -10,9 +10,9 @@ import pytest
 
 from weir.cli import main
 from weir.conform import tools as asking
-from weir.conform.explain import UNEXPLAINED
 from weir.conform.grade import grade
-from weir.conform.tools import Told, ask, read_answers, tools, written
+from weir.conform.likely_cause import UNEXPLAINED
+from weir.conform.tools import ToolValue, ask, read_answers, tools, written
 from weir.conform.vectors import files, vectors
 from weir.errors import BadValue, FormatError, UnknownName
 
@@ -90,7 +90,7 @@ def test_a_tool_that_dies_is_asked_the_rest(tmp_path, monkeypatch):
     assert set(answers.replies) == {v.id for v in members}
     assert answers.replies["negative-scores"].died == "its process died (exit code 7)"
     assert sum(r.died is not None for r in answers.replies.values()) == 1
-    assert answers.replies["cosines"].measures["AP"] == Told(0.25)
+    assert answers.replies["cosines"].measures["AP"] == ToolValue(0.25)
     assert math.isnan(answers.replies["cosines"].measures["RR"].mean)
     assert "trec9" in answers.replies["float32-tie-32"].not_applicable
 

@@ -16,14 +16,14 @@ import weir
 from tests.unit.test_never_again import example, shuffled
 from weir.cli import main
 from weir.core.qrels import Qrels
-from weir.core.row import Row
+from weir.core.result_row import Row
 from weir.core.run import Run
 from weir.errors import BadRanking, BadValue, UnknownName
-from weir.io.trec import judge_file, read_qrels, write_qrels, write_run
+from weir.io.runs.read import judge_file, read_qrels, write_qrels, write_run
 from weir.measures import MEASURES, evaluate, measures_of, scores_of
 from weir.measures.conventions import CHOICES, Conventions, parse_conventions
-from weir.measures.ties import TIED
-from weir.stats.summary import rows
+from weir.measures.ties.tie_groups import TIED
+from weir.stats.score_rows import rows
 
 RUN = {"1": {"1": 9.0, "a": 3.0, "b": 3.0, "c": 1.0}, "2": {"a": 2.0, "2": 1.0}, "4": {"d": 1.0}}
 QRELS = {"1": {"1": 1, "a": 1, "c": 2}, "2": {"b": 1}, "3": {"a": 1}, "4": {"d": 0}}

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from weir.encode.checkpoint import read_checkpoint
-from weir.encode.cross import CrossEncoder
+from weir.encode.pairs.cross_encoder import CrossEncoder
+from weir.encode.recipes.checkpoint import read_checkpoint
 from weir.errors import BadValue, UnknownName
 from weir.systems import parse_system, usage
 

@@ -16,10 +16,10 @@ from weir.errors import BadValue
 from weir.experiment import Experiment
 from weir.experiment.diff import diff_cells, diff_files
 from weir.experiment.finished import dataset_of, open_cell
-from weir.io.trec import write_run
+from weir.io.runs.read import write_run
 from weir.measures import evaluate
 from weir.report.diff import diff_text
-from weir.stats.moves import moved, with_documents, with_texts
+from weir.stats.query_differences import moved, with_documents, with_texts
 
 OTHER = {
     "q1": {"d3": 3.0, "d1": 2.0, "d2": 1.0},

@@ -12,7 +12,7 @@ from weir.core.intents import IntentQrels, joined
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, FormatError
-from weir.io.intents import intents_from, read_intents
+from weir.io.runs.intent_file import intents_from, read_intents
 from weir.measures import evaluate
 from weir.measures.files import judge, judgments_for, scores_of_files
 from weir.measures.measure import parse_measure

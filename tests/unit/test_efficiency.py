@@ -16,8 +16,8 @@ from weir.experiment import Experiment
 from weir.experiment.efficiency import efficiency
 from weir.experiment.finished import open_cell
 from weir.report import efficiency as report
-from weir.systems.bm25 import BM25, BM25Searcher
-from weir.systems.system import RERANKERS, SYSTEMS, Outside
+from weir.systems.lexical.bm25 import BM25, BM25Searcher
+from weir.systems.protocol import RERANKERS, SYSTEMS, ExternalStorage
 
 COST = {
     "index": {"seconds": 4.0, "peak_mb": 300.0, "bytes": 2_000_000, "documents": 1000},
@@ -124,7 +124,7 @@ def test_queries_whose_vectors_are_kept_are_not_timed_one_by_one(tmp_path, monke
         """As a searcher whose queries an API encodes, once."""
 
         def outside(self):
-            return Outside(queries=True)
+            return ExternalStorage(queries=True)
 
     class Asked(BM25):
         def index(self, corpus, at=None, progress=None):

@@ -22,19 +22,21 @@ from weir.encode.api.hosted import PROBE, purse
 from weir.errors import BadValue, ServiceError, UnknownName
 from weir.settings import settings
 from weir.systems.expression import parse_system
-from weir.vectors.store import Store
-from weir.vectors.stored import Cut, Gathered, Texts, stored
+from weir.vectors.encode_missing import EncodingBlocks, StoredVectors, TextSource, stored
+from weir.vectors.vector_store import VectorStore
 
 TEXTS = [f"text {i % 240}" for i in range(300)]  # some of them twice
 CODE = "import sys; from tests.unit.test_embedding_api_store import embed; embed(sys.argv[1])"
 WAITLESS = Clock(sleep=lambda _: None)
 
 
-def embed(base: str, limits: Limits | None = None, texts: list[str] = TEXTS) -> Gathered:
+def embed(base: str, limits: Limits | None = None, texts: list[str] = TEXTS) -> StoredVectors:
     """The vectors of the texts, by way of the store in Weir's home."""
     loaded = Hosted("cohere:m", base=base, similarity="dot").load(limits=limits or Limits(), clock=WAITLESS)
-    store = Store.of(settings().home / "vectors", loaded.identity())
-    return stored(store, Texts.of(Strings.of(texts)), loaded.stream, cut=Cut(1000, whole=False))
+    store = VectorStore.of(settings().home / "vectors", loaded.identity())
+    return stored(
+        store, TextSource.of(Strings.of(texts)), loaded.stream, cut=EncodingBlocks(1000, whole=False)
+    )
 
 
 @pytest.fixture
@@ -48,7 +50,7 @@ def server(tmp_path, monkeypatch) -> Iterator[tuple[str, es.Manners]]:
     purse.cache_clear()
 
 
-def right(found: Gathered) -> bool:
+def right(found: StoredVectors) -> bool:
     wanted = np.array([es.vector_of(t) for t in TEXTS], np.float32)
     return np.array_equal(found.block(0, len(TEXTS)), wanted)
 
@@ -139,9 +141,9 @@ def test_a_batch_that_was_halved_is_kept_half_by_half(server):
 
 def test_an_encoder_that_gives_too_many_or_too_few_blocks_is_refused(server, tmp_path):
     rows = np.ones((2, 4), np.float32)
-    texts = Texts.of(Strings.of(["a", "b", "c"]))
+    texts = TextSource.of(Strings.of(["a", "b", "c"]))
     for blocks, said in ((1, "3 texts gave 2 vectors"), (2, r"1 texts gave vectors of shape \(2, 4\)")):
-        store = Store.of(tmp_path / str(blocks), {"model": "m"})
+        store = VectorStore.of(tmp_path / str(blocks), {"model": "m"})
         with pytest.raises(BadValue, match=said):
             stored(store, texts, lambda _, n=blocks: iter([rows] * n))
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weir.encode.batching import Plan, Ragged, batches, gather_ragged, gather_rows, results
-from weir.encode.tokens import Tokens
+from weir.encode.batching import BatchPlan, Ragged, batches, gather_ragged, gather_rows, results
+from weir.encode.models.tokens import Tokens
 from weir.errors import BadValue
 
 
@@ -52,7 +52,7 @@ def test_full_batches_are_full():
 @given(st.lists(st.text("abcdef", max_size=30), max_size=60), st.integers(1, 40), st.integers(1, 20))
 def test_results_come_back_in_the_order_of_the_texts(texts, budget, window):
     told = []
-    blocks = list(results(texts, tokenize, sums, gather_rows, Plan(budget, window=window), told.append))
+    blocks = list(results(texts, tokenize, sums, gather_rows, BatchPlan(budget, window=window), told.append))
     assert all(len(b) <= window for b in blocks)
     np.testing.assert_array_equal(np.concatenate([*blocks, np.zeros((0, 2))]), expected(texts))
     assert told == sorted(told)
@@ -64,7 +64,7 @@ def test_ragged_results(texts, budget):
     def letters(batch):
         return Ragged(batch.ptr, batch.ids[:, None])
 
-    found = next(results(texts, tokenize, letters, gather_ragged, Plan(budget)))
+    found = next(results(texts, tokenize, letters, gather_ragged, BatchPlan(budget)))
     whole = tokenize(texts)
     np.testing.assert_array_equal(found.ptr, whole.ptr)
     np.testing.assert_array_equal(found.values[:, 0], whole.ids)
@@ -89,7 +89,7 @@ def test_out_of_memory_halves_the_batch_and_those_after_it(error):
         return sums(batch)
 
     texts = ["abcde"] * 100
-    blocks = list(results(texts, tokenize, small, gather_rows, Plan(100, window=20)))
+    blocks = list(results(texts, tokenize, small, gather_rows, BatchPlan(100, window=20)))
     np.testing.assert_array_equal(np.concatenate(blocks), expected(texts))
     failed = [n for n in tried if n > 30]
     assert len(failed) <= 6  # the first window's batches; the next windows' are small from the start
@@ -101,7 +101,7 @@ def test_a_single_text_too_large_is_said_so():
         raise MemoryError
 
     with pytest.raises(BadValue, match="a text of 7 tokens does not fit into memory"):
-        list(results(["abcdefg"], tokenize, never, gather_rows, Plan(100)))
+        list(results(["abcdefg"], tokenize, never, gather_rows, BatchPlan(100)))
 
 
 def test_other_errors_pass():
@@ -109,7 +109,7 @@ def test_other_errors_pass():
         raise RuntimeError("shapes do not match")
 
     with pytest.raises(RuntimeError, match="shapes"):
-        list(results(["abc"], tokenize, broken, gather_rows, Plan(100)))
+        list(results(["abc"], tokenize, broken, gather_rows, BatchPlan(100)))
 
 
 def test_a_stream_is_read_only_a_little_ahead():
@@ -121,7 +121,7 @@ def test_a_stream_is_read_only_a_little_ahead():
             read += 1
             yield "abc"
 
-    stream = results(source(), tokenize, sums, gather_rows, Plan(1000, window=64))
+    stream = results(source(), tokenize, sums, gather_rows, BatchPlan(1000, window=64))
     next(stream)
     next(stream)
     assert read <= 6 * 64
@@ -132,7 +132,7 @@ def test_a_stream_is_read_only_a_little_ahead():
 
 def test_long_texts_make_small_windows():
     texts = ["x" * 1000] * 2000
-    blocks = list(results(texts, tokenize, sums, gather_rows, Plan(10_000, characters=100_000)))
+    blocks = list(results(texts, tokenize, sums, gather_rows, BatchPlan(10_000, characters=100_000)))
     assert max(map(len, blocks)) <= 256  # one chunk: what goes to the tokenizer at once
 
 
@@ -142,13 +142,13 @@ def test_what_the_source_or_the_tokenizer_raises_arrives():
         raise OSError("the disk is gone")
 
     with pytest.raises(OSError, match="disk is gone"):
-        list(results(source(), tokenize, sums, gather_rows, Plan(100)))
+        list(results(source(), tokenize, sums, gather_rows, BatchPlan(100)))
 
     def refuse(texts):
         raise ValueError("not a text")
 
     with pytest.raises(ValueError, match="not a text"):
-        list(results(["abc"], refuse, sums, gather_rows, Plan(100)))
+        list(results(["abc"], refuse, sums, gather_rows, BatchPlan(100)))
 
 
 def test_an_interrupt_ends_the_thread():
@@ -156,7 +156,7 @@ def test_an_interrupt_ends_the_thread():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        list(results(["abc"] * 5000, tokenize, interrupted, gather_rows, Plan(100, window=64)))
+        list(results(["abc"] * 5000, tokenize, interrupted, gather_rows, BatchPlan(100, window=64)))
     assert not [t for t in threading.enumerate() if t.name == "weir-tokenize"]
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from weir.cli import main
 from weir.encode import Encoder
-from weir.encode.cards import card, cards, known
-from weir.encode.checkpoint import read_checkpoint
-from weir.encode.hub import fetch, locate
-from weir.encode.recipe import resolve
+from weir.encode.recipes.cards import card, cards, known
+from weir.encode.recipes.checkpoint import read_checkpoint
+from weir.encode.recipes.encoder_recipe import resolve
+from weir.encode.recipes.hub import fetch, locate
 from weir.errors import BadValue, StoreError, UnknownName, WeirError
 
 

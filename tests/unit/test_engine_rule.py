@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from weir.encode import engine as module
-from weir.encode import hardware
-from weir.encode.checkpoint import Checkpoint
-from weir.encode.engine import check_engine, declare
-from weir.encode.hardware import declared_device
+from weir.encode.models import engine as module
+from weir.encode.models import hardware
+from weir.encode.models.engine import check_engine, declare
+from weir.encode.models.hardware import declared_device
+from weir.encode.recipes.checkpoint import Checkpoint
 from weir.errors import BadValue
 
 ALL = {

@@ -231,7 +231,7 @@ def test_killed_at_random_points_it_continues_and_ends_the_same(tmp_path, collec
 
 def test_what_a_killed_process_left_half_written_is_removed(tmp_path, collection):
     """Killed while any file or folder is being written: what a dead process left goes, a living one's stays."""
-    from weir.io.atomic import _host
+    from weir.io.storage.atomic import _host
 
     grid = Experiment((collection,), ("bm25",), ("nDCG@10",))
     grid.execute(tmp_path / "whole")

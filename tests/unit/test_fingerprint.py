@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from weir.encode import fingerprint as module
-from weir.encode.checkpoint import read_checkpoint
-from weir.encode.fingerprint import fingerprint
+from weir.encode.recipes import fingerprint as module
+from weir.encode.recipes.checkpoint import read_checkpoint
+from weir.encode.recipes.fingerprint import fingerprint
 
 DECIDING = {
     "config.json": {"model_type": "bert", "max_position_embeddings": 80},

@@ -13,13 +13,13 @@ from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import averaged
-from weir.io.scores import read_scores, score_lines, write_scores
+from weir.io.runs.scores_file import read_scores, score_lines, write_scores
 from weir.measures import AP, evaluate, gmAP, nDCG, parse_measure
 from weir.report.compare import compare_text
 from weir.stats.across import across
 from weir.stats.bootstrap import LEVEL, RESAMPLES, SEED, resampled_means
 from weir.stats.compare import compare_scores, compared, table
-from weir.stats.summary import group_row, rows
+from weir.stats.score_rows import group_row, rows
 
 QRELS = {f"q{i}": {"a": 1, "b": 1} for i in range(12)}
 RUN = {

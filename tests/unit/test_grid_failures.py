@@ -13,7 +13,7 @@ from tests.unit.brooklet import write_collection
 from weir.cli.main import main
 from weir.errors import BadValue, FormatError, MissingExtra
 from weir.experiment import Experiment, read_results
-from weir.systems.system import RERANKERS
+from weir.systems.protocol import RERANKERS
 
 ASKED: list[int] = []
 

@@ -16,9 +16,9 @@ from weir.core.run import Run
 from weir.errors import BadValue, PluginError, UnknownName, WeirError
 from weir.fusion import parse_fusion
 from weir.systems import BM25, RERANKERS, RM3, SYSTEMS, Chunked, Fused, Pipeline, Score, parse_system
-from weir.systems.asking import rankings
-from weir.systems.bm25 import LARGEST_K1
 from weir.systems.expression import MOST_CHARACTERS, MOST_LEVELS, MOST_PARTS
+from weir.systems.lexical.bm25 import LARGEST_K1
+from weir.systems.plugins import rankings
 
 # Names of systems
 

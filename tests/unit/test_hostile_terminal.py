@@ -14,7 +14,7 @@ import pytest
 
 from tests.unit.brooklet import write_collection
 from weir.cli import main
-from weir.core.row import Row
+from weir.core.result_row import Row
 from weir.errors import BadValue, FormatError, UnknownName, printable
 from weir.report.table import csv_table, latex_table, text_table
 

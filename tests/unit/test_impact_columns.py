@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from weir.core.strings import Strings
-from weir.kernels import columns as module
-from weir.kernels.bounds import Bounds
-from weir.kernels.columns import Columns
-from weir.kernels.search import Impacts
-from weir.systems.impact import ImpactIndex, load_index, save_index, top
+from weir.kernels.inverted import byte_bounds as module
+from weir.kernels.inverted.block_bounds import BlockBounds
+from weir.kernels.inverted.byte_bounds import ByteBounds
+from weir.kernels.inverted.search import Impacts
+from weir.systems.lexical.inverted_index import ImpactIndex, load_index, save_index, top
 
 
 def postings(n_docs, n_terms):
@@ -22,13 +22,13 @@ def postings(n_docs, n_terms):
 
 def test_columns_are_kept_and_change_nothing(tmp_path, monkeypatch):
     arrays = postings(20000, 30)
-    assert Columns.of(*arrays) is None  # too few documents to gain anything
+    assert ByteBounds.of(*arrays) is None  # too few documents to gain anything
     monkeypatch.setattr(module, "_LEAST", 1)
-    columns = Columns.of(*arrays)
+    columns = ByteBounds.of(*arrays)
     assert columns is not None
     order = np.random.default_rng(1).permutation(20000).astype(np.int32)
-    plain = Impacts(20000, *arrays[:3], Bounds.of(*arrays))
-    with_columns = Impacts(20000, *arrays[:3], Bounds.of(*arrays), columns)
+    plain = Impacts(20000, *arrays[:3], BlockBounds.of(*arrays))
+    with_columns = Impacts(20000, *arrays[:3], BlockBounds.of(*arrays), columns)
     save_index(
         (ImpactIndex(with_columns, (Strings.of([f"t{i}" for i in range(30)]),), order),),
         tmp_path / "index",
@@ -46,7 +46,9 @@ def test_columns_are_kept_and_change_nothing(tmp_path, monkeypatch):
 
 def test_an_index_without_columns_has_no_files_of_them(tmp_path):
     arrays = postings(500, 5)
-    index = ImpactIndex(Impacts(500, *arrays[:3], Bounds.of(*arrays)), (), np.arange(500, dtype=np.int32))
+    index = ImpactIndex(
+        Impacts(500, *arrays[:3], BlockBounds.of(*arrays)), (), np.arange(500, dtype=np.int32)
+    )
     save_index((index,), tmp_path / "index", {"documents": 500})
     assert not list((tmp_path / "index").glob("*columns*"))
     assert load_index(tmp_path / "index")[0][0].impacts.columns is None

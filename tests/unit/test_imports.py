@@ -78,7 +78,7 @@ def test_reading_the_name_of_a_system_imports_neither_compiler_nor_model(name):
 
 def test_collections_measures_and_summaries_need_no_compiler_and_no_network():
     code = """
-import weir, weir.measures, weir.stats.summary
+import weir, weir.measures, weir.stats.score_rows
 ds = weir.load("brook-medical")
 assert len(ds.corpus) and len(ds.queries) and len(ds.qrels.queries)
 """

@@ -11,10 +11,10 @@ import pytest
 
 from weir.core.corpus import Corpus, Queries
 from weir.errors import StoreError
-from weir.io.sealed import seal_folder
-from weir.kernels.bounds import EXHAUSTIVE_DOCUMENTS
+from weir.io.storage.sealed import seal_folder
+from weir.kernels.inverted.block_bounds import EXHAUSTIVE_DOCUMENTS
 from weir.systems import BM25, RM3
-from weir.systems.impact import load_index
+from weir.systems.lexical.inverted_index import load_index
 
 DOCUMENTS = EXHAUSTIVE_DOCUMENTS + 8  # more than are searched without bounds
 WORDS = [f"w{i}" for i in range(40)]

@@ -19,9 +19,9 @@ from weir.experiment.finished import finished_cells
 from weir.report.efficiency import efficiency_notes, efficiency_text
 from weir.settings import settings
 from weir.systems import BM25, RERANKERS, Pipeline, parse_system
-from weir.systems.kept import BLOCK
-from weir.systems.parts import Folder
-from weir.systems.system import Outside, fresh, watched
+from weir.systems.composite import Folder
+from weir.systems.protocol import ExternalStorage, fresh, watched
+from weir.systems.rerank.score_cache import BLOCK
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = Corpus.of(
@@ -85,11 +85,11 @@ def test_where_the_query_ends_is_part_of_a_pair(model):
 def test_what_takes_time_is_computed_and_what_counts_is_counted(model):
     searcher = index(model)
     first = searcher.search(QUERIES, 10)
-    assert Outside.of(searcher) == Outside(asked=60, computed=40)
+    assert ExternalStorage.of(searcher) == ExternalStorage(asked=60, computed=40)
     timed = fresh(searcher)
     assert timed.search(QUERIES, 10).to_dict() == first.to_dict()
     assert len(model.asked) == 100
-    assert Outside.of(searcher) == Outside.of(timed) == Outside(asked=60, computed=40)
+    assert ExternalStorage.of(searcher) == ExternalStorage.of(timed) == ExternalStorage(asked=60, computed=40)
     again = index(model)
     fresh(again).search(Queries.of({"new": "river 5"}), 10)
     assert len(model.asked) == 120
@@ -109,7 +109,7 @@ def test_progress_reaches_a_re_ranker_wherever_it_is(model, name, monkeypatch):
     assert sorted(told) == told
     assert len(told) >= 3
     assert fresh(searcher).search(QUERIES, 10).to_dict() == run.to_dict()
-    assert Outside.of(searcher).asked == 60
+    assert ExternalStorage.of(searcher).asked == 60
 
 
 def test_interrupted_it_keeps_what_is_finished(model, monkeypatch):

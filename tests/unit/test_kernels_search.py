@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from weir.errors import BadValue
-from weir.kernels.bounds import Bounds
-from weir.kernels.postings import (
+from weir.kernels.inverted.block_bounds import BlockBounds
+from weir.kernels.inverted.postings import (
     DECODED_LENGTHS,
     LUCENE,
     RATIO,
     VALUE,
-    Forward,
+    ForwardBuilder,
     average_length,
     document_frequencies,
     invert,
@@ -22,12 +22,12 @@ from weir.kernels.postings import (
     lucene_idf,
     lucene_inverse_norms,
 )
-from weir.kernels.search import Impacts, search
-from weir.kernels.select import keep_largest, sort_descending
+from weir.kernels.inverted.search import Impacts, search
+from weir.kernels.inverted.top_k import keep_largest, sort_descending
 
 
 def forward(docs, n_terms, batch=2):
-    collector = Forward()
+    collector = ForwardBuilder()
     lengths = []
     for a in range(0, len(docs), batch):
         part = docs[a : a + batch]
@@ -56,7 +56,7 @@ def test_counting_matches_counter(batch):
 
 
 def test_vocabulary_may_grow_between_batches():
-    collector = Forward()
+    collector = ForwardBuilder()
     collector.add(np.array([0, 2], np.int64), np.array([0, 0], np.int32), 1)
     collector.add(np.array([0, 3], np.int64), np.array([9999, 0, 9999], np.int32), 10000)
     assert pairs(*collector.finish()) == [{0: 2}, {9999: 2, 0: 1}]
@@ -69,10 +69,10 @@ def test_counts_beyond_sixteen_bits():
 
 
 def test_an_empty_collection():
-    fptr, fterm, ftf = Forward().finish()
+    fptr, fterm, ftf = ForwardBuilder().finish()
     none = np.zeros(0, np.float32)
     ptr, doc, impact = invert(fptr, fterm, ftf, np.zeros(0, np.int32), none, none)
-    index = Impacts(0, ptr, doc, impact, Bounds.of(ptr, doc, impact, 0))
+    index = Impacts(0, ptr, doc, impact, BlockBounds.of(ptr, doc, impact, 0))
     count, docs, _ = search(index, np.array([0, 1]), np.array([0], np.int32), np.ones(1, np.float32), 3)
     assert count.tolist() == [0]
     assert docs.tolist() == [[-1, -1, -1]]
@@ -175,7 +175,7 @@ def test_keys_are_selected_and_sorted(n):
 
 def tiny():
     ptr, doc, impact = np.array([0, 1]), np.zeros(1, np.int32), np.ones(1, np.float32)
-    return Impacts(1, ptr, doc, impact, Bounds.of(ptr, doc, impact, 1))
+    return Impacts(1, ptr, doc, impact, BlockBounds.of(ptr, doc, impact, 1))
 
 
 def test_one_document():

@@ -7,8 +7,9 @@ import pytest
 
 from weir.core.corpus import Corpus, Queries
 from weir.core.strings import Strings
-from weir.systems import impact, parse_system
-from weir.systems.lexical import query_terms
+from weir.systems import parse_system
+from weir.systems.lexical import inverted_index as impact
+from weir.systems.lexical.term_weights import query_terms
 from weir.text import analyzers
 from weir.text.terms import TermTable
 

@@ -11,8 +11,8 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
 from weir.measures import evaluate, parse_measure
-from weir.measures.running import sum_within
-from weir.measures.worth import gain_table
+from weir.measures.library.gain_functions import gain_table
+from weir.measures.library.segment_sums import sum_within
 
 
 def value(measure, ranking, grades):
@@ -120,7 +120,7 @@ def test_a_grade_beyond_the_scale_is_refused_whether_found_or_not(name):
 
 @pytest.mark.parametrize("name", ["INST", "NERR10", "BPM@7", "INSQ@9"])
 def test_many_queries_are_looked_at_in_parts_and_each_on_its_own(name, monkeypatch):
-    monkeypatch.setattr("weir.measures.readers._CELLS", 3000)
+    monkeypatch.setattr("weir.measures.library.cwl._CELLS", 3000)
     draw = np.random.default_rng(3)
     documents = [f"d{i}" for i in range(30)]
     run = {f"q{q}": {d: float(s) for d, s in zip(documents, draw.random(30), strict=True)} for q in range(17)}

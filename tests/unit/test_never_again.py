@@ -18,7 +18,7 @@ from weir.core.run import Run
 from weir.core.scores import Scores
 from weir.errors import BadRanking, BadValue
 from weir.measures import MEASURES, evaluate
-from weir.stats.summary import rows
+from weir.stats.score_rows import rows
 
 ROOT = Path(__file__).resolve().parents[2]
 MEASURED = [
@@ -270,20 +270,20 @@ STORED = """
 import sys
 from pathlib import Path
 import numpy as np
-from weir.vectors import Gathered, Store, search
+from weir.vectors import StoredVectors, VectorStore, search
 
 def memory(key):
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return int(next(line.split()[1] for line in lines if line.startswith(key))) / 1024
 
-store, rng = Store.of(Path(sys.argv[1]), {"model": "m"}, sys.argv[2]), np.random.default_rng(8)
+store, rng = VectorStore.of(Path(sys.argv[1]), {"model": "m"}, sys.argv[2]), np.random.default_rng(8)
 with store.alone():
     for start in range(0, 160_000, 20_000):
         numbers = np.arange(start, start + 20_000, dtype=np.uint64)
         store.add(np.stack([numbers, numbers], axis=1), rng.standard_normal((20_000, 384), dtype=np.float32))
-vectors = Gathered(store.snapshot(check=False), np.arange(160_000))
+vectors = StoredVectors(store.snapshot(check=False), np.arange(160_000))
 queries = rng.standard_normal((50, 384), dtype=np.float32)
-few = Gathered(vectors.snapshot, np.arange(5000))
+few = StoredVectors(vectors.snapshot, np.arange(5000))
 for asked in (queries, queries[:2]):
     search(few, asked, 100)  # compiles
 vectors.release()
@@ -306,8 +306,8 @@ def test_e8_exact_search_takes_memory_for_blocks_and_not_for_the_vectors(tmp_pat
 
 @pytest.mark.parametrize("dtype", ["fp32", "fp16", "bf16"])
 def test_e10_scoring_stored_vectors_adds_no_ties(dtype):
-    from weir.vectors import Array, search
-    from weir.vectors.codec import codec
+    from weir.vectors import ArraySource, search
+    from weir.vectors.vector_codec import codec
 
     rng = np.random.default_rng(10)
     vectors = rng.standard_normal((2050, 384)).astype(np.float32)
@@ -315,7 +315,7 @@ def test_e10_scoring_stored_vectors_adds_no_ties(dtype):
     kept = codec(dtype)
     read = kept.read(kept.write(vectors), 384)
     documents, queries = read[:2000], read[2000:]
-    found = search(Array(documents), queries, 100)
+    found = search(ArraySource(documents), queries, 100)
     score = found.score.reshape(50, 100)
     exact = np.sort(queries.astype(np.float64) @ documents.astype(np.float64).T)[:, ::-1][:, :100]
     assert np.abs(score - exact).max() < 1e-7

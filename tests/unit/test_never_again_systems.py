@@ -12,9 +12,9 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels
 from weir.errors import BadRanking, RankingWarning
 from weir.measures import evaluate
-from weir.systems.bm25 import BM25
 from weir.systems.expression import parse_system
-from weir.systems.pipeline import Pipeline
+from weir.systems.lexical.bm25 import BM25
+from weir.systems.rerank.pipeline import Pipeline
 
 TEXTS = {f"d{i}": f"river {'weir ' * (i % 3)}number{i}" for i in range(7)}
 LONG = {f"d{i}": " ".join(f"river w{i}x{j}" for j in range(100)) for i in range(8)}

@@ -6,7 +6,7 @@ import pytest
 
 from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName
-from weir.experiment.published import (
+from weir.experiment.published.published_scores import (
     PublishedScore,
     claimant,
     claimed,

@@ -9,9 +9,9 @@ import pytest
 
 import weir
 from weir.errors import BadRanking, BadValue, FormatError
-from weir.io.beir import read_documents, read_queries
-from weir.io.layout import Part
-from weir.io.trec import judge_file, read_qrels, read_run_against
+from weir.io.collections.layout import CollectionPart
+from weir.io.collections.records import read_documents, read_queries
+from weir.io.runs.read import judge_file, read_qrels, read_run_against
 
 QRELS = weir.Qrels.of({"q1": {"a": 1}, "q2": {"a": 1}})
 
@@ -48,7 +48,7 @@ def test_queries_that_nobody_judged_are_ignored_wherever_they_stand(tmp_path, en
 
 
 def documents(path: Path) -> list[tuple[str, str, str]]:
-    return [row for batch in read_documents(Part(path))
+    return [row for batch in read_documents(CollectionPart(path))
             for row in zip(batch.ids.tolist(), batch.titles.tolist(), batch.texts.tolist(), strict=True)]  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def test_a_tab_in_a_text_is_no_title(tmp_path, rows, line, found, width):
         documents(path)
     assert str(error.value).startswith(f"{path}, line {line}: found {found}; expected {width}")
     with pytest.raises(FormatError):
-        read_queries(Part(path))
+        read_queries(CollectionPart(path))
 
 
 def test_the_header_of_a_table_says_what_its_columns_hold(tmp_path):

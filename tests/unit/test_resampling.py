@@ -14,7 +14,7 @@ from weir.core.scores import Scores
 from weir.stats import resampling
 from weir.stats.bootstrap import SEED, intervals, resampled_means
 from weir.stats.compare import compared
-from weir.stats.comparison import Method, Table
+from weir.stats.comparison import ComparisonMethod, ScoreTable
 from weir.stats.resampling import resampled_counts, resampled_sums, summable
 
 
@@ -95,7 +95,7 @@ def test_sums_are_exact_and_no_bit_depends_on_anything_else(monkeypatch):
     alone = np.concatenate(list(resampled_sums(values[3:4], 200, fresh(1))))
     assert (alone[:, 0] == whole[:, 3]).all()
     assert (resampled_means(values[3], fresh(1), 200) == whole[:, 3] / 400).all()
-    monkeypatch.setattr(resampling, "BLOCK", 40_000)
+    monkeypatch.setattr(resampling, "BLOCK_CELLS", 40_000)
     assert (np.concatenate(list(resampled_sums(values, 200, fresh(1)))) == whole).all()
 
 
@@ -119,7 +119,9 @@ def test_intervals_are_the_same_bits_alone_beside_others_and_in_a_comparison():
         assert intervals(Scores(measures[:1], ids, values[[k]], answered)) == [together[k]]
     # A table's columns are in the order in which `intervals` takes queries.
     order = Scores(measures, ids, values, answered).id_order()
-    shown = compared(Table("d", "m", measures, values[:, order]), method=Method(test="t")).standings
+    shown = compared(
+        ScoreTable("d", "m", measures, values[:, order]), method=ComparisonMethod(test="t")
+    ).standings
     assert {s.system: (s.low, s.high) for s in shown} == {
         m: (i.low, i.high) for m, i in zip(measures, together, strict=True)
     }

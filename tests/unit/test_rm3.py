@@ -10,7 +10,8 @@ import pytest
 
 from weir.core.corpus import Corpus, Queries
 from weir.errors import BadValue, StoreError
-from weir.systems import BM25, RM3, parse_system, rm3
+from weir.systems import BM25, RM3, parse_system
+from weir.systems.lexical import rm3
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/rm3/anserini.json").read_text(encoding="utf-8"))
 PLAIN = BM25(analyzer="whitespace")

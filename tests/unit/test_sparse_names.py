@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from weir.encode.cards import card
-from weir.encode.layout import Side, Table, read_layout
-from weir.encode.sparse import SparseEncoder
+from weir.encode.recipes.cards import card
+from weir.encode.sparse.sparse_checkpoint import SparseModel, TokenWeights, read_layout
+from weir.encode.sparse.sparse_encoder import SparseEncoder
 from weir.errors import BadValue, StoreError, UnknownName, WeirError
 from weir.systems import DeepCT, Sparse, parse_system, usage
-from weir.systems.sparse import sparta, splade, unicoil
+from weir.systems.learned_sparse import sparta, splade, unicoil
 
 NAMES = [
     'splade("splade-v3")',
@@ -127,8 +127,8 @@ def test_a_router_whose_queries_are_weighed_by_a_table(tmp_path, kind):
     routed(tmp_path, {f"query_0_{kind}": kind})
     written(tmp_path, **{f"query_0_{kind}__config": {"frozen": True}})
     layout = read_layout(tmp_path)
-    assert isinstance(layout.document, Side)
-    assert isinstance(layout.query, Table)
+    assert isinstance(layout.document, SparseModel)
+    assert isinstance(layout.query, TokenWeights)
     assert layout.query.file == tmp_path / f"query_0_{kind}"
 
 
@@ -136,7 +136,7 @@ def test_a_router_with_two_models(tmp_path):
     routed(tmp_path, {"query_0_MLMTransformer": "MLMTransformer", "query_1_SpladePooling": "SpladePooling"})
     written(tmp_path, query_0_MLMTransformer__config=BERT, query_1_SpladePooling__config={})
     layout = read_layout(tmp_path)
-    assert isinstance(layout.query, Side)
+    assert isinstance(layout.query, SparseModel)
     assert layout.query.checkpoint.folder.name == "query_0_MLMTransformer"
     assert (layout.query.pooling, layout.query.activation) == ("max", "relu")
 

@@ -22,7 +22,7 @@ from weir.algorithms import ALGORITHMS
 from weir.encode import cards
 from weir.encode.api.hosted import purse
 from weir.experiment import Experiment
-from weir.experiment.shelf import index_stage
+from weir.experiment.stage_store import index_stage
 from weir.measures import measures_of
 from weir.settings import settings
 from weir.systems import parse_system

@@ -24,7 +24,7 @@ from weir.experiment.finished import Finished, finished_cells
 from weir.experiment.verify import verified
 from weir.measures import DEFAULT_MEASURES
 from weir.systems import BM25, RERANKERS, SYSTEMS
-from weir.systems.bm25 import BM25Searcher
+from weir.systems.lexical.bm25 import BM25Searcher
 
 FIRST = ("score(rm3)", "score(rm3(docs=3))", "score(rm3(terms=5), depth=50)")
 SECOND = ("score(rm3(weight=0.2), depth=3)", "score(bm25(k1=1.2))", "score(bm25(k1=1.2), depth=2)")
@@ -61,7 +61,7 @@ LATER = """
 import sys
 from weir.experiment import Experiment
 from weir.systems import BM25
-from weir.systems.bm25 import BM25Searcher
+from weir.systems.lexical.bm25 import BM25Searcher
 search = BM25Searcher.search
 def once(self, queries, k):
     assert len(queries) == 1, "searched again"
@@ -198,7 +198,7 @@ class Reader:
 def clock(monkeypatch):
     """A clock of which each stage takes its seconds; `slow`, `slower` and `reader` let it pass."""
     clock = Clock()
-    monkeypatch.setattr("weir.experiment.clock.time", clock)
+    monkeypatch.setattr("weir.stages.stopwatch.time", clock)
     monkeypatch.setitem(SYSTEMS._known, "slow", lambda: Slow(clock))
     monkeypatch.setitem(SYSTEMS._known, "slower", lambda: Slow(clock, BM25(b=0.1)))
     monkeypatch.setitem(RERANKERS._known, "reader", lambda depth=100: Reader(clock, depth))
@@ -253,7 +253,7 @@ def test_where_self_matches_are_dropped_the_cost_is_that_of_searching(tmp_path, 
 def test_every_searcher_of_weir_says_how_its_time_is_taken():
     """A searcher without a method `fresh` is not asked single queries, as another's plug-in is not."""
     modules = [
-        importlib.import_module(f"weir.systems.{m.name}") for m in pkgutil.iter_modules(weir.systems.__path__)
+        importlib.import_module(m.name) for m in pkgutil.walk_packages(weir.systems.__path__, "weir.systems.")
     ]
     searchers = {
         c
@@ -268,14 +268,14 @@ def test_every_searcher_of_weir_says_how_its_time_is_taken():
 KILLED = """
 import os, sys
 from weir.experiment import Experiment
-from weir.experiment import cell, shelf
-write, left = shelf.write_record, [int(sys.argv[3])]
+from weir.experiment import stage_store, task
+write, left = stage_store.write_record, [int(sys.argv[3])]
 def record(path, made):
     if left[0] == 0:
         os.kill(os.getpid(), 9)
     write(path, made)
     left[0] -= 1
-shelf.write_record = cell.write_record = record
+stage_store.write_record = task.write_record = record
 Experiment((sys.argv[1],), ("rrf(bm25 >> score(rm3), rm3)", "bm25"), ("nDCG@10", "AP")).execute(sys.argv[2])
 """
 

@@ -10,11 +10,11 @@ import pytest
 from scipy.stats import bootstrap, kstest
 
 from weir.core.ids import Ids
-from weir.core.row import Row
+from weir.core.result_row import Row
 from weir.core.scores import Scores
 from weir.errors import BadValue
 from weir.stats.bootstrap import RESAMPLES, SEED, Interval, interval, intervals, resampled_means
-from weir.stats.summary import group_row, rows
+from weir.stats.score_rows import group_row, rows
 
 
 def fresh(seed: int = SEED) -> np.random.Generator:

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from weir.core.ids import HashIndex
 from weir.core.strings import Strings
 from weir.errors import FormatError, StoreError, WeirError
-from weir.io import spool
-from weir.io.arrow import Column, write_strings
-from weir.io.corpus_store import fingerprint_of, open_corpus, open_store, store_paths
-from weir.io.layout import Part
+from weir.io.collections import spool
+from weir.io.collections.arrow_file import Column, write_strings
+from weir.io.collections.corpus_store import fingerprint_of, open_corpus, open_store, store_paths
+from weir.io.collections.layout import CollectionPart
 
 ROWS = [
     {"_id": "d1", "title": "One", "text": "first text", "metadata": {}},
@@ -31,22 +31,22 @@ ROWS = [
 ]
 
 
-def written(path: Path, rows: list[dict] = ROWS) -> Part:
+def written(path: Path, rows: list[dict] = ROWS) -> CollectionPart:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes("".join(json.dumps(row) + "\n" for row in rows).encode())
-    return Part(path)
+    return CollectionPart(path)
 
 
 @pytest.fixture
-def part(tmp_path: Path) -> Part:
+def part(tmp_path: Path) -> CollectionPart:
     return written(tmp_path / "set" / "corpus.jsonl")
 
 
-def beside(part: Part) -> Path:
+def beside(part: CollectionPart) -> Path:
     return part.path.with_name(part.path.name + ".weir")
 
 
-def test_what_was_written_is_read(part: Part):
+def test_what_was_written_is_read(part: CollectionPart):
     for _ in range(2):
         store = open_store(part)
         assert store.path == beside(part)
@@ -62,7 +62,7 @@ def test_what_was_written_is_read(part: Part):
         assert corpus.fingerprint == fingerprint_of(store.path)
 
 
-def test_columns_are_read_only_views_of_the_file(part: Part):
+def test_columns_are_read_only_views_of_the_file(part: CollectionPart):
     corpus = open_corpus(part)
     text, index = corpus.text.slice(0, 3), corpus.ids.index()
     for values in (text.data, text.ptr, index.hashes, index.positions):
@@ -81,7 +81,7 @@ def test_columns_nobody_has_are_not_kept(tmp_path: Path):
     assert table.schema.names == ["_id", "text"]
 
 
-def test_an_arrow_library_reads_the_file(part: Part):
+def test_an_arrow_library_reads_the_file(part: CollectionPart):
     store = open_store(part)
     reader = pa.ipc.open_file(pa.memory_map(str(store.path / "corpus.arrow")))
     assert reader.num_record_batches == 1
@@ -168,7 +168,7 @@ def test_the_fingerprint_is_that_of_ids_and_texts(tmp_path: Path):
     assert of([{"_id": "a", "title": "b", "text": ""}]) != of([{"_id": "a", "title": "", "text": "b"}])
 
 
-def test_a_changed_source_is_read_again(part: Part):
+def test_a_changed_source_is_read_again(part: CollectionPart):
     old = open_corpus(part).fingerprint
     written(part.path, ROWS[:1])
     assert open_corpus(part).ids.tolist() == ["d1"]
@@ -179,7 +179,7 @@ def test_a_changed_source_is_read_again(part: Part):
     assert open_corpus(part).fingerprint != old
 
 
-def test_an_unchanged_source_is_not_read_again(part: Part):
+def test_an_unchanged_source_is_not_read_again(part: CollectionPart):
     open_corpus(part)
     before = (beside(part) / "store.json").stat().st_mtime_ns
     open_corpus(part)
@@ -188,15 +188,15 @@ def test_an_unchanged_source_is_not_read_again(part: Part):
 
 def test_no_file_and_no_store(tmp_path: Path):
     with pytest.raises(FormatError, match="no such file"):
-        open_corpus(Part(tmp_path / "corpus.jsonl"))
+        open_corpus(CollectionPart(tmp_path / "corpus.jsonl"))
 
 
-def test_a_file_where_the_store_should_be(part: Part):
+def test_a_file_where_the_store_should_be(part: CollectionPart):
     beside(part).write_text("in the way", encoding="utf-8")
     assert len(open_corpus(part)) == 3
 
 
-def test_a_read_only_folder_is_left_alone(part: Part, home: Path):
+def test_a_read_only_folder_is_left_alone(part: CollectionPart, home: Path):
     part.path.parent.chmod(0o555)
     try:
         store = open_store(part)
@@ -208,7 +208,7 @@ def test_a_read_only_folder_is_left_alone(part: Part, home: Path):
     assert open_store(part).path == store.path
 
 
-def test_nowhere_to_write_is_one_line(part: Part, home: Path):
+def test_nowhere_to_write_is_one_line(part: CollectionPart, home: Path):
     part.path.parent.chmod(0o555)
     home.rmdir()
     home.write_text("a file", encoding="utf-8")
@@ -223,7 +223,9 @@ def test_nowhere_to_write_is_one_line(part: Part, home: Path):
 
 @pytest.mark.parametrize("after", [0, 1, 5])
 @pytest.mark.parametrize("where", [(np, "save"), (spool.Spool, "pour"), (spool.Spool, "write")])
-def test_a_full_disk_leaves_nothing_behind(part: Part, monkeypatch: pytest.MonkeyPatch, where, after: int):
+def test_a_full_disk_leaves_nothing_behind(
+    part: CollectionPart, monkeypatch: pytest.MonkeyPatch, where, after: int
+):
     calls = 0
     write = getattr(*where)
 
@@ -243,7 +245,7 @@ def test_a_full_disk_leaves_nothing_behind(part: Part, monkeypatch: pytest.Monke
 def test_a_bad_line_leaves_nothing_behind(tmp_path: Path):
     (tmp_path / "corpus.jsonl").write_bytes(b'{"_id": "a", "text": "x"}\noops\n')
     with pytest.raises(FormatError, match="line 2"):
-        open_store(Part(tmp_path / "corpus.jsonl"))
+        open_store(CollectionPart(tmp_path / "corpus.jsonl"))
     assert [p.name for p in tmp_path.iterdir()] == ["corpus.jsonl"]
 
 
@@ -251,17 +253,17 @@ def test_a_bad_line_leaves_nothing_behind(tmp_path: Path):
 def test_a_file_without_documents_is_refused(tmp_path: Path, text: str):
     (tmp_path / "corpus.jsonl").write_text(text)
     with pytest.raises(FormatError, match=r"corpus.jsonl: found an empty file; expected at least one record"):
-        open_corpus(Part(tmp_path / "corpus.jsonl"))
+        open_corpus(CollectionPart(tmp_path / "corpus.jsonl"))
 
 
 BUILD = """
 import sys, time
 from pathlib import Path
-from weir.io.corpus_store import open_corpus
-from weir.io.layout import Part
-from weir.io.sealed import read_sealed, write_sealed
+from weir.io.collections.corpus_store import open_corpus
+from weir.io.collections.layout import CollectionPart
+from weir.io.storage.sealed import read_sealed, write_sealed
 while time.time() < float(sys.argv[2]): pass
-print(open_corpus(Part(Path(sys.argv[1]))).fingerprint)
+print(open_corpus(CollectionPart(Path(sys.argv[1]))).fingerprint)
 """
 
 
@@ -285,7 +287,7 @@ def test_processes_that_build_at_the_same_time_all_succeed(tmp_path: Path, home:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["corpus.jsonl", "corpus.jsonl.weir"]
 
 
-def test_opening_needs_neither_arrow_nor_numba(part: Part, home: Path):
+def test_opening_needs_neither_arrow_nor_numba(part: CollectionPart, home: Path):
     open_corpus(part)
     code = BUILD + "print(sorted({'pyarrow', 'numba', 'orjson', 'pandas'} & set(sys.modules)))"
     out = subprocess.run(

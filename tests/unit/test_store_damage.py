@@ -9,14 +9,14 @@ import pytest
 
 from tests.unit.test_store import beside, part, written
 from weir.errors import StoreError, StoreWarning
-from weir.io.corpus_store import fingerprint_of, open_corpus, open_store
-from weir.io.layout import Part
-from weir.io.sealed import read_sealed, write_sealed
+from weir.io.collections.corpus_store import fingerprint_of, open_corpus, open_store
+from weir.io.collections.layout import CollectionPart
+from weir.io.storage.sealed import read_sealed, write_sealed
 
 __all__ = ["part"]  # a fixture
 
 
-def used(part: Part) -> list[object]:
+def used(part: CollectionPart) -> list[object]:
     """All that a store can be asked for."""
     store = open_store(part)
     corpus = store.corpus
@@ -26,7 +26,7 @@ def used(part: Part) -> list[object]:
     return [*columns, corpus.ids.codes(["d3", "x", "d1"]).tolist(), corpus.fingerprint]
 
 
-def test_a_store_outlives_its_source(part: Part):
+def test_a_store_outlives_its_source(part: CollectionPart):
     open_corpus(part)
     part.path.unlink()
     assert open_corpus(part).ids.tolist() == ["d1", "d2", "d3"]
@@ -42,7 +42,7 @@ def test_a_store_outlives_its_source(part: Part):
         open_corpus(part)
 
 
-def test_damage_that_shows_first_when_it_is_used_is_mended_there(part: Part):
+def test_damage_that_shows_first_when_it_is_used_is_mended_there(part: CollectionPart):
     """One flipped bit anywhere ends in the same documents and one line, whatever is asked for first."""
     expected = used(part)
     written = {file: file.read_bytes() for file in beside(part).iterdir()}
@@ -87,7 +87,7 @@ FILES = ["corpus.arrow", "ids.hash.npy", "ids.code.npy", "store.json"]
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("damage", ["empty", "half", "gone", "noise", "folder", "longer"])
-def test_a_damaged_store_is_built_again(part: Part, name: str, damage: str):
+def test_a_damaged_store_is_built_again(part: CollectionPart, name: str, damage: str):
     expected = used(part)
     file = beside(part) / name
     data = file.read_bytes()
@@ -118,7 +118,7 @@ def test_a_damaged_store_is_built_again(part: Part, name: str, damage: str):
         lambda about: about.update(files={}),
     ],
 )
-def test_a_record_that_makes_no_sense_is_damage_even_where_its_checksum_fits(part: Part, change):
+def test_a_record_that_makes_no_sense_is_damage_even_where_its_checksum_fits(part: CollectionPart, change):
     open_corpus(part)
     path = beside(part) / "store.json"
     about = read_sealed(path)
@@ -132,7 +132,7 @@ def test_a_record_that_makes_no_sense_is_damage_even_where_its_checksum_fits(par
 @pytest.mark.parametrize(
     "change", [lambda about: about.update(format=99), lambda about: about.update(source=1)]
 )
-def test_a_store_of_another_version_or_source_is_built_again_without_a_word(part: Part, change):
+def test_a_store_of_another_version_or_source_is_built_again_without_a_word(part: CollectionPart, change):
     open_corpus(part)
     path = beside(part) / "store.json"
     about = read_sealed(path)

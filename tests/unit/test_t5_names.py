@@ -6,14 +6,14 @@ import json
 import pytest
 
 from weir.core.corpus import Corpus, Queries
-from weir.encode.t5_rank import MonoT5
-from weir.encode.t5_write import QuestionWriter
+from weir.encode.pairs.t5_ranker import MonoT5
+from weir.encode.question_writer import QuestionWriter
 from weir.errors import BadValue, FormatError, RankingWarning, StoreError, UnknownName
 from weir.experiment import Experiment
 from weir.experiment.costs import index_cost
 from weir.experiment.finished import finished_cells
 from weir.systems import parse_system, usage
-from weir.systems.expansions import read_questions
+from weir.systems.lexical.expansions import read_questions
 
 NAMES = [
     'bm25 >> monot5("castorini/monot5-base-msmarco")',

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weir.errors import UnknownName
-from weir.text.scanner import BEGINS, MIDDLE, SIMPLE, STOP, Scanner
+from weir.text.scanner import BEGINS, MIDDLE, SIMPLE, STOP, WordScanner
 from weir.text.segment import tokenizer, tokenizer_names
 
 
@@ -67,7 +67,7 @@ def test_unknown_tokenizer_gets_a_suggestion():
 
 def test_what_single_bytes_decide():
     """The scanner's shortcuts are worked out from the automaton; here they are spelled out."""
-    kinds = Scanner.of(tokenizer("uax29"), True).kinds
+    kinds = WordScanner.of(tokenizer("uax29"), True).kinds
     with_kind = {k: bytes(b for b in range(128) if kinds[b] & k) for k in (SIMPLE, BEGINS, STOP, MIDDLE)}
     letters = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
     assert with_kind[SIMPLE] == letters

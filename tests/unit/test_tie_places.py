@@ -15,10 +15,10 @@ from weir.core.order import tie_groups, tied
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Strings
-from weir.io.trec import judge_file, read_qrels, read_run, write_qrels, write_run
+from weir.io.runs.read import judge_file, read_qrels, read_run, write_qrels, write_run
 from weir.measures import measures_of
 from weir.measures.condense import without_unjudged
-from weir.measures.ties import hypergeometric
+from weir.measures.ties.tie_groups import hypergeometric
 
 
 def test_groups_of_equal_score_and_their_places():

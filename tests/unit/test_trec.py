@@ -17,7 +17,7 @@ from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadRanking, BadValue, FormatError
-from weir.io.trec import judge_file, read_run, read_run_against, write_qrels, write_run
+from weir.io.runs.read import judge_file, read_run, read_run_against, write_qrels, write_run
 
 ENGINES = pytest.mark.parametrize("engine", ["numpy", "numba"])
 
@@ -121,7 +121,9 @@ def test_documents_with_equal_hashes_are_told_apart(
     """Equal hashes cannot be made at will, so the hash is made a bad one."""
     from dataclasses import replace
 
-    from weir.io import rows, rows_compiled, runfile
+    from weir.io.runs import block_parser as rows
+    from weir.io.runs import numba_parser as rows_compiled
+    from weir.io.runs import run_file as runfile
 
     scan = {"numpy": rows.scan_plain, "numba": rows_compiled.scan_compiled}[engine]
 
@@ -256,8 +258,8 @@ def test_the_base_install_reads_without_numba(run_path: Path) -> None:
         "import sys; sys.modules['numba'] = None\n"
         "import importlib.util as u; real = u.find_spec\n"
         "u.find_spec = lambda name, *a: None if name == 'numba' else real(name, *a)\n"
-        "from weir.io.rows import choose_engine; assert choose_engine('auto', 1 << 30).name == 'numpy'\n"
-        "from weir.io.trec import read_run; print(len(read_run(sys.argv[1])))\n"
+        "from weir.io.runs.block_parser import choose_engine; assert choose_engine('auto', 1 << 30).name == 'numpy'\n"
+        "from weir.io.runs.read import read_run; print(len(read_run(sys.argv[1])))\n"
         "from weir.errors import MissingExtra\n"
         "try: read_run(sys.argv[1], engine='numba')\n"
         "except MissingExtra as e: print(e)"
@@ -269,7 +271,7 @@ def test_the_base_install_reads_without_numba(run_path: Path) -> None:
 
 
 def test_written_qrels_read_back(tmp_path: Path) -> None:
-    from weir.io.trec import read_qrels
+    from weir.io.runs.read import read_qrels
 
     qrels = Qrels.of({"q 1": {"d 1": 2, "d2": 0}, "q2": {"d 1": -1}})
     write_qrels(qrels, tmp_path / "q.tsv")
@@ -288,7 +290,7 @@ def test_a_run_is_written_alike_in_blocks_of_any_size(
     rankings = {f"q{q}": {f"d{d}": 1.0 / (d + 1) for d in range(q % 5)} for q in range(9)}
     run = Run.of(rankings)
     write_run(run, tmp_path / "whole.trec")
-    monkeypatch.setattr("weir.io.trecwrite._BLOCK", block)
+    monkeypatch.setattr("weir.io.runs.write_text._BLOCK", block)
     write_run(run, tmp_path / "blocks.trec")
     assert (tmp_path / "blocks.trec").read_bytes() == (tmp_path / "whole.trec").read_bytes()
     assert (tmp_path / "whole.trec").read_text().count("\n") == sum(map(len, rankings.values()))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from weir.errors import BadValue, FormatError
-from weir.io.trec import read_qrels, read_qrels_counted, read_topics
+from weir.io.runs.read import read_qrels, read_qrels_counted, read_topics
 
 EXPECTED = {"q1": {"d1": 2, "d2": 0}, "q2": {"d1": -1}}
 

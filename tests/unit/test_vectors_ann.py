@@ -9,7 +9,7 @@ pytest.importorskip("faiss", reason="needs faiss: pip install 'weir-ir[ann]'")
 pytest.importorskip("usearch", reason="needs usearch: pip install 'weir-ir[ann]'")
 
 from weir.errors import BadValue, StoreError
-from weir.vectors import Array, search
+from weir.vectors import ArraySource, search
 from weir.vectors.ann import build, loss, opened, search_with
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -23,7 +23,7 @@ def vectors():
     rows = centres[rng.integers(0, 40, N)] + 0.5 * rng.standard_normal((N, D))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     queries = rows[:50] + 0.1 * rng.standard_normal((50, D))
-    return Array(rows.astype(np.float32)), queries.astype(np.float32)
+    return ArraySource(rows.astype(np.float32)), queries.astype(np.float32)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 
 from weir.core.strings import Strings
 from weir.errors import BadValue, StoreWarning
-from weir.vectors import Cut, RaggedStore, Texts, stored_ragged
+from weir.vectors import EncodingBlocks, RaggedStore, TextSource, stored_ragged
 
 WIDTH = 6
 
@@ -39,8 +39,8 @@ def counted(seen: list[str]):
     return encode
 
 
-def texts(*values: str) -> Texts:
-    return Texts.of(Strings.of(values))
+def texts(*values: str) -> TextSource:
+    return TextSource.of(Strings.of(values))
 
 
 def store(folder: Path, width: int = WIDTH) -> RaggedStore:
@@ -57,7 +57,7 @@ def check(found, expected):
 def test_a_text_is_never_encoded_twice_and_may_have_no_rows(tmp_path):
     seen: list[str] = []
     names = ("ab", "", "cde", "ab", "f")
-    first = stored_ragged(store(tmp_path), texts(*names), counted(seen), cut=Cut(2, whole=False))
+    first = stored_ragged(store(tmp_path), texts(*names), counted(seen), cut=EncodingBlocks(2, whole=False))
     assert seen == ["ab", "", "cde", "f"]
     check(first.block(0, 5), names)
     check(first.block(1, 3), names[1:3])
@@ -65,7 +65,9 @@ def test_a_text_is_never_encoded_twice_and_may_have_no_rows(tmp_path):
     check(first.take(np.array([4, 1, 0])), ["f", "", "ab"])
     assert first.lengths.tolist() == [2, 0, 3, 2, 1]
     assert len(first) == 5
-    other = stored_ragged(store(tmp_path), texts("xyz", "cde"), counted(seen), cut=Cut(whole=False))
+    other = stored_ragged(
+        store(tmp_path), texts("xyz", "cde"), counted(seen), cut=EncodingBlocks(whole=False)
+    )
     assert seen == ["ab", "", "cde", "f", "xyz"]
     check(other.block(0, 2), ["xyz", "cde"])
     again = stored_ragged(store(tmp_path), texts("cde", "f", "xyz"), counted(seen))
@@ -106,12 +108,12 @@ def test_blocks_that_an_encoder_yields_are_kept_one_by_one(tmp_path):
     with pytest.raises(OSError, match="the power went"):
         stored_ragged(store(tmp_path), texts(*"abcd"), stopped)
     seen: list[str] = []
-    stored_ragged(store(tmp_path), texts(*"abcd"), counted(seen), cut=Cut(whole=False))
+    stored_ragged(store(tmp_path), texts(*"abcd"), counted(seen), cut=EncodingBlocks(whole=False))
     assert seen == ["c", "d"]
 
 
 def test_what_an_encoder_must_not_give(tmp_path):
-    named = Texts(2, Strings.of(["ab", "c"]).slice, lambda i: f"doc-{i}")
+    named = TextSource(2, Strings.of(["ab", "c"]).slice, lambda i: f"doc-{i}")
     with pytest.raises(BadValue, match="text 'doc-0': 2 texts gave the rows of 1"):
         stored_ragged(store(tmp_path), named, lambda given: block_of(given[:1]))
     with pytest.raises(BadValue, match="text 'doc-0': 2 texts gave 1 vectors"):
@@ -124,7 +126,7 @@ def test_what_an_encoder_must_not_give(tmp_path):
 
 def test_rows_of_numbers_must_be_finite(tmp_path):
     kept = RaggedStore.of(tmp_path, {"model": "m"}, 4, "float16")
-    named = Texts(3, Strings.of(["ab", "", "c"]).slice, lambda i: f"doc-{i}")
+    named = TextSource(3, Strings.of(["ab", "", "c"]).slice, lambda i: f"doc-{i}")
 
     def numbers(given: list[str]):
         rows = np.array(
@@ -162,7 +164,7 @@ def test_damage_is_named_and_only_what_is_damaged_is_made_again(tmp_path):
         (here.folder / name).write_bytes(data)
         seen: list[str] = []
         with pytest.warns(StoreWarning, match=said + f".*; {6 - len(again)} texts are kept") as lines:
-            found = stored_ragged(here, texts(*every), counted(seen), cut=Cut(whole=False))
+            found = stored_ragged(here, texts(*every), counted(seen), cut=EncodingBlocks(whole=False))
         assert len(lines) == 1
         check(found.block(0, 6), every)
         assert seen == list(again)
@@ -176,7 +178,7 @@ import os, signal, sys, time
 import numpy as np
 from pathlib import Path
 from weir.core.strings import Strings
-from weir.vectors import Cut, RaggedStore, Store, Texts, journal, stored, stored_ragged
+from weir.vectors import EncodingBlocks, RaggedStore, VectorStore, TextSource, journal, stored, stored_ragged
 
 kind, at, log, kills = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 names = Strings.of(f"text {i % 300}" for i in range(333))
@@ -198,9 +200,9 @@ def tokens(texts):
 
 def work():
     if kind == "ragged":
-        stored_ragged(RaggedStore.of(at, {"model": "m"}, 8), Texts.of(names), tokens, cut=Cut(16))
+        stored_ragged(RaggedStore.of(at, {"model": "m"}, 8), TextSource.of(names), tokens, cut=EncodingBlocks(16))
     else:
-        stored(Store.of(at, {"model": "m"}), Texts.of(names), vectors, cut=Cut(16))
+        stored(VectorStore.of(at, {"model": "m"}), TextSource.of(names), vectors, cut=EncodingBlocks(16))
 
 def die_in_write(number):
     # As a kill in the middle of a write leaves it: half of the bytes are there.

@@ -16,8 +16,8 @@ import pytest
 
 from weir.core.strings import Strings
 from weir.errors import BadValue, StoreError, StoreWarning, UnknownName
-from weir.vectors import Array, Cut, Store, Texts, journal, search, stored
-from weir.vectors.codec import CODECS, codec
+from weir.vectors import ArraySource, EncodingBlocks, TextSource, VectorStore, journal, search, stored
+from weir.vectors.vector_codec import CODECS, codec
 
 D = 24
 
@@ -36,17 +36,17 @@ def counted(seen: list[str]):
     return encode
 
 
-def texts(*values: str) -> Texts:
-    return Texts.of(Strings.of(values))
+def texts(*values: str) -> TextSource:
+    return TextSource.of(Strings.of(values))
 
 
-def store(folder: Path, dtype: str = "fp32") -> Store:
-    return Store.of(folder, {"model": "some/model", "max_length": 8}, dtype)
+def store(folder: Path, dtype: str = "fp32") -> VectorStore:
+    return VectorStore.of(folder, {"model": "some/model", "max_length": 8}, dtype)
 
 
 def test_what_is_paid_for_is_never_encoded_twice(tmp_path):
     seen: list[str] = []
-    missing = Cut(2, whole=False)
+    missing = EncodingBlocks(2, whole=False)
     first = stored(store(tmp_path), texts("a", "b", "a", "", "c"), counted(seen), cut=missing)
     assert seen == ["a", "b", "", "c"]
     np.testing.assert_array_equal(first.values, np.stack([vector_of(t) for t in ("a", "b", "a", "", "c")]))
@@ -67,7 +67,7 @@ def test_a_block_is_encoded_whole_whatever_of_it_is_there(tmp_path):
         return rows + rows.mean()
 
     names, seen = [*"abcdefgaghij"], list[list[str]]()
-    whole = stored(store(tmp_path / "whole"), texts(*names), encode, cut=Cut(3))
+    whole = stored(store(tmp_path / "whole"), texts(*names), encode, cut=EncodingBlocks(3))
     assert seen == [[*"abc"], [*"def"], [*"ghi"], ["j"]]
     for step in (2, 3, 5):
         at = store(tmp_path / str(step))
@@ -75,25 +75,25 @@ def test_a_block_is_encoded_whole_whatever_of_it_is_there(tmp_path):
         of_whole = whole.snapshot.find(texts(*some).hashes())
         with at.alone():
             at.add(texts(*some).hashes(), whole.snapshot.vectors(of_whole))
-        found = stored(at, texts(*names), encode, cut=Cut(3))
+        found = stored(at, texts(*names), encode, cut=EncodingBlocks(3))
         np.testing.assert_array_equal(found.values, whole.values)
     seen.clear()
-    stored(store(tmp_path / "2"), texts(*names, "k"), encode, cut=Cut(3))
+    stored(store(tmp_path / "2"), texts(*names, "k"), encode, cut=EncodingBlocks(3))
     assert seen == [["j", "k"]]  # blocks in which nothing is missing stay
 
 
 def test_blocks_end_where_a_group_ends():
     once, lacking = np.array([0, 1, 3, 4, 5, 6]), np.array([1, 0, 0, 0, 0, 0, 1], np.bool_)
     group = np.array([7, 7, 7, 7, 8, 8, 8])
-    assert [b.tolist() for b in Cut(2, group=group).blocks(once, lacking)] == [[0, 1], [6]]
-    assert [b.tolist() for b in Cut(2).blocks(once, lacking)] == [[0, 1], [5, 6]]
-    assert [b.tolist() for b in Cut(9, whole=False, group=group).blocks(once, lacking)] == [[0, 6]]
+    assert [b.tolist() for b in EncodingBlocks(2, group=group).blocks(once, lacking)] == [[0, 1], [6]]
+    assert [b.tolist() for b in EncodingBlocks(2).blocks(once, lacking)] == [[0, 1], [5, 6]]
+    assert [b.tolist() for b in EncodingBlocks(9, whole=False, group=group).blocks(once, lacking)] == [[0, 6]]
 
 
 def test_another_encoder_has_another_store(tmp_path):
     seen: list[str] = []
     stored(store(tmp_path), texts("a"), counted(seen))
-    stored(Store.of(tmp_path, {"model": "some/model", "max_length": 9}), texts("a"), counted(seen))
+    stored(VectorStore.of(tmp_path, {"model": "some/model", "max_length": 9}), texts("a"), counted(seen))
     stored(store(tmp_path, "int8"), texts("a"), counted(seen))
     assert seen == ["a", "a", "a"]
     assert json.loads((store(tmp_path).folder / "store.json").read_text())["about"]["model"] == "some/model"
@@ -115,7 +115,7 @@ def test_what_each_way_to_store_costs_and_loses(tmp_path, dtype, width, error):
         assert np.abs(found.values - exact).max() > 0
     np.testing.assert_allclose(np.linalg.norm(found.values, axis=1), length, rtol=5e-3)
     queries = exact[:7]
-    a, b = search(found, queries, 5), search(Array(found.values), queries, 5)
+    a, b = search(found, queries, 5), search(ArraySource(found.values), queries, 5)
     np.testing.assert_array_equal(a.doc, b.doc)
     np.testing.assert_array_equal(a.score, b.score)
     if dtype != "binary":
@@ -134,13 +134,17 @@ def test_progress_counts_what_has_its_vector(tmp_path):
     told: list[tuple[int, int]] = []
     stored(store(tmp_path), texts("a", "b"), counted([]))
     stored(
-        store(tmp_path), texts(*"abcdef"), counted([]), lambda done, total: told.append((done, total)), Cut(2)
+        store(tmp_path),
+        texts(*"abcdef"),
+        counted([]),
+        lambda done, total: told.append((done, total)),
+        EncodingBlocks(2),
     )
     assert told == [(2, 6), (4, 6)]
 
 
 def test_bad_vectors_are_refused_by_the_name_of_their_text(tmp_path):
-    named = Texts(3, Strings.of("abc").slice, lambda i: f"doc-{i}")
+    named = TextSource(3, Strings.of("abc").slice, lambda i: f"doc-{i}")
 
     def nan(given: list[str]) -> np.ndarray:
         return np.stack([vector_of(t) * (np.nan if t == "b" else 1) for t in given])
@@ -185,7 +189,7 @@ def test_damage_is_named_and_only_what_is_damaged_is_made_again(tmp_path):
         (here.folder / name).unlink() if data is None else (here.folder / name).write_bytes(data)
         seen: list[str] = []
         with pytest.warns(StoreWarning, match=said + f".*; {9 - len(again)} texts are kept") as lines:
-            found = stored(here, texts(*"abcdefghi"), counted(seen), cut=Cut(whole=False))
+            found = stored(here, texts(*"abcdefghi"), counted(seen), cut=EncodingBlocks(whole=False))
         assert len(lines) == 1
         assert "".join(seen) == again
         np.testing.assert_array_equal(found.values, exact)
@@ -229,7 +233,7 @@ def test_what_lies_behind_the_last_whole_record_does_not_count(tmp_path):
     with (here.folder / "journal.bin").open("ab") as file:
         file.write(b"half a rec")
     seen: list[str] = []
-    stored(here, texts(*"abcd"), counted(seen), cut=Cut(whole=False))
+    stored(here, texts(*"abcd"), counted(seen), cut=EncodingBlocks(whole=False))
     assert seen == ["d"]
     clean = store(tmp_path / "clean")
     stored(clean, texts(*"abc"), counted([]))
@@ -239,7 +243,7 @@ def test_what_lies_behind_the_last_whole_record_does_not_count(tmp_path):
     last = (here.folder / "journal.bin").read_bytes()
     (here.folder / "journal.bin").write_bytes(last[:-8] + bytes(8))  # as a power cut may leave a record
     with pytest.warns(StoreWarning, match=r"record 2 is damaged; 3 texts are kept"):
-        stored(here, texts(*"abcd"), counted(seen), cut=Cut(whole=False))
+        stored(here, texts(*"abcd"), counted(seen), cut=EncodingBlocks(whole=False))
     assert seen == ["d", "d"]
 
 
@@ -264,7 +268,7 @@ import hashlib, sys, time
 import numpy as np
 from pathlib import Path
 from weir.core.strings import Strings
-from weir.vectors import Cut, Store, Texts, stored
+from weir.vectors import EncodingBlocks, VectorStore, TextSource, stored
 
 def encode(texts):
     time.sleep(0.01)
@@ -275,7 +279,7 @@ def encode(texts):
     return rows + rows.mean()  # a vector depends on its batch, as rounding does in a real encoder
 
 names = Strings.of(f"text {i % 900}" for i in range(1000))
-stored(Store.of(Path(sys.argv[1]), {"model": "m"}), Texts.of(names), encode, cut=Cut(16))
+stored(VectorStore.of(Path(sys.argv[1]), {"model": "m"}), TextSource.of(names), encode, cut=EncodingBlocks(16))
 """
 
 

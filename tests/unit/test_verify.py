@@ -9,8 +9,8 @@ import pytest
 from tests.unit.brooklet import write_collection
 from weir.cli.main import main
 from weir.experiment import Experiment
-from weir.experiment.stage import Record, read_record, write_record
 from weir.experiment.verify import verified
+from weir.stages.stage import Record, read_record, write_record
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def score_edited(place: Path) -> str:
 
 
 def score_edited_with_its_checksum(place: Path) -> str:
-    from weir.io.checksums import Checksum
+    from weir.io.storage.checksums import Checksum
 
     path = next(cell(place).glob("scores-*.jsonl"))
     path.write_text(path.read_text().replace('"value": 1.0', '"value": 0.9', 1))
@@ -76,7 +76,7 @@ def mean_edited_with_its_checksum(place: Path) -> str:
 
 
 def run_edited_with_its_checksum(place: Path) -> str:
-    from weir.io.checksums import Checksum
+    from weir.io.storage.checksums import Checksum
 
     path = cell(place) / "run.trec"
     path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from weir.errors import UnknownName
-from weir.kernels.bounds import EXHAUSTIVE_DOCUMENTS
+from weir.kernels.inverted.block_bounds import EXHAUSTIVE_DOCUMENTS
 from weir.kernels.jit import spent
 from weir.systems import parse_system
 from weir.systems.warm import GROUPS, kernels_of, prepare

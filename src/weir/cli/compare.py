@@ -65,10 +65,10 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     from weir.report import compare as report
     from weir.stats.bootstrap import SEED
     from weir.stats.compare import compare_scores
-    from weir.stats.comparison import Method
+    from weir.stats.comparison import ComparisonMethod
     from weir.stats.significance import DRAWS
 
-    method = Method(test, correct, interval, level, margin=margin,
+    method = ComparisonMethod(test, correct, interval, level, margin=margin,
                     draws=DRAWS if draws is None else draws, seed=SEED if seed is None else seed)  # fmt: skip
     conventions = Conventions(ties, missing, self_matches="drop" if drop_self else "keep")
     if len(paths) == 1 and paths[0].is_dir():

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from weir.conform.grade import Difference, Graded
-    from weir.conform.summary import Cause, Summary
+    from weir.conform.certificate import Cause, Summary
+    from weir.conform.grade import Graded, ValueDifference
     from weir.conform.vectors import Number
 
 __all__ = ["command"]
@@ -46,12 +46,12 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     code is 0 when every value is exact, 1 when one differs, 2 when the tool could not be asked. The vectors and what
     an answer looks like: docs/conformance.md.
     """
+    from weir.conform.certificate import summary, worst
     from weir.conform.grade import grade
-    from weir.conform.summary import summary, worst
     from weir.conform.tools import ask, read_answers, written
     from weir.conform.vectors import vectors
     from weir.errors import BadValue
-    from weir.io.atomic import write_text
+    from weir.io.storage.atomic import write_text
 
     if answers is not None and (tool is not None or python is not None):
         raise BadValue("--answers grades a file; name a tool or --python without it")
@@ -73,7 +73,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
 
 def _export(folder: Path) -> None:
     from weir.conform.vectors import files
-    from weir.io.atomic import write_text
+    from weir.io.storage.atomic import write_text
 
     for name, text in files().items():
         write_text(folder / name, text)
@@ -95,7 +95,7 @@ def _written(found: float | None) -> float | str | None:
     return found if found is None or found - found == 0 else str(found)
 
 
-def _show(found: Summary, worst: Sequence[tuple[Graded, Difference]]) -> None:
+def _show(found: Summary, worst: Sequence[tuple[Graded, ValueDifference]]) -> None:
     from weir.report.format import count
     from weir.report.table import columns
 

@@ -28,9 +28,9 @@ def command(source: Path, target: Path, kind: str | None, quiet: bool) -> None:
     or not at all; what its format cannot hold is refused.
     """
     from weir.cli.progress import Progress
-    from weir.io.kinds import kind_of_file
-    from weir.io.trec import read_qrels_counted, read_run
-    from weir.io.writing import refuse_unknown, write_qrels, write_run
+    from weir.io.runs.file_kind import kind_of_file
+    from weir.io.runs.read import read_qrels_counted, read_run
+    from weir.io.runs.write import refuse_unknown, write_qrels, write_run
 
     refuse_unknown(target, source)
     progress = Progress(quiet)

@@ -80,7 +80,7 @@ def _targeted() -> str | list[str]:
 
     if not available():
         return "nothing: numba is not installed, or NUMBA_DISABLE_JIT is set"
-    from weir.kernels.vector import features
+    from weir.kernels.simd import features
 
     targeted = features()
     return [name for name in NOTABLE if name in targeted]
@@ -88,7 +88,7 @@ def _targeted() -> str | list[str]:
 
 def _engines() -> Facts:
     """What each engine lacks, or its versions; and which one a model comes to by default in each precision."""
-    from weir.encode.engine import DTYPES, NEEDED, ruled
+    from weir.encode.models.engine import DTYPES, NEEDED, ruled
     from weir.errors import BadValue
     from weir.settings import settings
 
@@ -153,7 +153,7 @@ def _version(package: str) -> str | None:
 
 def _caches() -> Facts:
     """Folders and their sizes in megabytes."""
-    from weir.kernels.code_cache import places
+    from weir.kernels.jit.code_cache import places
     from weir.settings import settings
 
     home = settings().home

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from weir.core.row import Row
+    from weir.core.result_row import Row
     from weir.core.scores import Scores
 
 __all__ = ["command"]
@@ -55,12 +55,12 @@ def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
     """
     from dataclasses import replace
 
-    from weir.io.trec import run_name
+    from weir.io.runs.read import run_name
     from weir.measures import DEFAULT_MEASURES, measures_of, scores_of
     from weir.measures.conventions import Conventions
     from weir.measures.files import judge, judgments_for
     from weir.report.notes import float_tie_notes, score_notes
-    from weir.stats.summary import rows
+    from weir.stats.score_rows import rows
 
     wanted = measures_of(measures or DEFAULT_MEASURES)
     conventions = Conventions(ties, missing, empty, "drop" if drop_self else "keep")
@@ -87,7 +87,7 @@ def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
 
 
 def _per_query(scores: Scores, as_json: bool) -> None:
-    from weir.io.scores import score_lines
+    from weir.io.runs.scores_file import score_lines
 
     if as_json:
         click.echo("\n".join(score_lines(scores)))
@@ -109,7 +109,7 @@ def _means(found: list[Row], as_json: bool) -> None:
 def _abstention(run: Path, scores: Scores, confidence: str, as_json: bool) -> None:
     import json
 
-    from weir.io.trec import read_run
+    from weir.io.runs.read import read_run
     from weir.report.abstention import abstention_text
     from weir.stats.abstention import abstention
 

@@ -69,7 +69,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     from weir.fusion.fuse import fused, refuse_depth
     from weir.fusion.grid import STEP
     from weir.fusion.method import parse_fusion
-    from weir.io.trec import write_run
+    from weir.io.runs.read import write_run
 
     how = parse_fusion(method)
     if qrels is None and (train_queries or any(o is not None for o in (measure, folds, seed, step))):
@@ -88,7 +88,7 @@ def _pooled(paths: tuple[Path, ...], check: Callable[[int], None], drop_self: bo
     """The runs of the files side by side, with a note on all that is uncommon about them."""
     from weir.errors import BadValue
     from weir.fusion.pool import Pool, refuse_strangers
-    from weir.io.trec import read_run
+    from weir.io.runs.read import read_run
 
     if len(paths) < 2:
         raise BadValue(f"a fusion takes two or more rankings; found {len(paths)}")
@@ -111,7 +111,7 @@ def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -
     from weir.fusion.fit import cross_validated, fold_of, fused_by, trials
     from weir.fusion.fuse import fused
     from weir.fusion.grid import candidates
-    from weir.io.trec import read_qrels, run_name
+    from weir.io.runs.read import read_qrels, run_name
     from weir.measures import evaluate
     from weir.measures.files import distinct_names
     from weir.report.fusion import fit_text, standing_text

@@ -52,7 +52,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     from weir.report.gate import gate_text
     from weir.stats.compare import table
     from weir.stats.gate import gate
-    from weir.stats.moves import moved
+    from weir.stats.query_differences import moved
 
     conventions = Conventions(self_matches="drop" if drop_self else "keep")
     scores = scores_of_files(qrels, (baseline, candidate), measures, conventions)

@@ -39,7 +39,7 @@ def command(name: str | None, dtype: str, engine: str, device: str, probe: bool,
     from dataclasses import asdict
 
     from weir.encode import Encoder
-    from weir.encode.cards import cards
+    from weir.encode.recipes.cards import cards
     from weir.errors import BadValue
     from weir.report.table import columns
 
@@ -81,7 +81,7 @@ def command(name: str | None, dtype: str, engine: str, device: str, probe: bool,
 
 def _facts(encoder: Encoder, device: str, probe: bool) -> dict[str, object]:
     """What an encoder comes to here and, where asked for, what was measured of it."""
-    from weir.encode.recipe import resolve
+    from weir.encode.recipes.encoder_recipe import resolve
 
     encoder.fetch()
     recipe = resolve(encoder)
@@ -96,7 +96,7 @@ def _probed(encoder: Encoder, device: str) -> dict[str, object]:
     from dataclasses import replace
 
     from weir.datasets.load import load
-    from weir.encode.engine import ENGINES
+    from weir.encode.models.engine import ENGINES
     from weir.encode.stability import stability
     from weir.errors import BadValue, MissingExtra
 

@@ -25,7 +25,7 @@ def command(folder: Path, model: str | None, tolerance: int | None, nearest: boo
     after scoring by a rule that the publisher documents, such as another order of ties. The exit code is 0 when all
     that is claimed is reproduced or explained or nothing is published, 1 when something is off, 2 for bad input.
     """
-    from weir.experiment.reproduce import reproduce
+    from weir.experiment.published.reproduce import reproduce
     from weir.report.reproduce import reproduce_json, reproduce_text
 
     found = reproduce(folder, model, tolerance, nearest)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from weir.datasets.card import Card
+    from weir.datasets.card import CollectionCard
 
 __all__ = ["command"]
 
@@ -38,7 +38,7 @@ def command(names: tuple[str, ...], split: str | None, as_json: bool) -> None:
             click.echo(note, err=True)
 
 
-def _lines(card: Card) -> list[list[str]]:
+def _lines(card: CollectionCard) -> list[list[str]]:
     from weir.report.format import count
 
     grades = ", ".join(f"{n:,} of grade {grade}" for grade, n in sorted(card.pairs.items(), reverse=True))

@@ -16,7 +16,7 @@ def command(groups: tuple[str, ...], quiet: bool) -> None:
     GROUPS: kinds of kernels such as "sparse search"; all of them where none is named. What is compiled is kept, and
     compiled again only where its source, the compiler or the processor is another.
     """
-    from weir.kernels.code_cache import places
+    from weir.kernels.jit.code_cache import places
     from weir.systems.warm import GROUPS, prepare
 
     for group in groups or tuple(GROUPS):

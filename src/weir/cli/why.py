@@ -37,7 +37,7 @@ def command(
     gains. Nothing is downloaded.
     """
     from weir.errors import BadValue
-    from weir.experiment.explain import Judgments, explain_cells, explain_published, explain_runs
+    from weir.experiment.explain.two_results import Judgments, explain_cells, explain_published, explain_runs
     from weir.report.why import why_json, why_text
 
     given = Judgments(qrels, collection)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
-from weir.conform.exact import Exact, discounted, in_base, over, quotient, ratio, total, value
+from weir.conform.exact_arithmetic import Exact, discounted, in_base, over, quotient, ratio, total, value
 from weir.errors import BadValue
 
 __all__ = ["DEFINITIONS", "VARIANTS", "Grades", "Ranked", "condensed"]

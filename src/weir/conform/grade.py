@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from weir.conform.explain import causes
-from weir.conform.tools import Answers, Reply, Told
+from weir.conform.likely_cause import causes
+from weir.conform.tools import Answers, ToolValue, VectorReply
 from weir.conform.vectors import Expected, Number, Vector
 
-__all__ = ["OUTCOMES", "Difference", "Graded", "Outcome", "grade"]
+__all__ = ["OUTCOMES", "Graded", "Outcome", "ValueDifference", "grade"]
 
 Outcome: TypeAlias = Literal["passed", "differs", "refused", "not applicable"]
 OUTCOMES: tuple[Outcome, ...] = ("passed", "differs", "refused", "not applicable")
 
 
 @dataclass(frozen=True)
-class Difference:
+class ValueDifference:
     """A value that is not the exact one; query: None for the mean; found: None where a value is missing."""
 
     query: str | None
@@ -47,7 +47,7 @@ class Graded:
     outcome: Outcome
     note: str = ""
     why: str = ""
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[ValueDifference, ...] = ()
 
 
 def grade(answers: Answers, vectors: Iterable[Vector], explain: bool = True) -> list[Graded]:
@@ -63,8 +63,8 @@ def grade(answers: Answers, vectors: Iterable[Vector], explain: bool = True) -> 
     return found
 
 
-def _of_vector(vector: Vector, reply: Reply | None) -> Iterator[Graded]:
-    reply = reply or Reply({}, "it gave no answer")
+def _of_vector(vector: Vector, reply: VectorReply | None) -> Iterator[Graded]:
+    reply = reply or VectorReply({}, "it gave no answer")
     expected = {e.name: e for e in vector.expected}
     for name in vector.measures:
         told = reply.measures.get(name)
@@ -81,7 +81,7 @@ def _of_vector(vector: Vector, reply: Reply | None) -> Iterator[Graded]:
             yield Graded(vector, name, "differs" if found else "passed", differences=found)
 
 
-def _of_refusal(vector: Vector, name: str, told: Told) -> Graded:
+def _of_refusal(vector: Vector, name: str, told: ToolValue) -> Graded:
     """A question that must be refused: every value is one too many."""
     if told.refused is not None:
         return Graded(vector, name, "passed", told.refused)
@@ -92,12 +92,12 @@ def _of_refusal(vector: Vector, name: str, told: Told) -> Graded:
     )
 
 
-def _differences(expected: Expected, told: Told) -> Iterator[Difference]:
+def _differences(expected: Expected, told: ToolValue) -> Iterator[ValueDifference]:
     said = dict(told.per_query)
     for query, exact in expected.per_query.items():
         if query in said and not told.agrees(said[query], float(exact)):
-            yield Difference(query, said[query], exact)
+            yield ValueDifference(query, said[query], exact)
         elif query not in said and told.mean is None:
-            yield Difference(query, None, exact)
+            yield ValueDifference(query, None, exact)
     if told.mean is not None and not told.agrees(told.mean, float(expected.mean)):
-        yield Difference(None, told.mean, expected.mean)
+        yield ValueDifference(None, told.mean, expected.mean)

@@ -15,10 +15,10 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from weir.conform.definitions import DEFINITIONS, VARIANTS, condensed
-from weir.conform.exact import Exact, as_decimal, mean
+from weir.conform.exact_arithmetic import Exact, as_decimal, mean
 from weir.errors import BadValue, UnknownName
 
-__all__ = ["Answer", "Asked", "Case", "Conventions", "answer", "asked", "orders", "ranking", "refusal"]
+__all__ = ["Answer", "Asked", "Case", "OracleConventions", "answer", "asked", "orders", "ranking", "refusal"]
 
 Grade: TypeAlias = int | float
 Judgments: TypeAlias = Mapping[str, Sequence[tuple[str, Grade]]]
@@ -29,7 +29,7 @@ _KNOWN = {**DEFINITIONS, **VARIANTS}
 
 
 @dataclass(frozen=True)
-class Conventions:
+class OracleConventions:
     """What a definition leaves open.
 
     ties: "trec" puts equal scores in descending order of the bytes of the identifier, "trec9" the same after scores
@@ -51,7 +51,7 @@ class Case:
 
     qrels: Judgments
     run: Rankings
-    conventions: Conventions = Conventions()
+    conventions: OracleConventions = OracleConventions()
 
 
 @dataclass(frozen=True)
@@ -155,18 +155,18 @@ def of_ranking(ranked: list[str], grades: Mapping[str, int], wanted: Asked) -> E
     return _KNOWN[wanted.measure](seen, grades, wanted.k, **settings)
 
 
-def _stays(document: str, query: str, conventions: Conventions) -> bool:
+def _stays(document: str, query: str, conventions: OracleConventions) -> bool:
     return conventions.self_matches == "keep" or document != query
 
 
-def ranking(scored: Sequence[tuple[str, float]], conventions: Conventions) -> list[str]:
+def ranking(scored: Sequence[tuple[str, float]], conventions: OracleConventions) -> list[str]:
     """Documents by score, then by the bytes of their identifier, both descending."""
     by_identifier = sorted((d for d, _ in scored), key=lambda d: d.encode(), reverse=True)
     compared = {d: _compared(s, conventions) for d, s in scored}
     return sorted(by_identifier, key=lambda d: -compared[d])
 
 
-def orders(scored: Sequence[tuple[str, float]], conventions: Conventions) -> Iterator[list[str]]:
+def orders(scored: Sequence[tuple[str, float]], conventions: OracleConventions) -> Iterator[list[str]]:
     """Every order that the scores allow; raises BadValue where they are too many to go through."""
     compared = {d: _compared(s, conventions) for d, s in scored}
     tied = [list(group) for _, group in itertools.groupby(ranking(scored, conventions), compared.__getitem__)]
@@ -177,7 +177,7 @@ def orders(scored: Sequence[tuple[str, float]], conventions: Conventions) -> Ite
         yield [d for group in groups for d in group]
 
 
-def _compared(score: float, conventions: Conventions) -> float:
+def _compared(score: float, conventions: OracleConventions) -> float:
     if conventions.ties != "trec9":
         return score
     try:

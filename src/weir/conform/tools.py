@@ -14,14 +14,14 @@ from typing import Any
 from weir.conform.vectors import Vector, questions
 from weir.errors import BadValue, FormatError, UnknownName
 
-__all__ = ["Answers", "Reply", "Told", "ask", "read_answers", "tools", "written"]
+__all__ = ["Answers", "ToolValue", "VectorReply", "ask", "read_answers", "tools", "written"]
 
 _SECONDS = 1800
 _CLOSE = 1e-9
 
 
 @dataclass(frozen=True)
-class Told:
+class ToolValue:
     """What a tool says of one measure: a mean, values of queries, or why it refuses.
 
     decimals: how many it gives, None where it rounds nothing.
@@ -47,10 +47,10 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Reply:
+class VectorReply:
     """What a tool says of one vector: by measure, nothing where it has none of them, or why it cannot be asked."""
 
-    measures: Mapping[str, Told]
+    measures: Mapping[str, ToolValue]
     not_applicable: str | None = None
     died: str | None = None
 
@@ -62,7 +62,7 @@ class Answers:
     tool: str
     package: str
     version: str
-    replies: Mapping[str, Reply]
+    replies: Mapping[str, VectorReply]
 
 
 def tools() -> tuple[str, ...]:
@@ -91,7 +91,7 @@ def ask(tool: str, vectors: Sequence[Vector], python: str | Path | None = None) 
         found = replace(found, replies=dict(found.replies) | {line["id"]: _reply(line) for line in lines})
         left = left[len(lines) :]
         if left:
-            found = replace(found, replies=dict(found.replies) | {left[0].id: Reply({}, died=end)})
+            found = replace(found, replies=dict(found.replies) | {left[0].id: VectorReply({}, died=end)})
             left = left[1:]
     return found
 
@@ -122,22 +122,22 @@ def _asked(tool: str, vectors: Sequence[Vector], python: str) -> tuple[Any, list
     return lines[0], lines[1:], f"its process died ({end})"
 
 
-def _reply(line: Mapping[str, Any]) -> Reply:
+def _reply(line: Mapping[str, Any]) -> VectorReply:
     if "died" in line:
-        return Reply({}, died=str(line["died"]))
+        return VectorReply({}, died=str(line["died"]))
     if "not_applicable" in line:
-        return Reply({}, str(line["not_applicable"]))
-    return Reply({name: _told(found) for name, found in line["measures"].items()})
+        return VectorReply({}, str(line["not_applicable"]))
+    return VectorReply({name: _told(found) for name, found in line["measures"].items()})
 
 
-def _told(found: Mapping[str, Any]) -> Told:
+def _told(found: Mapping[str, Any]) -> ToolValue:
     if "refused" in found:
-        return Told(refused=str(found["refused"]))
+        return ToolValue(refused=str(found["refused"]))
     mean, decimals = found.get("mean"), found.get("decimals")
     per_query = tuple(
         (str(q), float("nan" if v is None else v)) for q, v in found.get("per_query", {}).items()
     )
-    return Told(None if mean is None else float(mean), per_query, decimals)
+    return ToolValue(None if mean is None else float(mean), per_query, decimals)
 
 
 def read_answers(path: Path) -> Answers:
@@ -147,7 +147,7 @@ def read_answers(path: Path) -> Answers:
     """
     expected = 'a line {"id": ..., "measures": {...}}'
     head: dict[str, Any] = {"tool": path.stem}
-    replies: dict[str, Reply] = {}
+    replies: dict[str, VectorReply] = {}
     for number, text in enumerate(path.read_bytes().split(b"\n"), 1):
         if not text.strip():
             continue
@@ -172,7 +172,7 @@ def written(answers: Answers, vectors: Iterable[Vector]) -> str:
     return "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)
 
 
-def _line(vector: str, reply: Reply) -> dict[str, Any]:
+def _line(vector: str, reply: VectorReply) -> dict[str, Any]:
     if reply.died is not None:
         return {"id": vector, "died": reply.died}
     if reply.not_applicable is not None:
@@ -180,7 +180,7 @@ def _line(vector: str, reply: Reply) -> dict[str, Any]:
     return {"id": vector, "measures": {name: _found(told) for name, told in reply.measures.items()}}
 
 
-def _found(told: Told) -> dict[str, Any]:
+def _found(told: ToolValue) -> dict[str, Any]:
     if told.refused is not None:
         return {"refused": told.refused}
     found = {"mean": _text(told.mean), "per_query": {q: _text(v) for q, v in told.per_query}}

@@ -12,8 +12,8 @@ from decimal import Decimal
 from importlib import resources
 from typing import Any
 
-from weir.conform.exact import Exact, text
-from weir.conform.oracle import Case, Conventions, answer, asked
+from weir.conform.exact_arithmetic import Exact, text
+from weir.conform.oracle import Case, OracleConventions, answer, asked
 from weir.errors import BadValue, FormatError, UnknownName
 
 __all__ = [
@@ -124,7 +124,7 @@ def _vector(raw: Mapping[str, Any], group: str) -> Vector:
     case = Case(
         {q: [(d, _number(g)) for d, g in pairs] for q, pairs in raw["qrels"].items()},
         {q: [(d, _number(s)) for d, s in pairs] for q, pairs in raw["run"].items()},
-        Conventions(**raw["conventions"]),
+        OracleConventions(**raw["conventions"]),
     )
     expected = tuple(
         Expected(m["name"], Number(**m["mean"]), {q: Number(**v) for q, v in m["per_query"].items()})

@@ -13,15 +13,15 @@ from weir.core.hashing import hash_strings
 from weir.core.qrels import Qrels
 from weir.core.strings import Int64, StringColumn, Strings
 from weir.datasets.catalogue import Entry
-from weir.io.corpus_store import Store
+from weir.io.collections.corpus_store import CorpusStore
 
-__all__ = ["Card", "card_of"]
+__all__ = ["CollectionCard", "card_of"]
 
 _BATCH = 1 << 15  # documents looked at together
 
 
 @dataclass(frozen=True)
-class Card:
+class CollectionCard:
     """What `weir stats` shows about one split of a collection.
 
     queries: judged queries by split. pairs: judged pairs of this split by grade; positive, zero, negative:
@@ -72,8 +72,8 @@ class _Texts:
 
 
 def card_of(
-    name: str, entry: Entry | None, store: Store, queries: Queries, qrels: dict[str, Qrels], split: str
-) -> Card:
+    name: str, entry: Entry | None, store: CorpusStore, queries: Queries, qrels: dict[str, Qrels], split: str
+) -> CollectionCard:
     """Count everything; queries: those of all splits, qrels: the judgments of each split.
 
     Reads every document once, in batches.
@@ -86,7 +86,7 @@ def card_of(
     asked = queries.take(np.flatnonzero(judged.queries.codes(queries.ids.strings) >= 0))
     present = queries.ids.codes(judged.queries.strings) >= 0
     positive = sum(n for grade, n in pairs.items() if grade > 0)
-    return Card(
+    return CollectionCard(
         name=name,
         title=entry.title if entry else name,
         task=entry.task if entry else "",

@@ -15,17 +15,17 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels
 from weir.core.strings import Strings
 from weir.datasets import catalogue
-from weir.datasets.card import Card, card_of
+from weir.datasets.card import CollectionCard, card_of
 from weir.datasets.catalogue import Entry
 from weir.errors import BadValue, DownloadError, UnknownName
-from weir.io.beir import read_queries
-from weir.io.corpus_store import Store, open_store
-from weir.io.judgments import read_judgments
-from weir.io.layout import Layout, find_layout
+from weir.io.collections.corpus_store import CorpusStore, open_store
+from weir.io.collections.judgments import read_judgments
+from weir.io.collections.layout import CollectionLayout, find_layout
+from weir.io.collections.records import read_queries
 from weir.settings import settings
 
 if TYPE_CHECKING:
-    from weir.io.download import Progress
+    from weir.io.net.download import Progress
 
 __all__ = ["Dataset", "fetch", "load", "load_group"]
 
@@ -42,7 +42,7 @@ class Dataset:
 
     name: str
     split: str
-    layout: Layout
+    layout: CollectionLayout
     entry: Entry | None = None
 
     @property
@@ -61,7 +61,7 @@ class Dataset:
         return list(self.layout.qrels)
 
     @cached_property
-    def store(self) -> Store:
+    def store(self) -> CorpusStore:
         """The documents' store, built on first use."""
         return open_store(self.layout.need_documents(), beside=not (self.entry and self.entry.embedded))
 
@@ -112,7 +112,7 @@ class Dataset:
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:32]
 
     @cached_property
-    def card(self) -> Card:
+    def card(self) -> CollectionCard:
         """What `weir stats` shows (reads every document)."""
         qrels = {
             split: read_judgments(part) for split, part in self.layout.qrels.items() if split != self.split
@@ -169,8 +169,8 @@ def _fetch(entry: Entry, progress: Progress | None) -> None:
     if entry.obtain:
         raise DownloadError(_how_to_obtain(entry))
     # The network's modules take long to import, and few commands need them.
-    from weir.io.archive import extract
-    from weir.io.download import download
+    from weir.io.net.archive import extract
+    from weir.io.net.download import download
 
     top = settings().home / "datasets" / entry.folder.partition("/")[0]
     archive = top.with_name(entry.archive)
@@ -191,7 +191,7 @@ def _known(entry: Entry, split: str | None) -> Dataset:
     return _dataset(entry.name, find_layout(entry.path), split or entry.split, entry)
 
 
-def _dataset(name: str, layout: Layout, split: str, entry: Entry | None = None) -> Dataset:
+def _dataset(name: str, layout: CollectionLayout, split: str, entry: Entry | None = None) -> Dataset:
     if layout.qrels:
         layout.need_qrels(split)  # a wrong split is an error at once, no judgments at all when used
     return Dataset(name, split, layout, entry)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from weir.encode.cards import Card, card, cards
 from weir.encode.encoder import Encoder, Loaded
+from weir.encode.recipes.cards import ModelCard, card, cards
 from weir.encode.stability import Stability, stability
 
-__all__ = ["Card", "Encoder", "Loaded", "Stability", "card", "cards", "stability"]
+__all__ = ["Encoder", "Loaded", "ModelCard", "Stability", "card", "cards", "stability"]

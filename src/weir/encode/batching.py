@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.strings import Int64
-from weir.encode.tokens import Text, Tokens
+from weir.encode.models.tokens import Text, Tokens
 from weir.errors import BadValue
 
-__all__ = ["Plan", "Ragged", "batches", "gather_ragged", "gather_rows", "results"]
+__all__ = ["BatchPlan", "Ragged", "batches", "gather_ragged", "gather_rows", "results"]
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -31,7 +31,7 @@ CHUNK = 256
 
 
 @dataclass(frozen=True)
-class Plan:
+class BatchPlan:
     """How texts become batches.
 
     tokens: of a batch, about; padded: whether a batch costs its texts times the longest of them; window: texts
@@ -102,7 +102,7 @@ def results(
     tokenize: Callable[[Sequence[Text]], Tokens],
     run: Callable[[Tokens], R],
     gather: Callable[[Sequence[tuple[Int64, R]], int], R],
-    plan: Plan,
+    plan: BatchPlan,
     done: Callable[[int], None] | None = None,
 ) -> Iterator[R]:
     """What the model says about texts, window by window, each in the order of its texts.
@@ -145,7 +145,7 @@ def out_of_memory(error: BaseException) -> bool:
 
 
 def _windows(
-    texts: Iterable[Text], tokenize: Callable[[Sequence[Text]], Tokens], plan: Plan
+    texts: Iterable[Text], tokenize: Callable[[Sequence[Text]], Tokens], plan: BatchPlan
 ) -> Iterator[Tokens]:
     """Tokens of as many texts as a window holds, tokenised in chunks."""
     source, chunks, count, characters = iter(texts), list[Tokens](), 0, 0

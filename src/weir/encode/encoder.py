@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.strings import Int64, Strings
-from weir.encode.batching import Plan, results
-from weir.encode.cards import check_kind
-from weir.encode.checkpoint import Checkpoint
-from weir.encode.engine import Declared, Engine, Place, build, check_engine, declare, prepare
-from weir.encode.pooling import POOLINGS, Projection, pool, read_projection, unit
-from weir.encode.recipe import Recipe, fetch_encoder, resolve
-from weir.encode.tokens import Text, Tokenizer, Tokens, load_tokenizer
-from weir.encode.weights import Tensor
+from weir.encode.batching import BatchPlan, results
+from weir.encode.models.bert_weights import Tensor
+from weir.encode.models.engine import ComputePlace, Declared, Engine, build, check_engine, declare, prepare
+from weir.encode.models.pooling import POOLINGS, Projection, pool, read_projection, unit
+from weir.encode.models.tokens import ModelTokenizer, Text, Tokens, load_tokenizer
+from weir.encode.recipes.cards import check_kind
+from weir.encode.recipes.checkpoint import Checkpoint
+from weir.encode.recipes.encoder_recipe import EncoderRecipe, fetch_encoder, resolve
 from weir.errors import BadValue, require
 
 __all__ = ["Encoder", "Float32", "Kind", "Loaded"]
@@ -41,8 +41,8 @@ class Encoder:
     similarity: dot, or cosine (then vectors have length 1); query_prompt, document_prompt: put before a text, ""
     for nothing, {task} in them is the collection's instruction; max_length, max_query: tokens of a document and a
     query at most; None leaves each to the checkpoint. dtype: fp32, bf16, fp16 or int8, the least precision to
-    compute in; vectors are float32 always. engine: auto takes one by a fixed rule, see weir.encode.engine; or torch,
-    openvino, transformers. batch_tokens: 0 takes what suits the device.
+    compute in; vectors are float32 always. engine: auto takes one by a fixed rule, see weir.encode.models.engine; or
+    torch, openvino, transformers. batch_tokens: 0 takes what suits the device.
     Raises BadValue for settings out of range.
     """
 
@@ -89,7 +89,7 @@ class Encoder:
         recipe = resolve(self)
         return recipe.describe() | {"dtype": self.dtype, "engine": self.declared(recipe, device).label}
 
-    def declared(self, recipe: Recipe, device: str = "auto") -> Declared:
+    def declared(self, recipe: EncoderRecipe, device: str = "auto") -> Declared:
         """The engine that encodes on a device."""
         return declare(recipe.document, self.engine, self.dtype, device)
 
@@ -123,7 +123,7 @@ class Encoder:
         same = recipe.query is recipe.document
         query = document if same else _part(recipe.query, recipe.max_query, declared)
         if same and recipe.max_query != recipe.max_document:
-            query = Part(
+            query = TextEncoder(
                 document.engine, document.tokenizer.with_limit(recipe.max_query), document.projections
             )
         budget = self.batch_tokens or BATCH_TOKENS[declared.place.kind]
@@ -131,11 +131,11 @@ class Encoder:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class TextEncoder:
     """What encodes one kind of text."""
 
     engine: Engine
-    tokenizer: Tokenizer
+    tokenizer: ModelTokenizer
     projections: tuple[Projection, ...]
 
 
@@ -144,10 +144,10 @@ class Loaded:
     """An encoder in memory; `encode` is all it does."""
 
     encoder: Encoder
-    recipe: Recipe
-    place: Place
-    query: Part
-    document: Part
+    recipe: EncoderRecipe
+    place: ComputePlace
+    query: TextEncoder
+    document: TextEncoder
     batch_tokens: int
 
     def encode(
@@ -173,7 +173,7 @@ class Loaded:
         part = self.query if kind == "query" else self.document
         prompt = self.recipe.query_prompt if kind == "query" else self.recipe.document_prompt
         given: Iterable[Text] = (prompt + t for t in texts) if prompt else texts
-        plan = Plan(self.batch_tokens, padded=part.engine.padded)
+        plan = BatchPlan(self.batch_tokens, padded=part.engine.padded)
         first = 0
         for block in results(given, part.tokenizer, partial(self._vectors, part), _gathered, plan, done):
             vectors: Float32 = np.asarray(block, np.float32)
@@ -186,7 +186,7 @@ class Loaded:
             first += len(vectors)
             yield vectors
 
-    def _vectors(self, part: Part, batch: Tokens) -> Tensor:
+    def _vectors(self, part: TextEncoder, batch: Tokens) -> Tensor:
         torch = require("torch", extra="neural")
         with torch.inference_mode():
             x = pool(part.engine.hidden(batch), batch.ptr, self.recipe.pooling)
@@ -195,11 +195,11 @@ class Loaded:
             return unit(x) if self.recipe.normalise else x
 
 
-def _part(checkpoint: Checkpoint, limit: int, declared: Declared) -> Part:
+def _part(checkpoint: Checkpoint, limit: int, declared: Declared) -> TextEncoder:
     place = declared.place
     projections = tuple(read_projection(head, place.device) for head in checkpoint.heads)
     engine = build(checkpoint, place, declared.engine)
-    return Part(engine, load_tokenizer(checkpoint.folder, limit), projections)
+    return TextEncoder(engine, load_tokenizer(checkpoint.folder, limit), projections)
 
 
 def _gathered(parts: Sequence[tuple[Int64, Tensor]], count: int) -> Float32:

@@ -13,7 +13,7 @@ from weir.experiment.results import read_scores_of
 from weir.measures import Measure, measures_of
 from weir.stats.across import compared_across
 from weir.stats.compare import compared, shared_measures, table
-from weir.stats.comparison import Comparison, Method, Table
+from weir.stats.comparison import Comparison, ComparisonMethod, ScoreTable
 
 __all__ = ["compare_results"]
 
@@ -22,7 +22,7 @@ def compare_results(
     root: Path,
     measures: Iterable[Measure | str] = (),
     baseline: str | None = None,
-    method: Method | None = None,
+    method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
     """Compare the systems of a results folder, on each dataset and, where there are several, across them.
 
@@ -71,13 +71,13 @@ def _refuse_lacking(measure: str, several: Mapping[str, Mapping[str, Scores]]) -
         )
 
 
-def _units(tables: Sequence[Table]) -> dict[str, list[Table]]:
+def _units(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
     """The datasets to compare across, each with the tables of its parts, for the systems that every one has.
 
     Empty where there are not two such systems.
     """
     shared = [s for s in tables[0].systems if all(s in t.systems for t in tables)]
-    units: dict[str, list[Table]] = {}
+    units: dict[str, list[ScoreTable]] = {}
     for one in tables if len(shared) > 1 else ():
         rows = [one.systems.index(s) for s in shared]
         part = replace(one, systems=tuple(shared), values=one.values[rows])

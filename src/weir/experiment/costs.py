@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from weir.experiment.finished import Finished
-from weir.experiment.stage import Record, record_of
+from weir.stages.stage import Record, record_of
 
 __all__ = ["index_cost", "search_cost", "stages_of"]
 

@@ -15,12 +15,12 @@ from weir.core.scores import Scores
 from weir.datasets.load import Dataset, load
 from weir.errors import BadValue
 from weir.experiment.finished import Finished, dataset_of, open_cell
-from weir.io.formats import format_of
-from weir.io.trec import read_qrels, read_run, read_run_against, run_name
+from weir.io.runs.formats import format_of
+from weir.io.runs.read import read_qrels, read_run, read_run_against, run_name
 from weir.measures import Measure, parse_measure, scores_of
 from weir.measures.conventions import DEFAULT, Conventions
 from weir.measures.files import distinct_names
-from weir.stats.moves import Moves, moved, with_documents, with_texts
+from weir.stats.query_differences import Moves, moved, with_documents, with_texts
 
 __all__ = ["diff_cells", "diff_files"]
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from weir.core.row import Row
+from weir.core.result_row import Row
 from weir.errors import FormatError, UnknownName
 from weir.experiment.costs import index_cost, search_cost
 from weir.experiment.finished import Finished, finished_cells
-from weir.experiment.stage import RECORD
+from weir.stages.stage import RECORD
 
 __all__ = ["Efficiency", "efficiency"]
 

@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weir.core.row import Row
+from weir.core.result_row import Row
 from weir.datasets.load import Dataset, load_group
 from weir.errors import BadValue, FormatError, StoreError, UnknownName, require
-from weir.experiment.cell import Cell
 from weir.experiment.finished import Finished, cell_of
 from weir.experiment.results import group_rows
-from weir.experiment.shelf import StageShelf, Watch
-from weir.experiment.stage import slug
-from weir.io.atomic import storing, writable
-from weir.io.tomlfile import read_toml
+from weir.experiment.stage_store import StageShelf, Watch
+from weir.experiment.task import Cell
+from weir.io.storage.atomic import storing, writable
+from weir.io.storage.toml_file import read_toml
 from weir.kernels.jit import check_available
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
+from weir.stages.stage import slug
 
 if TYPE_CHECKING:  # running needs the `run` extra, reading an experiment does not
     from weir.systems import Retriever
@@ -105,8 +105,8 @@ class Experiment:
 
         Raises UnknownName, BadValue, FormatError or DownloadError for what is not there or not as it should be.
         """
-        from weir.systems.parts import parts_of
-        from weir.systems.system import Fetched
+        from weir.systems.composite import parts_of
+        from weir.systems.protocol import Fetched
 
         systems = self.parsed_systems()
         for part in (part for system in systems for part in parts_of(system)):
@@ -141,8 +141,8 @@ def _completed(cells: list[Cell], measures: tuple[Measure, ...]) -> list[tuple[P
 
 def _check(cell: Cell) -> None:
     """Raise what making the cell would raise in the end, before anything starts."""
+    from weir.systems.composite import parts_of
     from weir.systems.dense import Dense
-    from weir.systems.parts import parts_of
     from weir.vectors.ann import require_library
 
     check_available()  # kernels that are kept compiled need not have numba imported

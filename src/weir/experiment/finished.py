@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from weir.core.row import Row
+from weir.core.result_row import Row
 from weir.core.scores import Scores
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load
 from weir.errors import FormatError, StoreError
-from weir.experiment.cell import SCORES, rows_of
-from weir.experiment.shelf import run_file
-from weir.experiment.stage import RECORD, Record, flattened, read_record, records_in
-from weir.io.scores import read_scores
+from weir.experiment.stage_store import run_file
+from weir.experiment.task import SCORES, rows_of
+from weir.io.runs.scores_file import read_scores
+from weir.stages.stage import RECORD, Record, flattened, read_record, records_in
 
 __all__ = ["Finished", "cell_of", "damaged_records", "dataset_of", "finished_cells", "flattened", "open_cell"]
 

@@ -76,6 +76,6 @@ def _indexes(system: Retriever) -> list[str]:
 
 
 def _index_name(system: Retriever) -> str:
-    from weir.systems.system import Indexed
+    from weir.systems.protocol import Indexed
 
     return str(system.indexed_as() if isinstance(system, Indexed) else system)

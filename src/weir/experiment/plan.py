@@ -22,7 +22,7 @@ from weir.errors import BadValue
 from weir.experiment.costs import index_cost, search_cost
 from weir.experiment.experiment import Experiment
 from weir.experiment.finished import finished_cells
-from weir.experiment.shelf import Watch
+from weir.experiment.stage_store import Watch
 from weir.settings import settings
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-from weir.core.row import Row
+from weir.core.result_row import Row
 from weir.core.scores import Scores
 from weir.datasets import catalogue
 from weir.experiment.finished import Finished, finished_cells
-from weir.experiment.stage import changes
-from weir.stats.summary import group_row
+from weir.stages.stage import changes
+from weir.stats.score_rows import group_row
 
 __all__ = ["group_rows", "mixed_worlds", "read_results", "read_scores_of", "rows_with_groups"]
 

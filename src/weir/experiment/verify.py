@@ -11,13 +11,13 @@ import numpy as np
 
 from weir.datasets.load import Dataset, load
 from weir.errors import FormatError, StoreError, WeirError
-from weir.experiment.cell import SCORES, measure_number, rows_of
-from weir.experiment.shelf import INDEXES, run_file
-from weir.experiment.stage import RECORD, Record, read_record
-from weir.io.scores import read_scores
-from weir.io.trec import judge_file
+from weir.experiment.stage_store import INDEXES, run_file
+from weir.experiment.task import SCORES, measure_number, rows_of
+from weir.io.runs.read import judge_file
+from weir.io.runs.scores_file import read_scores
 from weir.measures import Measure, parse_measure, scores_of
-from weir.stats.summary import rows
+from weir.stages.stage import RECORD, Record, read_record
+from weir.stats.score_rows import rows
 
 __all__ = ["Verdict", "verified"]
 

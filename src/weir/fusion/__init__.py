@@ -5,7 +5,7 @@ from weir.fusion.fit import Fit, fit
 from weir.fusion.fuse import fuse
 from weir.fusion.grid import candidates
 from weir.fusion.method import METHODS, Fusion, fusion, parse_fusion
-from weir.fusion.norms import NORMS, Lists
+from weir.fusion.norms import NORMS, ScoreLists
 from weir.fusion.ranked import borda, condorcet, isr, logisr, rbc, rrf
 from weir.fusion.scored import combanz, combmax, combmed, combmin, combmnz, combsum, wsum
 
@@ -15,7 +15,7 @@ __all__ = [
     "Candidates",
     "Fit",
     "Fusion",
-    "Lists",
+    "ScoreLists",
     "borda",
     "candidates",
     "combanz",

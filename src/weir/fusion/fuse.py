@@ -11,7 +11,7 @@ from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64
 from weir.errors import BadValue
 from weir.fusion.method import Fusion, parse_fusion
-from weir.fusion.pool import Block, Pool, refuse_strangers
+from weir.fusion.pool import CandidateBlock, Pool, refuse_strangers
 
 __all__ = ["fuse", "fused", "fused_block", "refuse_depth"]
 
@@ -60,7 +60,7 @@ def _parts(pool: Pool, how: Fusion, k: int | None) -> Iterator[Rankings]:
         yield fused_block(pool, block, how, k)
 
 
-def fused_block(pool: Pool, block: Block, how: Fusion, k: int | None = None) -> Rankings:
+def fused_block(pool: Pool, block: CandidateBlock, how: Fusion, k: int | None = None) -> Rankings:
     """The fused rankings of a block's queries, cut at k; raises BadValue where a score is not finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         score = how(block.candidates(how.norm if how.scored else None)) + 0.0  # one zero, not two

@@ -15,7 +15,7 @@ from weir.fusion.candidates import Candidates
 from weir.fusion.norms import NORMS
 from weir.registry import Registry, printed
 
-__all__ = ["METHODS", "Fusion", "Method", "Setting", "call_of", "fusion", "parse_fusion"]
+__all__ = ["METHODS", "Fusion", "FusionMethod", "Setting", "call_of", "fusion", "parse_fusion"]
 
 Setting: TypeAlias = int | float | str | tuple[float, ...]
 """A setting's value; a tuple has one number for each run."""
@@ -29,7 +29,7 @@ _LARGEST = 1 << 63  # no number of a setting reaches it
 
 
 @dataclass(frozen=True)
-class Method:
+class FusionMethod:
     """How rankings may be fused: a function, whether it goes by scores, the range and the grid of its settings.
 
     within: the smallest and the largest value of a setting; grid: the values that `fit` tries.
@@ -53,7 +53,7 @@ class Method:
         return own | ({"norm": NORM} if self.scored else {})
 
 
-METHODS: Registry[Method] = Registry("fusion")
+METHODS: Registry[FusionMethod] = Registry("fusion")
 
 
 def fusion(
@@ -71,7 +71,7 @@ def fusion(
 
     def register(function: Callable[..., Float64]) -> Fusion:
         ranges, tried = tuple((within or {}).items()), tuple((grid or {}).items())
-        METHODS.add(name, Method(name, function, scored, ranges, tried))
+        METHODS.add(name, FusionMethod(name, function, scored, ranges, tried))
         return Fusion(name)
 
     return register
@@ -162,7 +162,7 @@ def call_of(text: str) -> tuple[str, dict[str, object]]:
         raise malformed from None
 
 
-def _checked(method: Method, key: str, value: object, default: Setting) -> Setting:
+def _checked(method: FusionMethod, key: str, value: object, default: Setting) -> Setting:
     where = f"{method.name}({key}={printed(value)})"
     if key == "norm":
         if not isinstance(value, str):
@@ -174,7 +174,7 @@ def _checked(method: Method, key: str, value: object, default: Setting) -> Setti
     return _number(method, key, value, default)
 
 
-def _number(method: Method, key: str, value: object, default: Setting) -> Setting:
+def _number(method: FusionMethod, key: str, value: object, default: Setting) -> Setting:
     where = f"{method.name}({key}={printed(value)})"
     low, high = dict(method.within).get(key, (-math.inf, math.inf))
     if isinstance(default, float) and type(value) is int:

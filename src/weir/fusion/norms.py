@@ -11,11 +11,11 @@ import numpy as np
 from weir.core.strings import Float64, Int64
 from weir.registry import Registry
 
-__all__ = ["NORMS", "Lists", "Norm"]
+__all__ = ["NORMS", "Norm", "ScoreLists"]
 
 
 @dataclass(frozen=True, eq=False)
-class Lists:
+class ScoreLists:
     """The scores of one run: list q is score[ptr[q] : ptr[q + 1]], best first.
 
     score: float64[n], finite; ptr: int64[Q + 1].
@@ -54,25 +54,25 @@ class Lists:
         return found
 
 
-Norm: TypeAlias = Callable[[Lists], Float64]
+Norm: TypeAlias = Callable[[ScoreLists], Float64]
 NORMS: Registry[Norm] = Registry("normalisation")
 
 
 @NORMS.register("none")
-def none(lists: Lists) -> Float64:
+def none(lists: ScoreLists) -> Float64:
     """The score as it is."""
     return lists.score
 
 
 @NORMS.register("minmax")
-def minmax(lists: Lists) -> Float64:
+def minmax(lists: ScoreLists) -> Float64:
     """(score - lowest) / (highest - lowest); 1 where all scores of the list are equal. Source: Lee 1997."""
     low = lists.lowest()
     return _ratio(lists.score - lists.spread(low), lists.spread(lists.highest() - low), 1.0)
 
 
 @NORMS.register("zscore")
-def zscore(lists: Lists) -> Float64:
+def zscore(lists: ScoreLists) -> Float64:
     """(score - mean) / standard deviation (of the population); 0 where all scores of the list are equal.
 
     Called ZMUV too. A document that is not returned counts as an average one. Source: Montague and Aslam 2001.
@@ -84,14 +84,14 @@ def zscore(lists: Lists) -> Float64:
 
 
 @NORMS.register("rank")
-def rank(lists: Lists) -> Float64:
+def rank(lists: ScoreLists) -> Float64:
     """1 - (rank - 1) / number of documents in the list. Source: Lee 1997."""
     place = np.arange(len(lists.score)) - np.repeat(lists.ptr[:-1], lists.size)
     return 1.0 - place / np.repeat(lists.size, lists.size)
 
 
 @NORMS.register("sum")
-def summed(lists: Lists) -> Float64:
+def summed(lists: ScoreLists) -> Float64:
     """(score - lowest) / sum of these over the list; equal scores share 1 equally. Source: Montague and Aslam 2001."""
     raised = lists.score - lists.spread(lists.lowest())
     flat = lists.spread(1.0 / lists.size)
@@ -99,7 +99,7 @@ def summed(lists: Lists) -> Float64:
 
 
 @NORMS.register("max")
-def maximum(lists: Lists) -> Float64:
+def maximum(lists: ScoreLists) -> Float64:
     """Score / largest absolute score; 0 where all scores are 0. Source: the usual one, made to hold below 0 too."""
     most = np.maximum(np.abs(lists.highest()), np.abs(lists.lowest()))
     return _ratio(lists.score, lists.spread(most), 0.0)

@@ -13,17 +13,17 @@ from weir.core.run import Run
 from weir.core.strings import Int32, Int64
 from weir.errors import BadValue
 from weir.fusion.candidates import Candidates
-from weir.fusion.norms import NORMS, Lists
+from weir.fusion.norms import NORMS, ScoreLists
 from weir.fusion.union import united, united_sorted
 
-__all__ = ["Block", "Pool", "refuse_strangers"]
+__all__ = ["CandidateBlock", "Pool", "refuse_strangers"]
 
-BLOCK = 1 << 18
+BLOCK_ROWS = 1 << 18
 """Rows of all runs looked at together: what is made of them stays near the processor."""
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class CandidateBlock:
     """The candidates of the queries first, first + 1, ... of a pool.
 
     query, doc: int64[n], int32[n] by query, then document; query counts from 0 within the block. rank: int32[R, n];
@@ -34,7 +34,7 @@ class Block:
     query: Int64
     doc: Int32
     rank: Int32
-    lists: tuple[Lists, ...]
+    lists: tuple[ScoreLists, ...]
     place: tuple[Int64, ...]
 
     def __len__(self) -> int:
@@ -91,16 +91,16 @@ class Pool:
         picked = self.queries.take(queries)
         return replace(self, queries=picked, start=self.start[:, queries], length=self.length[:, queries])
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[CandidateBlock]:
         """The candidates of all queries, some queries at a time."""
         rows = np.concatenate([[0], np.cumsum(self.length.sum(axis=0))])
         cuts, last = [0], len(self.queries)
         while cuts[-1] < last:
-            stop = int(np.searchsorted(rows, rows[cuts[-1]] + BLOCK, side="right")) - 1
+            stop = int(np.searchsorted(rows, rows[cuts[-1]] + BLOCK_ROWS, side="right")) - 1
             cuts.append(max(cuts[-1] + 1, stop))
         return (self._block(a, b) for a, b in pairwise(cuts))
 
-    def _block(self, first: int, stop: int) -> Block:
+    def _block(self, first: int, stop: int) -> CandidateBlock:
         lists, keys, ranks = [], [], []
         width = max(len(self.docs), 1)
         for row, (run, number) in enumerate(zip(self.runs, self.number, strict=True)):
@@ -113,13 +113,13 @@ class Pool:
             key += doc if number is None else number[doc]
             keys.append(key)
             ranks.append(rank + 1)
-            lists.append(Lists(run.score[rows], ptr))
+            lists.append(ScoreLists(run.score[rows], ptr))
         pair, places = _distinct(keys)
         query, doc = np.divmod(pair, width)
         rank = np.zeros((len(lists), len(pair)), np.int32)
         for row, place, values in zip(rank, places, ranks, strict=True):
             row[place] = values
-        return Block(first, query, doc.astype(np.int32), rank, tuple(lists), tuple(places))
+        return CandidateBlock(first, query, doc.astype(np.int32), rank, tuple(lists), tuple(places))
 
 
 def refuse_strangers(pool: Pool) -> None:

@@ -1,11 +1,13 @@
 """Measures: values that print and parse back, and functions from a join to one number per query."""
 
-from weir.measures.agreement import Accuracy, Compat
-from weir.measures.binary import AP, RR, P, R, R_cap, Success
-from weir.measures.cascade import ERR, nERR
-from weir.measures.coverage import Hole, Judged_at
-from weir.measures.cumulative import NCG, Q
-from weir.measures.diversity import (
+from weir.measures.evaluate import DEFAULT_MEASURES, evaluate, measures_of, scores_of
+from weir.measures.library.agreement import Accuracy, Compat
+from weir.measures.library.binary import AP, RR, P, R, R_cap, Success
+from weir.measures.library.cascade import ERR, nERR
+from weir.measures.library.coverage import Hole, Judged_at
+from weir.measures.library.cumulative import NCG, Q
+from weir.measures.library.cwl import BPM, INSQ, INST, NERR8, NERR9, NERR10, NERR11
+from weir.measures.library.diversity import (
     AP_IA,
     ERR_IA,
     NRBP,
@@ -16,16 +18,13 @@ from weir.measures.diversity import (
     nERR_IA,
     nNRBP,
 )
-from weir.measures.evaluate import DEFAULT_MEASURES, evaluate, measures_of, scores_of
-from weir.measures.experimental import G, RnDCG, binG, nDCG_rel
-from weir.measures.gains import DCG, IDCG, SDCG, nDCG
-from weir.measures.geometric import gmAP, gmbpref
-from weir.measures.incomplete import bpref, infAP
-from weir.measures.measure import MEASURES, Measure, condensed, measure, parse_measure
-from weir.measures.persistence import RBP, RBP_residual
-from weir.measures.precision_recall import IAP, IPrec, Rprec
-from weir.measures.readers import BPM, INSQ, INST, NERR8, NERR9, NERR10, NERR11
-from weir.measures.sets import (
+from weir.measures.library.experimental import G, RnDCG, binG, nDCG_rel
+from weir.measures.library.gains import DCG, IDCG, SDCG, nDCG
+from weir.measures.library.geometric import gmAP, gmbpref
+from weir.measures.library.incomplete import bpref, infAP
+from weir.measures.library.persistence import RBP, RBP_residual
+from weir.measures.library.precision_recall import IAP, IPrec, Rprec
+from weir.measures.library.sets import (
     F,
     NumNonrelRet,
     NumRel,
@@ -38,6 +37,7 @@ from weir.measures.sets import (
     SetR_cap,
     Utility,
 )
+from weir.measures.measure import MEASURES, Measure, condensed, measure, parse_measure
 
 __all__ = [
     "AP",

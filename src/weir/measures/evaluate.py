@@ -20,7 +20,7 @@ from weir.core.scores import Scores
 from weir.errors import BadValue
 from weir.measures.conventions import DEFAULT, Conventions
 from weir.measures.measure import Measure, parse_measure
-from weir.measures.overties import Tied, expected_values, extreme_values
+from weir.measures.ties.over_orders import Tied, expected_values, extreme_values
 
 __all__ = ["DEFAULT_MEASURES", "evaluate", "measures_of", "ranked_by", "refuse_strangers", "scores_of"]
 

@@ -10,8 +10,8 @@ from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.scores import Scores
 from weir.errors import BadValue, FormatError
-from weir.io.intents import read_intents
-from weir.io.trec import judge_file, read_qrels, read_run, run_name
+from weir.io.runs.intent_file import read_intents
+from weir.io.runs.read import judge_file, read_qrels, read_run, run_name
 from weir.measures.conventions import DEFAULT, Conventions
 from weir.measures.evaluate import DEFAULT_MEASURES, measures_of, ranked_by, refuse_strangers, scores_of
 from weir.measures.measure import Measure

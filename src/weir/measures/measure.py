@@ -15,8 +15,8 @@ from weir.core.judged import Judged
 from weir.core.qrels import LARGEST
 from weir.core.strings import Float64
 from weir.errors import BadValue, UnknownName, WeirError
+from weir.measures.aliases import name_here
 from weir.measures.condense import without_unjudged
-from weir.measures.elsewhere import name_here
 from weir.registry import Registry
 
 __all__ = [

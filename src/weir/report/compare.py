@@ -14,7 +14,7 @@ from weir.core.scores import Scores
 from weir.report.format import change, count, effect, probability, score, share
 from weir.report.notes import convention_notes, unanswered
 from weir.report.table import columns, csv_cell, escaped
-from weir.stats.comparison import Comparison, Pair, Standing, Tally
+from weir.stats.comparison import Comparison, DatasetCounts, Pair, Standing
 from weir.stats.intervals import fewest
 from weir.stats.significance import TESTS
 
@@ -77,7 +77,7 @@ def family(c: Comparison) -> str:
     return f"{c.method.correct}, adjusted over {tests} comparison{'s' * (tests != 1)}"
 
 
-def tally(found: Tally) -> str:
+def tally(found: DatasetCounts) -> str:
     """On how many datasets a system is higher than the baseline by its mean, and on how many by the verdict."""
     by_mean = [("higher", found.higher), ("lower", found.lower), ("equal", found.equal)]
     verdicts = [("better", found.better), ("worse", found.worse), ("equivalent", found.equivalent)]

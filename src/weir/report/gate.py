@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from weir.report.format import change, count, score
 from weir.stats.gate import Gate
-from weir.stats.moves import Move
+from weir.stats.query_differences import Move
 
 __all__ = ["gate_text"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from weir.measures.measure import within_unit
 from weir.report.format import change, count, score, share
 from weir.report.table import columns
-from weir.stats.power import Plan
+from weir.stats.power import PowerPlan
 
 __all__ = ["power_text"]
 
 
-def power_text(plan: Plan) -> str:
+def power_text(plan: PowerPlan) -> str:
     """The minimum detectable effect now, and the queries that other effects need."""
     least = score(plan.detectable)
     if within_unit(plan.measure) and plan.detectable > 1:

@@ -10,7 +10,7 @@ from typing import Any
 
 from weir.experiment.costs import stages_of
 from weir.experiment.finished import Finished
-from weir.experiment.stage import Record, flattened
+from weir.stages.stage import Record, flattened
 
 __all__ = ["provenance_json", "provenance_text"]
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from weir.experiment.reproduce import Check
+from weir.experiment.published.reproduce import Check
 from weir.report.format import change, count, score
 from weir.report.table import columns
 

@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Sequence
 
-from weir.core.row import Row
+from weir.core.result_row import Row
 from weir.errors import printable
 from weir.report.format import score
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from weir.experiment.why import Effect, Why
+from weir.experiment.explain.why import Effect, Why
 from weir.report.format import change, count, score
 from weir.report.table import columns
 

@@ -11,12 +11,12 @@ import numpy as np
 from weir.core.strings import Float64
 from weir.errors import BadValue
 from weir.stats.compare import compared
-from weir.stats.comparison import Comparison, Method, Table, Tally
+from weir.stats.comparison import Comparison, ComparisonMethod, DatasetCounts, ScoreTable
 
 __all__ = ["across", "compared_across", "pooled"]
 
 
-def across(datasets: Mapping[str, Sequence[Table]], name: str) -> Table:
+def across(datasets: Mapping[str, Sequence[ScoreTable]], name: str) -> ScoreTable:
     """The means of the systems on several datasets, as a table whose columns are datasets.
 
     datasets: the table of each, or those of its parts, whose means are averaged. What is compared then is the mean
@@ -32,7 +32,7 @@ def across(datasets: Mapping[str, Sequence[Table]], name: str) -> Table:
         for tables in parts
     ]
     values = tuple(tuple(t.values for t in tables) for tables in parts)
-    return Table(
+    return ScoreTable(
         name,
         first.measure,
         first.systems,
@@ -46,10 +46,10 @@ def across(datasets: Mapping[str, Sequence[Table]], name: str) -> Table:
 
 
 def compared_across(
-    datasets: Mapping[str, Sequence[Table]],
+    datasets: Mapping[str, Sequence[ScoreTable]],
     name: str,
     baseline: str | None = None,
-    method: Method | None = None,
+    method: ComparisonMethod | None = None,
     known: Iterable[Comparison] = (),
 ) -> Comparison:
     """Compare the systems across datasets; with a baseline, also count the datasets on which each is better or worse.
@@ -68,7 +68,7 @@ def compared_across(
         for pair in own.pairs:
             verdicts.get(pair.second, []).append(pair.verdict)
     tallies = [
-        Tally(
+        DatasetCounts(
             pair.second,
             baseline,
             found.count,
@@ -81,7 +81,7 @@ def compared_across(
     return replace(found, tallies=tuple(tallies))
 
 
-def pooled(tables: Sequence[Table], name: str) -> Table:
+def pooled(tables: Sequence[ScoreTable], name: str) -> ScoreTable:
     """The parts of a dataset as one table over all their queries, in which every part weighs the same.
 
     Each value is scaled so that the mean over all queries is the mean of the parts' means. One part alone is that
@@ -95,18 +95,18 @@ def pooled(tables: Sequence[Table], name: str) -> Table:
     return replace(first, dataset=name, values=values, left_out=sum(t.left_out for t in parts))
 
 
-def _alike(tables: Sequence[Table]) -> Table:
+def _alike(tables: Sequence[ScoreTable]) -> ScoreTable:
     """The first of tables that can be joined."""
     if len({(t.systems, t.measure) for t in tables}) != 1:
         raise BadValue("a comparison across datasets needs the same systems and measure on each")
     return tables[0]
 
 
-def _by_name(tables: Sequence[Table]) -> list[Table]:
+def _by_name(tables: Sequence[ScoreTable]) -> list[ScoreTable]:
     return sorted(tables, key=lambda t: t.dataset)
 
 
-def _means(table: Table) -> list[float]:
+def _means(table: ScoreTable) -> list[float]:
     return [_mean(row) for row in table.values]
 
 

@@ -14,19 +14,19 @@ from weir.core.strings import Float64
 from weir.errors import BadValue, UnknownName
 from weir.measures.measure import within_unit
 from weir.stats.bootstrap import RESAMPLES, SEED
-from weir.stats.comparison import Comparison, Method, Pair, Standing, Table, Verdict
+from weir.stats.comparison import Comparison, ComparisonMethod, Pair, ScoreTable, Standing, Verdict
+from weir.stats.corrections import adjusted
 from weir.stats.intervals import bounds, fewest
-from weir.stats.levels import two_level_means
-from weir.stats.multiple import adjusted
-from weir.stats.order import letters
 from weir.stats.power import detectable, equivalence
+from weir.stats.rank_stability import letters
 from weir.stats.resampling import resampled_sums
 from weir.stats.significance import Draws, Pairs, all_pairs, p_values
+from weir.stats.two_level_bootstrap import two_level_means
 
 __all__ = ["compare_scores", "compared", "shared_measures", "table"]
 
 
-def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> Table:
+def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> ScoreTable:
     """The values of several systems on the queries for which all have one.
 
     Raises BadValue for fewer than two systems, where they share no query, or one only, and where values are
@@ -54,7 +54,7 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> Table:
         else:
             found = f"{'only one' if count else 'no'} query has a value of every system"
         raise BadValue(f"{dataset}, {measure}: {found}; a comparison needs at least two")
-    return Table(
+    return ScoreTable(
         dataset,
         measure,
         tuple(scores),
@@ -65,13 +65,15 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> Table:
     )
 
 
-def compared(given: Table, baseline: str | None = None, method: Method | None = None) -> Comparison:
+def compared(
+    given: ScoreTable, baseline: str | None = None, method: ComparisonMethod | None = None
+) -> Comparison:
     """Compare the systems of a table: each with each, or each with a baseline.
 
     The correction counts the tests that are made: all pairs, or all systems but the baseline. Ranks and letters
     follow from the verdicts. Raises UnknownName for a baseline that is not among the systems.
     """
-    method = method or Method()
+    method = method or ComparisonMethod()
     if baseline is not None and baseline not in given.systems:
         raise UnknownName("system to be the baseline", baseline, given.systems)
     means = [_mean(row) for row in given.values]
@@ -97,9 +99,15 @@ def compared(given: Table, baseline: str | None = None, method: Method | None = 
 
 
 def compare_scores(
-    scores: Mapping[str, Scores], dataset: str, baseline: str | None = None, method: Method | None = None
+    scores: Mapping[str, Scores],
+    dataset: str,
+    baseline: str | None = None,
+    method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """One comparison for each measure that all systems have; errors as `table` and `compared`."""
+    """One comparison for each measure that all systems have.
+
+    Raises BadValue for fewer than two systems, and what `shared_measures`, `table` and `compared` raise.
+    """
     if len(scores) < 2:
         raise BadValue(f"a comparison needs at least two systems; found {len(scores)}")
     return [compared(table(dataset, m, scores), baseline, method) for m in shared_measures(scores.values())]
@@ -137,7 +145,7 @@ def _better(names: tuple[str, ...], pairs: Iterable[Pair]) -> NDArray[np.bool_]:
     return found
 
 
-def _levels(given: Table, ranked: list[int], method: Method) -> Float64 | None:
+def _levels(given: ScoreTable, ranked: list[int], method: ComparisonMethod) -> Float64 | None:
     """The means over datasets in samples of datasets and queries, float64[B, K], where those are asked for."""
     if method.interval != "two-level" or not given.parts:
         return None
@@ -146,7 +154,12 @@ def _levels(given: Table, ranked: list[int], method: Method) -> Float64 | None:
 
 
 def _standings(
-    given: Table, better: NDArray[np.bool_], method: Method, levels: Float64 | None, *, letter: bool
+    given: ScoreTable,
+    better: NDArray[np.bool_],
+    method: ComparisonMethod,
+    levels: Float64 | None,
+    *,
+    letter: bool,
 ) -> tuple[Standing, ...]:
     values, count = given.values, len(given.systems)
     groups = letters(better | better.T) if letter else [""] * count
@@ -181,7 +194,9 @@ def _mean_bounds(
     return found
 
 
-def _pairs(given: Table, pairs: Pairs, method: Method, levels: Float64 | None) -> tuple[Pair, ...]:
+def _pairs(
+    given: ScoreTable, pairs: Pairs, method: ComparisonMethod, levels: Float64 | None
+) -> tuple[Pair, ...]:
     values, queries = given.values, given.values.shape[1]
     p = p_values(method.test, values, pairs, Draws(method.draws, method.seed))
     corrected = adjusted(p, method.correction)
@@ -216,7 +231,7 @@ def _pairs(given: Table, pairs: Pairs, method: Method, levels: Float64 | None) -
 
 
 def _difference_bounds(
-    given: Table, differences: Float64, pairs: Pairs, method: Method, levels: Float64 | None
+    given: ScoreTable, differences: Float64, pairs: Pairs, method: ComparisonMethod, levels: Float64 | None
 ) -> list[tuple[float | None, float | None]]:
     """The interval of each mean difference, within what is possible; None for too few columns.
 
@@ -242,7 +257,7 @@ def _counts(differences: Float64) -> tuple[int, int, int]:
     return above, below, int(np.sum(differences == 0))
 
 
-def _equivalences(differences: Float64, method: Method) -> Float64:
+def _equivalences(differences: Float64, method: ComparisonMethod) -> Float64:
     if method.margin is None:
         return np.full(len(differences), np.nan)
     return adjusted(np.array([equivalence(d, method.margin) for d in differences]), method.correction)

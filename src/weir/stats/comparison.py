@@ -10,18 +10,18 @@ from weir.core.strings import Float64
 from weir.errors import BadValue
 from weir.stats import paired, permutation, tukey  # noqa: F401  each registers its tests
 from weir.stats.bootstrap import LEVEL, SEED
+from weir.stats.corrections import CORRECTIONS
 from weir.stats.intervals import INTERVALS
-from weir.stats.multiple import CORRECTIONS
 from weir.stats.power import POWER
 from weir.stats.significance import DRAWS, TESTS
 
-__all__ = ["Comparison", "Method", "Pair", "Standing", "Table", "Tally", "Verdict"]
+__all__ = ["Comparison", "ComparisonMethod", "DatasetCounts", "Pair", "ScoreTable", "Standing", "Verdict"]
 
 Verdict: TypeAlias = Literal["better", "worse", "equivalent", "not separable"]
 
 
 @dataclass(frozen=True)
-class Method:
+class ComparisonMethod:
     """How systems are compared; every field is part of the result.
 
     test, correct, interval: names in TESTS, CORRECTIONS and INTERVALS; level: of the intervals, and 1 - level is
@@ -69,7 +69,7 @@ class Method:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class ScoreTable:
     """Values of one measure that several systems have on the same queries.
 
     values: float64[K, Q], a row for each system, columns in the order of the identifiers, without NaN; left_out:
@@ -139,7 +139,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Tally:
+class DatasetCounts:
     """On how many datasets a system is better than a baseline.
 
     difference: of the means over datasets; higher, lower, equal: by the mean on each dataset alone, as papers count;
@@ -174,6 +174,6 @@ class Comparison:
     standings: tuple[Standing, ...]
     pairs: tuple[Pair, ...]
     baseline: str | None
-    method: Method
+    method: ComparisonMethod
     geometric: bool = False
-    tallies: tuple[Tally, ...] = ()
+    tallies: tuple[DatasetCounts, ...] = ()

@@ -9,15 +9,15 @@ from functools import lru_cache
 
 from weir.core.strings import Float64
 from weir.errors import BadValue
+from weir.stats.distributions import noncentral_tail, root, student_quantile, student_tail
 from weir.stats.paired import t_statistic
-from weir.stats.tails import noncentral_tail, root, student_quantile, student_tail
 
 __all__ = [
     "ALPHA",
-    "MOST",
+    "MOST_QUERIES",
     "POWER",
     "Need",
-    "Plan",
+    "PowerPlan",
     "detectable",
     "equivalence",
     "plan",
@@ -27,7 +27,7 @@ __all__ = [
 
 ALPHA = 0.05
 POWER = 0.8
-MOST = 10_000_000
+MOST_QUERIES = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Need:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PowerPlan:
     """How small a difference of a measure the queries at hand can show, and what other differences need.
 
     difference: second minus first.
@@ -69,7 +69,7 @@ def plan(
     effects: Sequence[float],
     wanted: float = POWER,
     alpha: float = ALPHA,
-) -> Plan:
+) -> PowerPlan:
     """What the differences of two systems between queries say about finding such and other effects.
 
     Raises BadValue as `detectable` and `queries_needed`.
@@ -84,7 +84,7 @@ def plan(
     for effect in effects:
         needed = queries_needed(effect, deviation, wanted, alpha)
         needs.append(Need(effect, power(effect, deviation, n, alpha), needed))
-    return Plan(measure, n, mean, deviation, wanted, alpha, least, tuple(needs))
+    return PowerPlan(measure, n, mean, deviation, wanted, alpha, least, tuple(needs))
 
 
 def power(difference: float, deviation: float, queries: int, alpha: float = ALPHA) -> float:
@@ -103,7 +103,7 @@ def power(difference: float, deviation: float, queries: int, alpha: float = ALPH
 def detectable(deviation: float, queries: int, wanted: float = POWER, alpha: float = ALPHA) -> float:
     """The smallest true difference that a two-sided paired t-test finds with the wanted probability.
 
-    Arguments and errors as `power`; BadValue also for a wanted power that is not above alpha and below 1.
+    Arguments as in `power`. Raises BadValue as `power`, and for a wanted power that is not above alpha and below 1.
     """
     _check(queries, deviation, alpha)
     if not alpha < wanted < 1:
@@ -126,7 +126,7 @@ def queries_needed(
     low, high = 1, 2
     while power(difference, deviation, high, alpha) < wanted:
         low, high = high, 2 * high
-        if high > MOST:
+        if high > MOST_QUERIES:
             return None
     while high - low > 1:
         middle = (low + high) // 2

@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from weir.systems.expression import parse_system
-from weir.systems.system import (
+from weir.systems.protocol import (
     RERANKERS,
     SYSTEMS,
     Reranker,
@@ -17,19 +17,19 @@ from weir.systems.system import (
 )
 
 if TYPE_CHECKING:
-    from weir.systems.bm25 import BM25
-    from weir.systems.chunked import Chunked
-    from weir.systems.cross import PairReranker
-    from weir.systems.deepct import DeepCT
     from weir.systems.dense import Dense
-    from weir.systems.doc2query import Doc2Query
     from weir.systems.fused import Fused
-    from weir.systems.late import ColBERT
-    from weir.systems.pipeline import Pipeline
-    from weir.systems.recipe import PRESETS, Recipe
-    from weir.systems.rescore import Score
-    from weir.systems.rm3 import RM3
-    from weir.systems.sparse import Sparse
+    from weir.systems.late_interaction import ColBERT
+    from weir.systems.learned_sparse import Sparse
+    from weir.systems.lexical.bm25 import BM25
+    from weir.systems.lexical.bm25_presets import PRESETS, BM25Preset
+    from weir.systems.lexical.chunked import Chunked
+    from weir.systems.lexical.deepct import DeepCT
+    from weir.systems.lexical.doc2query import Doc2Query
+    from weir.systems.lexical.rm3 import RM3
+    from weir.systems.rerank.cross import PairReranker
+    from weir.systems.rerank.pipeline import Pipeline
+    from weir.systems.rerank.score_reranker import Score
 
 __all__ = [
     "BM25",
@@ -37,6 +37,7 @@ __all__ = [
     "RERANKERS",
     "RM3",
     "SYSTEMS",
+    "BM25Preset",
     "Chunked",
     "ColBERT",
     "DeepCT",
@@ -45,7 +46,6 @@ __all__ = [
     "Fused",
     "PairReranker",
     "Pipeline",
-    "Recipe",
     "Reranker",
     "Retriever",
     "Score",
@@ -57,20 +57,20 @@ __all__ = [
 ]
 
 _HOMES = {
-    "BM25": "bm25",
-    "PRESETS": "recipe",
-    "RM3": "rm3",
-    "Chunked": "chunked",
-    "ColBERT": "late",
-    "DeepCT": "deepct",
+    "BM25": "lexical.bm25",
+    "PRESETS": "lexical.bm25_presets",
+    "RM3": "lexical.rm3",
+    "Chunked": "lexical.chunked",
+    "ColBERT": "late_interaction",
+    "DeepCT": "lexical.deepct",
     "Dense": "dense",
-    "Doc2Query": "doc2query",
+    "Doc2Query": "lexical.doc2query",
     "Fused": "fused",
-    "PairReranker": "cross",
-    "Pipeline": "pipeline",
-    "Recipe": "recipe",
-    "Score": "rescore",
-    "Sparse": "sparse",
+    "PairReranker": "rerank.cross",
+    "Pipeline": "rerank.pipeline",
+    "BM25Preset": "lexical.bm25_presets",
+    "Score": "rerank.score_reranker",
+    "Sparse": "learned_sparse",
 }
 
 

@@ -18,22 +18,22 @@ from weir.core.pointers import below
 from weir.core.run import Run
 from weir.core.strings import Float64, Int64
 from weir.encode.api import Hosted, LoadedHosted, is_hosted
-from weir.encode.cards import known
 from weir.encode.encoder import Encoder, Kind, Loaded
-from weir.encode.several import AT_ONCE, devices, on_several
+from weir.encode.models.multi_device import AT_ONCE, devices, on_several
+from weir.encode.recipes.cards import known
 from weir.errors import BadValue, StoreError, UnknownName
-from weir.io.arrays import read_array
-from weir.io.atomic import atomic_dir
-from weir.io.sealed import open_folder, seal_folder
+from weir.io.storage.arrays import read_array
+from weir.io.storage.atomic import atomic_dir
+from weir.io.storage.sealed import open_folder, seal_folder
 from weir.settings import settings
-from weir.systems.system import SYSTEMS, Outside, Progress, called
+from weir.systems.protocol import SYSTEMS, ExternalStorage, Progress, called
 from weir.vectors.ann import Approximate, Loss, build, library, loss, opened, search_with
-from weir.vectors.codec import codec
-from weir.vectors.exact import Found, pair_scores, search
-from weir.vectors.gpu import search_on
-from weir.vectors.rows import Rows, Told
-from weir.vectors.store import Store
-from weir.vectors.stored import Cut, Encode, Gathered, Texts, stored
+from weir.vectors.encode_missing import Encode, EncodingBlocks, StoredVectors, TextSource, stored
+from weir.vectors.exact_search import Found, pair_scores, search
+from weir.vectors.gpu_search import search_on
+from weir.vectors.vector_codec import codec
+from weir.vectors.vector_source import ReportingSource, VectorSource
+from weir.vectors.vector_store import VectorStore
 
 __all__ = ["Dense", "DenseSearcher"]
 
@@ -156,8 +156,10 @@ class Dense:
     ) -> DenseSearcher:
         """Encode the corpus into the store of vectors, all that is not there; `at` notes which rows are whose."""
         loaded = self.encoder.load(settings().device)
-        store = Store.of(settings().home / "vectors", _about(self.encoder, loaded, "document"), self.store)
-        texts = Texts(
+        store = VectorStore.of(
+            settings().home / "vectors", _about(self.encoder, loaded, "document"), self.store
+        )
+        texts = TextSource(
             len(corpus), partial(corpus.view, self.view, separator=self.between), corpus.ids.__getitem__
         )
         before = store.snapshot()
@@ -184,7 +186,7 @@ class Dense:
             facts = open_folder(at, "index.json")
             rows = read_array(at / "rows.npy", np.int64)
             known = facts["format"], facts["corpus"], facts["documents"]
-            store = Store(settings().home / "vectors" / Path(facts["store"]).name, "", self.store)
+            store = VectorStore(settings().home / "vectors" / Path(facts["store"]).name, "", self.store)
         except (StoreError, KeyError, TypeError) as error:
             raise StoreError(f"{at}: the index is damaged ({error}); delete it to build it again") from None
         if known[1:] != (corpus.fingerprint, len(corpus)):
@@ -192,7 +194,7 @@ class Dense:
         snapshot = store.snapshot()
         if known[0] != FORMAT or snapshot is None or len(rows) != len(corpus):
             raise StoreError(f"{at}: its vectors are not in {store.folder} any more; they are encoded again")
-        vectors = Gathered(snapshot, rows)
+        vectors = StoredVectors(snapshot, rows)
         if not below(rows, len(snapshot)) or _digest(vectors) != facts["texts"]:
             raise StoreError(f"{at}: {store.folder} holds other vectors now; they are encoded again")
         near = None
@@ -207,7 +209,7 @@ class DenseSearcher:
 
     system: Dense
     corpus: Corpus
-    vectors: Gathered
+    vectors: StoredVectors
     opened: Loaded | LoadedHosted | None
     reused: int = 0
     near: Approximate | None = None
@@ -221,10 +223,10 @@ class DenseSearcher:
         """The same, since queries are encoded each time; None where an API encodes them, whose answers are kept."""
         return None if isinstance(self.loaded, LoadedHosted) else self
 
-    def outside(self) -> Outside:
+    def outside(self) -> ExternalStorage:
         """The vectors in the store, and how many were there before this index was made."""
         held = len(np.unique(self.vectors.rows)) * self.vectors.snapshot.raw.shape[1]
-        return Outside(held, self.reused, isinstance(self.opened, LoadedHosted))
+        return ExternalStorage(held, self.reused, isinstance(self.opened, LoadedHosted))
 
     @cached_property
     def loaded(self) -> Loaded | LoadedHosted:
@@ -271,7 +273,9 @@ class DenseSearcher:
         places = self.corpus.ids.tie_ranks
         if self.near is not None:
             return search_with(self.near, self.vectors, vectors, k, places)
-        rows: Rows = self.vectors if self.progress is None else Told(self.vectors, self.progress)
+        rows: VectorSource = (
+            self.vectors if self.progress is None else ReportingSource(self.vectors, self.progress)
+        )
         if isinstance(self.loaded, Loaded) and self.loaded.place.device.startswith("cuda"):
             return search_on(self.loaded.place.device, rows, vectors, k, places)
         return search(rows, vectors, k, "dot", places)
@@ -281,9 +285,9 @@ class DenseSearcher:
         if not isinstance(self.loaded, LoadedHosted):
             return self.loaded.encode(queries.text, "query")
         about = _about(self.system.encoder, self.loaded, "query")
-        store = Store.of(settings().home / "vectors", about)
-        texts = Texts(len(queries), queries.text.slice, queries.ids.__getitem__)
-        cut = Cut(ASKED, whole=False)
+        store = VectorStore.of(settings().home / "vectors", about)
+        texts = TextSource(len(queries), queries.text.slice, queries.ids.__getitem__)
+        cut = EncodingBlocks(ASKED, whole=False)
         return stored(store, texts, partial(_encode, self.loaded, "query"), None, cut).values
 
 
@@ -295,17 +299,17 @@ def _about(encoder: Encoder | Hosted, loaded: Loaded | LoadedHosted, kind: Kind)
 
 
 @contextmanager
-def _encoding(loaded: Loaded | LoadedHosted) -> Iterator[tuple[Encode, Cut]]:
+def _encoding(loaded: Loaded | LoadedHosted) -> Iterator[tuple[Encode, EncodingBlocks]]:
     """(what encodes documents, the blocks it takes): on one device, on several, or by an API."""
     if isinstance(loaded, LoadedHosted):
-        yield partial(_encode, loaded, "document"), Cut(ASKED, whole=False)
+        yield partial(_encode, loaded, "document"), EncodingBlocks(ASKED, whole=False)
         return
     names, size = devices(settings().device), BATCH[loaded.place.kind]
     if len(names) == 1:
-        yield partial(_encode, loaded, "document"), Cut(size)
+        yield partial(_encode, loaded, "document"), EncodingBlocks(size)
         return
     with on_several(loaded, names, size) as encode:
-        yield encode, Cut(size * AT_ONCE * len(names))
+        yield encode, EncodingBlocks(size * AT_ONCE * len(names))
 
 
 def _encode(
@@ -315,7 +319,7 @@ def _encode(
     return loaded.stream(texts, kind) if isinstance(loaded, LoadedHosted) else loaded.encode(texts, kind)
 
 
-def _digest(vectors: Gathered) -> str:
+def _digest(vectors: StoredVectors) -> str:
     """A hash of whose vectors the rows are."""
     rows: Int64 = vectors.rows
     return hashlib.blake2b(vectors.snapshot.texts[rows].tobytes(), digest_size=16).hexdigest()

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.registry import Registry
-from weir.systems.pipeline import Pipeline
-from weir.systems.system import RERANKERS, SYSTEMS, Retriever
+from weir.systems.protocol import RERANKERS, SYSTEMS, Retriever
+from weir.systems.rerank.pipeline import Pipeline
 
 __all__ = ["MOST_CHARACTERS", "MOST_LEVELS", "MOST_PARTS", "parse_system"]
 

@@ -15,12 +15,11 @@ from weir.errors import BadValue
 from weir.fusion.fuse import fused
 from weir.fusion.method import METHODS, Fusion
 from weir.fusion.pool import Pool
-from weir.systems.asking import rankings
-from weir.systems.parts import Folder, folder_name, shifted
-from weir.systems.pipeline import check_depth
-from weir.systems.system import (
+from weir.systems.composite import Folder, folder_name, shifted
+from weir.systems.plugins import rankings
+from weir.systems.protocol import (
     SYSTEMS,
-    Outside,
+    ExternalStorage,
     Progress,
     Retriever,
     Searcher,
@@ -29,6 +28,7 @@ from weir.systems.system import (
     fresh,
     watched,
 )
+from weir.systems.rerank.pipeline import check_depth
 
 __all__ = ["DEPTH", "Fused", "FusedSearcher", "as_system"]
 
@@ -116,9 +116,9 @@ class FusedSearcher:
         pool = Pool.of([runs[searcher] for searcher in self.searchers])
         return fused(pool, self.system.fusion, k, str(self.system))
 
-    def outside(self) -> Outside:
+    def outside(self) -> ExternalStorage:
         """What the parts keep outside the index."""
-        return Outside.of(*dict.fromkeys(self.searchers))
+        return ExternalStorage.of(*dict.fromkeys(self.searchers))
 
     def watched(self, progress: Progress) -> FusedSearcher:
         """The same, telling how far its parts are."""

@@ -11,17 +11,17 @@ import numpy as np
 
 from weir.core.strings import Int32, Int64, Strings
 from weir.errors import UnknownName
-from weir.kernels.bounds import EXHAUSTIVE_DOCUMENTS, Bounds
-from weir.kernels.columns import Columns
+from weir.kernels.inverted.block_bounds import EXHAUSTIVE_DOCUMENTS, BlockBounds
+from weir.kernels.inverted.byte_bounds import ByteBounds
+from weir.kernels.inverted.search import Impacts, search
 from weir.kernels.jit import check_available, listening
-from weir.kernels.search import Impacts, search
-from weir.systems.parts import parts_of
-from weir.systems.system import Reranker, Retriever
+from weir.systems.composite import parts_of
+from weir.systems.protocol import Reranker, Retriever
 
 __all__ = ["GROUPS", "kernels_of", "prepare"]
 
-_SPARSE = ("bm25", "rm3", "deepct", "doc2query", "sparse")
-_USED: dict[str, tuple[str, ...]] = {"dense": ("dense search",), "late": ("late search",)}
+_SPARSE = ("bm25", "rm3", "deepct", "doc2query", "learned_sparse")
+_USED: dict[str, tuple[str, ...]] = {"dense": ("dense search",), "late_interaction": ("late search",)}
 
 
 def kernels_of(system: Retriever | Reranker, documents: int) -> tuple[str, ...]:
@@ -36,7 +36,7 @@ def kernels_of(system: Retriever | Reranker, documents: int) -> tuple[str, ...]:
             many = documents > EXHAUSTIVE_DOCUMENTS
             found["sparse index"] = None
             found["sparse search of many" if many else "sparse search"] = None
-            if module == "sparse" and many:
+            if module == "learned_sparse" and many:
                 found["learned sparse search"] = None
         found.update(dict.fromkeys(_USED.get(module, ())))
     return tuple(found)
@@ -71,9 +71,9 @@ def _prepared(group: str) -> None:
 
 
 def _sparse_index() -> None:
-    from weir.kernels.tokenize import regrow
-    from weir.systems.lexical import query_terms, weighed
-    from weir.systems.recipe import PRESETS
+    from weir.kernels.parse.words import regrow
+    from weir.systems.lexical.bm25_presets import PRESETS
+    from weir.systems.lexical.term_weights import query_terms, weighed
     from weir.text import analyzers
     from weir.text.terms import TermTable
 
@@ -100,36 +100,36 @@ def _few() -> None:
 
 
 def _many() -> None:
-    _search(Impacts(3, *_postings(), Bounds.of(*_postings(), 3)))
+    _search(Impacts(3, *_postings(), BlockBounds.of(*_postings(), 3)))
 
 
 def _learned() -> None:
-    from weir.kernels.postings import document_frequencies, place
+    from weir.kernels.inverted.postings import document_frequencies, place
 
     ptr, doc, impact = _postings()
-    columns = Columns.of_terms(np.arange(3), ptr, doc, impact, 3)
-    _search(Impacts(3, ptr, doc, impact, Bounds.of(ptr, doc, impact, 3), columns))
+    columns = ByteBounds.of_terms(np.arange(3), ptr, doc, impact, 3)
+    _search(Impacts(3, ptr, doc, impact, BlockBounds.of(ptr, doc, impact, 3), columns))
     document_frequencies(doc, 3)
     place(ptr, doc, impact, 0, ptr[:-1].copy(), np.empty_like(doc), np.empty_like(impact))
 
 
 def _dense() -> None:
-    from weir.vectors.exact import Array, Similarity, pair_scores
-    from weir.vectors.exact import search as search_vectors
+    from weir.vectors.exact_search import ArraySource, Similarity, pair_scores
+    from weir.vectors.exact_search import search as search_vectors
 
     rows = np.linspace(-1, 1, 128 * 16, dtype=np.float32).reshape(128, 16)
     similarities: tuple[Similarity, ...] = ("dot", "cosine")
     for similarity in similarities:
-        search_vectors(Array(rows), rows[:2], 3, similarity)
-        search_vectors(Array(rows), rows[:8], 3, similarity)
-        search_vectors(Array(rows), rows[:8], 3, similarity, first_pass="fp32")
+        search_vectors(ArraySource(rows), rows[:2], 3, similarity)
+        search_vectors(ArraySource(rows), rows[:8], 3, similarity)
+        search_vectors(ArraySource(rows), rows[:8], 3, similarity, first_pass="fp32")
     pair_scores(rows, rows[0])
 
 
 def _late() -> None:
-    from weir.kernels.maxsim import maxsim
-    from weir.kernels.maxsim_bytes import able, bounds
-    from weir.kernels.residual import interact, widen
+    from weir.kernels.maxsim.exact_maxsim import maxsim
+    from weir.kernels.maxsim.maxsim_bounds import able, bounds
+    from weir.kernels.maxsim.residual_codec import interact, widen
 
     tokens = np.linspace(-1, 1, 12 * 16, dtype=np.float32).reshape(12, 16)
     ptr = np.array([0, 4, 12])
@@ -147,8 +147,8 @@ def _reading() -> None:
     import tempfile
     from pathlib import Path
 
-    from weir.io.nested import nested_source
-    from weir.io.trec import read_run, run_of
+    from weir.io.runs.large_json import nested_source
+    from weir.io.runs.read import read_run, run_of
 
     lines = {
         "run.trec": "q Q0 a 1 2.5 run\nq Q0 b 2 1.5 run\n",

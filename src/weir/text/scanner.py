@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.strings import Bytes, Int32, Int64
-from weir.text.segment import Tokenizer
+from weir.text.segment import WordTokenizer
 
-__all__ = ["BEGINS", "MIDDLE", "SIMPLE", "STOP", "Scanner"]
+__all__ = ["BEGINS", "MIDDLE", "SIMPLE", "STOP", "WordScanner"]
 
-SIMPLE, BEGINS, STOP, MIDDLE = 1, 2, 4, 8  # as in weir.kernels.tokenize
+SIMPLE, BEGINS, STOP, MIDDLE = 1, 2, 4, 8  # as in weir.kernels.parse.words
 LETTERS_AND_DIGITS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 PRINTABLE = bytes(range(0x21, 0x7F))
 
 
 @dataclass(frozen=True, eq=False)
-class Scanner:
-    """What the kernel `weir.kernels.tokenize.scan` needs to know of a tokenizer.
+class WordScanner:
+    """What the kernel `weir.kernels.parse.words.scan` needs to know of a tokenizer.
 
     classes uint8[0x110000]; table int32[states * classes], states as offsets into it, the dead end first, the
     accepting ones last; kinds and fold uint8[256]; shape int64[6]: start, first accepting state, limit, least length
@@ -35,7 +35,7 @@ class Scanner:
 
     @staticmethod
     @cache
-    def of(tokenizer: Tokenizer, fold_ascii: bool) -> Scanner:
+    def of(tokenizer: WordTokenizer, fold_ascii: bool) -> WordScanner:
         """Lay out a tokenizer; with `fold_ascii`, words differing in ASCII case only are one word."""
         order = np.lexsort((np.arange(len(tokenizer.accept)), tokenizer.accept))
         rank = np.empty(len(order), np.int32)
@@ -52,15 +52,15 @@ class Scanner:
         arrays = (tokenizer.classes, kinds, fold, table.ravel(), np.array(shape, np.int64))
         for array in arrays:
             array.flags.writeable = False
-        return Scanner(*arrays)
+        return WordScanner(*arrays)
 
 
-def _steps(tokenizer: Tokenizer) -> NDArray[np.uint16]:
+def _steps(tokenizer: WordTokenizer) -> NDArray[np.uint16]:
     """uint16[states, 128]: the next state by ASCII byte."""
     return tokenizer.table[:, tokenizer.classes[:128]]
 
 
-def _runs(tokenizer: Tokenizer, simple: bytes) -> list[set[int]]:
+def _runs(tokenizer: WordTokenizer, simple: bytes) -> list[set[int]]:
     """The states after one, two, ... simple bytes, until no new set of states appears."""
     step, columns = _steps(tokenizer), list(simple)
     found: list[set[int]] = []
@@ -72,12 +72,12 @@ def _runs(tokenizer: Tokenizer, simple: bytes) -> list[set[int]]:
     return found
 
 
-def _plain(tokenizer: Tokenizer, simple: bytes) -> bool:
+def _plain(tokenizer: WordTokenizer, simple: bytes) -> bool:
     """Whether a run of these bytes is always part of one word."""
     return not any(0 in states for states in _runs(tokenizer, simple))
 
 
-def _kinds(tokenizer: Tokenizer, simple: bytes) -> tuple[Bytes, int]:
+def _kinds(tokenizer: WordTokenizer, simple: bytes) -> tuple[Bytes, int]:
     """uint8[256]: what each byte can be; and how many simple bytes are a word at least.
 
     STOP: whatever plain word stands before it, the word ends here. MIDDLE: it ends here if STOP or MIDDLE follows.

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from weir.core.strings import Bytes
 from weir.errors import UnknownName
 
-__all__ = ["NO_LIMIT", "Tokenizer", "tokenizer", "tokenizer_names", "tokenizer_tables"]
+__all__ = ["NO_LIMIT", "WordTokenizer", "tokenizer", "tokenizer_names", "tokenizer_tables"]
 
 NO_LIMIT = 2**31 - 1
 LUCENE_LIMIT = 255
@@ -29,7 +29,7 @@ NEWLINE = 0x0A
 
 
 @dataclass(frozen=True, eq=False)
-class Tokenizer:
+class WordTokenizer:
     """Splits text into words.
 
     classes: uint8[0x110000], the class of each code point; class 0 is in no word.
@@ -73,7 +73,7 @@ def tokenizer_names() -> list[str]:
 
 
 @cache
-def tokenizer(name: str) -> Tokenizer:
+def tokenizer(name: str) -> WordTokenizer:
     """The tokenizer of that name; raises UnknownName."""
     if name == "uax29":
         return _uax29()
@@ -96,7 +96,7 @@ def tokenizer_tables(name: str) -> str:
     return f"{name}, tables {hashlib.blake2b(b''.join(texts), digest_size=8).hexdigest()}"
 
 
-def _uax29() -> Tokenizer:
+def _uax29() -> WordTokenizer:
     rows = [[int(x) for x in line.split()] for line in _lines(UAX29_TABLES[0])]
     states = np.array(rows, np.uint16)
     classes = np.zeros(CODE_POINTS, np.uint8)
@@ -105,7 +105,7 @@ def _uax29() -> Tokenizer:
         classes[int(first, 16) : int(last, 16) + 1] = int(kind)
     says = "UAX #29 words and UTS #51 emoji of Unicode 12.1 as Lucene 9 cuts them, at most 255 UTF-16 units"
     accept = states[:, 0].astype(np.bool_)
-    return Tokenizer("uax29", says, classes, np.ascontiguousarray(states[:, 1:]), accept, LUCENE_LIMIT)
+    return WordTokenizer("uax29", says, classes, np.ascontiguousarray(states[:, 1:]), accept, LUCENE_LIMIT)
 
 
 def _lines(name: str) -> list[str]:
@@ -113,14 +113,14 @@ def _lines(name: str) -> list[str]:
     return [line for line in text.split("\n") if line and not line.startswith("#")]
 
 
-def _runs(name: str, describes: str, member: NDArray[np.bool_], at_least: int) -> Tokenizer:
+def _runs(name: str, describes: str, member: NDArray[np.bool_], at_least: int) -> WordTokenizer:
     """Maximal runs of member characters, at least one or two of them."""
     states = at_least + 2
     table = np.zeros((states, 2), np.uint16)
     table[1:, 1] = np.minimum(np.arange(2, states + 1), states - 1)
     accept = np.zeros(states, np.bool_)
     accept[-1] = True
-    return Tokenizer(name, describes, member.astype(np.uint8), table, accept)
+    return WordTokenizer(name, describes, member.astype(np.uint8), table, accept)
 
 
 def _matching(pattern: str) -> NDArray[np.bool_]:

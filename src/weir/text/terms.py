@@ -10,15 +10,17 @@ import numpy as np
 from weir.core.strings import Int32, Int64, Strings
 from weir.errors import BadValue
 from weir.text.analyzer import Analyzer
-from weir.text.scanner import Scanner
+from weir.text.scanner import WordScanner
 from weir.text.segment import tokenizer
-from weir.text.words import WordTable
+from weir.text.word_table import WordTable
 
 __all__ = ["TermTable"]
 
 UNKNOWN = -1
 DROPPED = -2
-PIECE = 1 << 21  # bytes of text between two looks at the new words: what was written is still in the cache
+PIECE_BYTES = (
+    1 << 21
+)  # bytes of text between two looks at the new words: what was written is still in the cache
 FIRST_SCRATCH = 1 << 12
 # U+0130 lowercases to two characters and U+03A3 by its neighbours: such texts are lowercased before they are cut.
 NEEDS_LOWER = re.compile("\u0130|\u03a3".encode())
@@ -42,8 +44,10 @@ class TermTable:
         self._unknown = False  # whether a looked-up word has no number: it gets one when it is added
         self._scratch: Int32 = np.empty(0, np.int32)
         self._lock = threading.Lock()
-        self._scanner = Scanner.of(tokenizer(analyzer.tokenizer), analyzer.lower_text or analyzer.lower_words)
-        self._lines = Scanner.of(tokenizer("lines"), False)
+        self._scanner = WordScanner.of(
+            tokenizer(analyzer.tokenizer), analyzer.lower_text or analyzer.lower_words
+        )
+        self._lines = WordScanner.of(tokenizer("lines"), False)
 
     def __len__(self) -> int:
         if self._terms is None:
@@ -66,7 +70,7 @@ class TermTable:
 
     def _analyse(self, texts: Strings, grow: bool) -> tuple[Int64, Int32]:
         with self._lock:
-            pieces = [self._piece(piece, grow) for piece in _pieces(texts, PIECE)]
+            pieces = [self._piece(piece, grow) for piece in _pieces(texts, PIECE_BYTES)]
         if len(pieces) == 1:
             return pieces[0]
         starts = np.cumsum([0, *(len(numbers) for _, numbers in pieces)])
@@ -75,7 +79,7 @@ class TermTable:
         return np.concatenate([np.zeros(1, np.int64), *ends]), numbers
 
     def _piece(self, texts: Strings, grow: bool) -> tuple[Int64, Int32]:
-        from weir.kernels import tokenize
+        from weir.kernels.parse import words as tokenize
 
         texts = self._lowered(texts)
         most = int(texts.ptr[-1] - texts.ptr[0])  # a word takes a byte at least

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from weir.vectors.exact import Array, Found, Rows, search
-from weir.vectors.ragged import GatheredRagged, RaggedStore, stored_ragged
-from weir.vectors.store import Store
-from weir.vectors.stored import Cut, Gathered, Texts, stored
+from weir.vectors.encode_missing import EncodingBlocks, StoredVectors, TextSource, stored
+from weir.vectors.exact_search import ArraySource, Found, VectorSource, search
+from weir.vectors.ragged_store import GatheredRagged, RaggedStore, stored_ragged
+from weir.vectors.vector_store import VectorStore
 
 __all__ = [
-    "Array",
-    "Cut",
+    "ArraySource",
+    "EncodingBlocks",
     "Found",
-    "Gathered",
     "GatheredRagged",
     "RaggedStore",
-    "Rows",
-    "Store",
-    "Texts",
+    "StoredVectors",
+    "TextSource",
+    "VectorSource",
+    "VectorStore",
     "search",
     "stored",
     "stored_ragged",

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from weir.core.order import ranked
 from weir.core.strings import Int32, Int64
 from weir.errors import BadValue, StoreError, require
-from weir.vectors.exact import Float32, Found, Rows, pair_scores, search
-from weir.vectors.rows import spread
+from weir.vectors.exact_search import Float32, Found, VectorSource, pair_scores, search
+from weir.vectors.vector_source import spread
 
 __all__ = ["Approximate", "Loss", "build", "library", "loss", "opened", "require_library", "search_with"]
 
@@ -113,7 +113,7 @@ def _package(name: str) -> str:
     return "usearch" if name.startswith("usearch") else "faiss"
 
 
-def build(name: str, effort: int, rows: Rows) -> Approximate:
+def build(name: str, effort: int, rows: VectorSource) -> Approximate:
     """Index vectors for search by dot product. effort: 0 takes the library's default.
 
     Raises BadValue for a name the library does not know, MissingExtra without it.
@@ -149,7 +149,7 @@ def opened(path: Path, name: str, effort: int, d: int) -> Approximate:
         ) from None
 
 
-def search_with(index: Approximate, rows: Rows, queries: Float32, k: int, tie_rank: Int32) -> Found:
+def search_with(index: Approximate, rows: VectorSource, queries: Float32, k: int, tie_rank: Int32) -> Found:
     """The documents an index finds, scored anew as exact search scores them, in trec order."""
     near = index.near(np.ascontiguousarray(queries, np.float32), min(k, len(rows)))
     ptr, docs, scores = np.zeros(len(queries) + 1, np.int64), [], []
@@ -178,7 +178,7 @@ class Loss:
         return self.quantisation + self.graph
 
 
-def loss(index: Approximate, rows: Rows, queries: Float32, k: int) -> Loss:
+def loss(index: Approximate, rows: VectorSource, queries: Float32, k: int) -> Loss:
     """What an index loses against exact search, on average over queries."""
     k = min(k, len(rows))
     exact = search(rows, queries, k).doc.reshape(-1, k)
@@ -236,7 +236,7 @@ def _empty(name: str, effort: int, d: int) -> Any:  # noqa: ANN401 - usearch has
     return module.Index(ndim=d, metric="ip", dtype=kind, expansion_search=effort or 64)
 
 
-def _usearch(name: str, effort: int, rows: Rows) -> Usearch:
+def _usearch(name: str, effort: int, rows: VectorSource) -> Usearch:
     index = _empty(name, effort, rows.dimensions)
     for start in range(0, len(rows), BLOCK):
         block = rows.block(start, min(start + BLOCK, len(rows)))

@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 from weir.core.hashing import hash_strings
 from weir.core.strings import Int64
 from weir.errors import StoreError, StoreWarning, is_shortage
-from weir.io.atomic import atomic_dir, locked, storing, sweep_inside, write_json
+from weir.io.storage.atomic import atomic_dir, locked, storing, sweep_inside, write_json
 
-__all__ = ["Column", "Hashes", "Journal", "Known", "hash_texts", "mended", "store_folder"]
+__all__ = ["Hashes", "Journal", "JournalColumn", "KnownTexts", "hash_texts", "mended", "store_folder"]
 
 T = TypeVar("T")
 
@@ -66,7 +66,7 @@ def store_folder(root: Path, about: Mapping[str, object]) -> tuple[Path, str]:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class KnownTexts:
     """The texts that a store holds, by their hashes in the order they were added."""
 
     texts: Hashes
@@ -94,7 +94,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Column:
+class JournalColumn:
     """A file of rows. count: the journal's field with how many there are; checksum: that of what a batch added."""
 
     file: str
@@ -113,7 +113,7 @@ class Journal:
 
     folder: Path
     record: np.dtype[Any]
-    columns: tuple[Column, ...]
+    columns: tuple[JournalColumn, ...]
     about: str
 
     @contextmanager
@@ -249,7 +249,9 @@ class Journal:
             return found if isinstance(found, dict) else {}
         return {}
 
-    def _rows(self, column: Column, records: NDArray[np.void], width: int, batch: int) -> NDArray[np.uint8]:
+    def _rows(
+        self, column: JournalColumn, records: NDArray[np.void], width: int, batch: int
+    ) -> NDArray[np.uint8]:
         """What a batch added to a column: uint8[rows, width]."""
         first = int(records[column.count][batch - 1]) if batch else 0
         count = int(records[column.count][batch]) - first
@@ -258,7 +260,11 @@ class Journal:
             return np.frombuffer(file.read(count * width), np.uint8).reshape(count, width)
 
     def _whole(
-        self, column: Column, records: NDArray[np.void], width: int, known: NDArray[np.bool_] | None = None
+        self,
+        column: JournalColumn,
+        records: NDArray[np.void],
+        width: int,
+        known: NDArray[np.bool_] | None = None,
     ) -> NDArray[np.bool_]:
         """Which batches of a column are as they were added; known: those to look at."""
         path = self.folder / column.file

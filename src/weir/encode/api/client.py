@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, NoReturn
 from urllib.parse import quote
 
-from weir.encode.api.http import AnswerTooLargeError, NotSentError, Reply, post
+from weir.encode.api.http import AnswerTooLargeError, HttpReply, NotSentError, post
 from weir.encode.api.limits import CONTINUES, Bucket, Clock, Limits, Spent, estimated
 from weir.encode.api.providers import Ask, Provider, UnusableError, rows
 from weir.encode.encoder import Float32
@@ -147,7 +147,7 @@ class Client:
         self.spent.texts += len(ask.texts)
         return found
 
-    def _posted(self, ask: Ask, dimensions: int | None) -> Reply:
+    def _posted(self, ask: Ask, dimensions: int | None) -> HttpReply:
         body = json.dumps(self.provider.body(ask)).encode("ascii")
         numbers = _NUMBER_BYTES * (dimensions or _MOST_DIMENSIONS)
         most = _REST_BYTES + len(ask.texts) * (numbers + _TEXT_BYTES)
@@ -171,7 +171,7 @@ class Client:
         self.spent.waited += wait
         self.clock.sleep(wait)
 
-    def _refused(self, reply: Reply) -> NoReturn:
+    def _refused(self, reply: HttpReply) -> NoReturn:
         """Raise what a status other than 200 means."""
         said, exhausted = self._message(reply)
         if reply.status in _LATER and not exhausted:
@@ -200,7 +200,7 @@ class Client:
             raise ServiceError(f"{self.url}: {said}") from None
         raise _TryAgainError(said) from None
 
-    def _message(self, reply: Reply) -> tuple[str, bool]:
+    def _message(self, reply: HttpReply) -> tuple[str, bool]:
         """(what the provider says, in one line and without the key; whether an account is used up)."""
         text = reply.body.decode("utf-8", "replace")
         with suppress(ValueError, RecursionError):

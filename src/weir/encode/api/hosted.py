@@ -21,9 +21,9 @@ from weir.encode.api.client import Client, Key, TooMuchError
 from weir.encode.api.limits import Clock, Limits, Spent, estimated
 from weir.encode.api.providers import PROVIDERS, Ask, Provider, UnusableError, rows
 from weir.encode.encoder import Float32, Kind, Progress
-from weir.encode.recipe import told
+from weir.encode.recipes.encoder_recipe import told
 from weir.errors import BadValue, ServiceError, StoreError
-from weir.io.atomic import locked, write_json
+from weir.io.storage.atomic import locked, write_json
 from weir.settings import secret, settings
 
 __all__ = ["Hosted", "LoadedHosted", "is_hosted"]
@@ -123,7 +123,7 @@ class Hosted:
         bound what all encoders of this process spend together; others bound this one alone.
         Raises ServiceError where the key is missing or the API does not answer as it should.
         """
-        used = purse() if limits is None else Purse()
+        used = purse() if limits is None else SharedBudget()
         key = Key(*self._key())
         name = (self.model, self.address, key.variable)
         if name not in used.clients:
@@ -139,7 +139,7 @@ class Hosted:
         variable = self.key or (self.provider.variable if self.base is None else None)
         return variable, secret(variable) if variable else None
 
-    def _first(self, path: Path, client: Client) -> Probe:
+    def _first(self, path: Path, client: Client) -> ProbeVector:
         """The probe, asked for and kept; processes that begin together keep the same."""
         with locked(path.with_suffix(".lock")):
             if (known := _remembered(path)) is not None:
@@ -148,7 +148,7 @@ class Hosted:
             seen = time.strftime("%Y-%m-%d", time.gmtime(client.clock.wall()))
             kept = {"probe": PROBE, "model": self.model, "base": self.address, "seen": seen}
             write_json(path, kept | {"vector": vector.tolist()})
-        return Probe(path, vector, seen, moved=0.0)
+        return ProbeVector(path, vector, seen, moved=0.0)
 
     def _memory(self) -> Path:
         seen = json.dumps([self.model, self.address, self.dimensions, PROBE])
@@ -157,7 +157,7 @@ class Hosted:
 
 
 @dataclass(eq=False)
-class Probe:
+class ProbeVector:
     """The vector of the probe text when it was first asked for; moved: how far it lies from today's, once known."""
 
     path: Path
@@ -172,18 +172,18 @@ class Probe:
 
 
 @dataclass
-class Purse:
+class SharedBudget:
     """What encoders that are paid for together share: what they spent, their clients, the probes they know."""
 
     spent: Spent = field(default_factory=Spent)
     clients: dict[tuple[str, str, str | None], Client] = field(default_factory=dict)
-    probes: dict[Path, Probe] = field(default_factory=dict)
+    probes: dict[Path, ProbeVector] = field(default_factory=dict)
 
 
 @cache
-def purse() -> Purse:
+def purse() -> SharedBudget:
     """The purse of this process: the one place where what was spent is known, whoever spent it."""
-    return Purse()
+    return SharedBudget()
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +192,7 @@ class LoadedHosted:
 
     encoder: Hosted
     client: Client = field(repr=False)
-    probe: Probe
+    probe: ProbeVector
 
     @property
     def dimensions(self) -> int:
@@ -343,10 +343,10 @@ def _asked(encoder: Hosted, client: Client) -> Float32:
     return vector
 
 
-def _remembered(path: Path) -> Probe | None:
+def _remembered(path: Path) -> ProbeVector | None:
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
-        return Probe(path, rows([kept["vector"]], 1, None)[0], str(kept["seen"]))
+        return ProbeVector(path, rows([kept["vector"]], 1, None)[0], str(kept["seen"]))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, RecursionError, UnusableError) as error:

@@ -14,13 +14,13 @@ from socket import socket as Socket
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-__all__ = ["AnswerTooLargeError", "NotSentError", "Reply", "is_this_machine", "post"]
+__all__ = ["AnswerTooLargeError", "HttpReply", "NotSentError", "is_this_machine", "post"]
 
 _PIECE = 1 << 16  # bytes read at a time
 
 
 @dataclass(frozen=True)
-class Reply:
+class HttpReply:
     """What a server answered: status, its reason phrase, headers, and the body as far as it was wanted."""
 
     status: int
@@ -55,7 +55,7 @@ def post(
     headers: Mapping[str, str],
     most: int,
     time_limits: tuple[float, float],
-) -> Reply:
+) -> HttpReply:
     """Send a body and read the answer: whole where the status says that it is one (2xx), else its first 64 KiB.
 
     most: bytes that a whole answer may have. time_limits: seconds without any byte, and seconds from the last
@@ -80,7 +80,7 @@ def post(
                 pieces.append(piece)
             if good and response.length:  # what was promised and did not come
                 raise http.client.IncompleteRead(b"", response.length)
-            return Reply(response.status, response.reason, response.headers, b"".join(pieces))
+            return HttpReply(response.status, response.reason, response.headers, b"".join(pieces))
 
 
 def _connection(parts: SplitResult, timeout: float) -> http.client.HTTPConnection:

@@ -12,7 +12,7 @@ import numpy as np
 from weir.encode.encoder import Float32, Kind
 from weir.registry import Registry
 
-__all__ = ["PROVIDERS", "Answer", "Ask", "Provider", "UnusableError", "rows"]
+__all__ = ["PROVIDERS", "Ask", "Provider", "ProviderAnswer", "UnusableError", "rows"]
 
 Json: TypeAlias = Any
 """Whatever a server sent: nothing about it is known before it is looked at."""
@@ -37,7 +37,7 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ProviderAnswer:
     """One answer: vectors in the order of the texts, not yet looked at, and the tokens the provider counted."""
 
     vectors: list[Json]
@@ -61,7 +61,7 @@ class Provider:
     tokens: int
     longest: int | None
     body: Callable[[Ask], dict[str, Json]]
-    read: Callable[[Json], Answer]
+    read: Callable[[Json], ProviderAnswer]
     kinds: Mapping[Kind, str]
 
 
@@ -119,7 +119,7 @@ def _voyage_body(ask: Ask) -> dict[str, Json]:
     return given | {"truncation": True} | size
 
 
-def _listed(answer: Json) -> Answer:
+def _listed(answer: Json) -> ProviderAnswer:
     """Vectors under data, each with the place of its text: they may come in any order."""
     data = _at(answer, "data")
     if not isinstance(data, list) or not all(isinstance(d, dict) and "embedding" in d for d in data):
@@ -128,15 +128,15 @@ def _listed(answer: Json) -> Answer:
     if not all(type(p) is int for p in places) or sorted(places) != list(range(len(data))):
         raise UnusableError("the answer's 'index' does not name every text once")
     ordered = sorted(zip(places, data, strict=True), key=lambda pair: pair[0])
-    return Answer([d["embedding"] for _, d in ordered], _tokens(answer, "usage", "total_tokens"))
+    return ProviderAnswer([d["embedding"] for _, d in ordered], _tokens(answer, "usage", "total_tokens"))
 
 
-def _typed(answer: Json) -> Answer:
+def _typed(answer: Json) -> ProviderAnswer:
     """Vectors under embeddings, by type, in the order of the texts."""
     vectors = _at(answer, "embeddings", "float")
     if not isinstance(vectors, list):
         raise UnusableError("the answer has no list 'embeddings.float'")
-    return Answer(vectors, _tokens(answer, "meta", "billed_units", "input_tokens"))
+    return ProviderAnswer(vectors, _tokens(answer, "meta", "billed_units", "input_tokens"))
 
 
 def _at(answer: Json, *names: str) -> Json:

@@ -1,0 +1,1 @@
+"""Engines: tokens to hidden states by torch, transformers or OpenVINO."""

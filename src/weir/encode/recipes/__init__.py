@@ -1,0 +1,1 @@
+"""Where a checkpoint lies, what it says about itself, and how it is to be used."""

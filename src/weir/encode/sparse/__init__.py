@@ -1,0 +1,1 @@
+"""Learned sparse encoders: texts to weighted terms (SPLADE, SPARTA, uniCOIL, DeepCT)."""

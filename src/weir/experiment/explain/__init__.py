@@ -1,0 +1,1 @@
+"""Why two numbers differ: settings compared, runs scored in other ways."""

@@ -1,0 +1,1 @@
+"""Published scores, and results checked against them by the rules of their publishers."""

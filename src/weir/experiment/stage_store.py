@@ -1,0 +1,322 @@
+"""The stages of a collection on disk: indexes and rankings, each made once and used by every system that needs it.
+
+<results>/<collection>/indexes/<system>-<key>/    an index, and stage.json
+<results>/<collection>/<system>-<key>/            rankings, and stage.json; scores beside them, see cell.py
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from weir.core.corpus import Corpus, Queries
+from weir.core.run import Run
+from weir.datasets.load import Dataset
+from weir.errors import BadValue, WeirError
+from weir.experiment.observations import latencies, lost, noted, outside_facts, silent
+from weir.io.runs.read import read_run, read_run_against, write_run
+from weir.io.storage.atomic import locked, sweep
+from weir.io.storage.checksums import Checksum, checksums_of
+from weir.stages.maker import made_now
+from weir.stages.stage import RECORD, Record, Stage, changes, record_of, slug, write_record
+from weir.stages.stopwatch import Making, Stopwatch
+
+if TYPE_CHECKING:  # indexing needs the `run` extra, reading results does not
+    from weir.systems import Retriever, Searcher
+    from weir.systems.protocol import Progress
+
+__all__ = ["INDEXES", "StageShelf", "Watch", "index_stage", "inputs_below", "run_file"]
+
+T = TypeVar("T")
+
+Watch = Callable[[str, int, int], None]
+"""Told (what is being done, how much is done, how much there is); of nothing in all, it is a note to be read."""
+INDEXES = "indexes"
+Search: TypeAlias = "Callable[[], tuple[Run, dict[str, Any], Making]]"
+"""Makes rankings: the run, the facts of its record, what it took."""
+OPENED, RUNS = 3, 4
+"""Indexes and rankings that stay in memory: models and long rankings are large."""
+
+
+@dataclass(frozen=True, eq=False)
+class StageShelf:
+    """The stages of one collection, below a folder of its own.
+
+    root: <results>/<collection>; store: where indexes and rankings that others use are kept, the same folder unless
+    the user names another; watch: told what is done. What is opened or searched last stays in memory, so that systems
+    that share it read it once.
+    """
+
+    root: Path
+    store: Path
+    dataset: Dataset
+    watch: Watch
+    bench: Stopwatch = field(default_factory=Stopwatch)
+    opened: dict[str, Searcher] = field(default_factory=dict)
+    runs: dict[str, Run] = field(default_factory=dict)
+
+    def named(self, name: str) -> StageShelf:
+        """The same shelf, telling what is done under the name of a cell."""
+        watch = self.watch
+        told: Watch = lambda stage, done, total: watch(f"{self.dataset.name}  {name}  {stage}", done, total)  # noqa: E731
+        return replace(self, watch=told)
+
+    def index(self, part: Retriever, corpus: Corpus, progress: Progress | None = None) -> Searcher:
+        """The part's index of a corpus, opened where its stage is sound, else built."""
+        from weir.systems.protocol import Composite
+
+        if isinstance(part, Composite):
+            return part.over(corpus, self, progress)
+        stage = index_stage(part, corpus)
+        name = f"{stage.key} {part}"
+        if name not in self.opened:
+            _keep(self.opened, name, self._index(part, corpus, stage), OPENED)
+        found = stage.found(self.store / INDEXES)
+        if found is not None:
+            self._used("index", found[0])
+        return self.opened[name]
+
+    def note(self, text: str) -> None:
+        """Say something that is to be read."""
+        self.watch(text, 0, 0)
+
+    def answers(self, part: Retriever, corpus: Corpus, progress: Progress | None = None) -> Searcher:
+        """A searcher whose rankings for all queries of the collection are stages too."""
+        return KeptAnswers(self, part, corpus)
+
+    def run_stage(self, part: Retriever, k: int) -> Stage:
+        """The rankings of a system for all queries, self-matches still among them."""
+        return Stage("run", str(part), {**self.asked, "k": k, "system": part.describe()})
+
+    @property
+    def asked(self) -> dict[str, str]:
+        """What is searched and for what."""
+        return {"corpus": self.dataset.corpus.fingerprint, "queries": self.dataset.queries_fingerprint}
+
+    def run(self, part: Retriever, k: int) -> tuple[Path, Run]:
+        """The rankings of a system, read where their stage is sound, else searched now: (folder, run)."""
+        stage = self.run_stage(part, k)
+        return self.kept_run(stage, lambda: self.searched(part, k), self.store)
+
+    def kept_run(self, stage: Stage, search: Search, root: Path) -> tuple[Path, Run]:
+        """The run of a stage, read where it is sound, else made by `search` and kept below `root`."""
+        found = self.sound_run(stage)
+        if found is None:
+            with locked(root / f".{stage.folder_name}.lock"):
+                found = self.sound_run(stage)  # another process may have made it meanwhile
+                if found is None:
+                    found = self._kept(stage, search, root)
+        self._used("run", found)
+        if stage.key not in self.runs:
+            _keep(self.runs, stage.key, self.read(found), RUNS)
+        return found, self.runs[stage.key]
+
+    def sound_run(self, stage: Stage) -> Path | None:
+        """The folder of rankings that are as they were written, with the results or among what is shared."""
+        places = (self.sound(stage, root) for root in dict.fromkeys((self.root, self.store)))
+        return next((place for place in places if place is not None), None)
+
+    def _say_why_again(self, stage: Stage, root: Path) -> None:
+        """Where a stage of this name was made in another world, such as under another version: what differs."""
+        for folder in root.glob(f"{slug(stage.name)}-*"):
+            record = record_of(folder)
+            if record is None or (record.kind, record.name) != (stage.kind, stage.name):
+                continue
+            changed = changes(record.stage, stage)
+            if changed and not {name.partition(".")[0] for name, *_ in changed} & {
+                *self.asked,
+                "k",
+                "self_match",
+            }:
+                name, before, now = changed[0]
+                self.note(
+                    f"{stage.kind} made again: {name} was {before or 'not there'}, is {now or 'not there'}"
+                )
+                return
+
+    def sound(self, stage: Stage, root: Path) -> Path | None:
+        """The folder of a stage whose files are as they were written; None, with a word, where they are not."""
+        found = stage.found(root)
+        if found is None:
+            if (root / stage.folder_name / RECORD).exists():
+                self.note(f"{stage.kind} of {stage.name} is damaged, making it again")
+            return None
+        folder, record = found
+        try:
+            record.verify(folder)
+        except WeirError as error:
+            self.note(f"{stage.kind} of {stage.name} is damaged, making it again ({error})")
+            (folder / RECORD).unlink(missing_ok=True)
+            return None
+        return folder
+
+    def read(self, folder: Path) -> Run:
+        """The run in a folder, its queries and documents numbered as the collection numbers them."""
+        path, dataset = run_file(folder), self.dataset
+        if path.suffix == ".json":
+            run = read_run(path)
+            query = dataset.queries.ids.codes(run.queries.strings)[run.query_of_row()]
+            doc = dataset.corpus.ids.codes(run.docs.strings)[run.doc]
+            return Run.from_columns(
+                dataset.queries.ids, dataset.corpus.ids, query.astype(np.int32), doc, run.score
+            )
+        return read_run_against(path, dataset.queries.ids, dataset.corpus.ids)[0]
+
+    def _used(self, kind: str, folder: Path) -> None:
+        self.bench.used(kind, str(folder))
+
+    def _index(self, part: Retriever, corpus: Corpus, stage: Stage) -> Searcher:
+        """Open an index or build it."""
+        opened = self._opened(part, corpus, stage)
+        if opened is None:
+            with locked(self.store / INDEXES / f".{stage.folder_name}.lock"):
+                opened = self._opened(part, corpus, stage)  # another process may have built it meanwhile
+                if opened is None:
+                    opened = self._built(part, corpus, stage)
+        return opened
+
+    def _opened(self, part: Retriever, corpus: Corpus, stage: Stage) -> Searcher | None:
+        folder = self.sound(stage, self.store / INDEXES)
+        if folder is None:
+            return None
+        try:
+            return part.open(folder, corpus)
+        except WeirError as error:
+            self.note(f"index of {stage.name} is damaged, building it again ({error})")
+            (folder / RECORD).unlink(missing_ok=True)
+            return None
+
+    def _built(self, part: Retriever, corpus: Corpus, stage: Stage) -> Searcher:
+        folder = self.store / INDEXES / stage.folder_name
+        sweep(folder)
+        self._say_why_again(stage, folder.parent)
+        rmtree(folder, ignore_errors=True)  # damaged, or never finished: no system has to expect it
+        label = "index" if corpus is self.dataset.corpus else "index of parts"
+        with self.bench.making() as made:
+            self._prepare(part, corpus, made)
+            with self.bench.timed():
+                searcher = part.index(corpus, folder, lambda done, total: self.watch(label, done, total))
+        files = checksums_of(folder) if folder.exists() else {}
+        facts: dict[str, object] = {"documents": len(corpus)}
+        size = sum(checksum.bytes for checksum in files.values())
+        record = Record(
+            "index",
+            stage.name,
+            stage.declared,
+            files,
+            inputs_below(made.inputs, self.store),
+            made_now(),
+            made.cost(),
+            facts | outside_facts(searcher, size),
+        )
+        write_record(folder / RECORD, record)
+        return searcher
+
+    def _prepare(self, part: Retriever, corpus: Corpus, made: Making) -> None:
+        """Compile or load the kernels that a system uses, before the clock of its stage starts."""
+        from weir.systems.warm import kernels_of, prepare
+
+        made.prepared += prepare(kernels_of(part, len(corpus)), lambda line: self.watch(line, 0, 1))
+
+    def searched(self, part: Retriever, k: int) -> tuple[Run, dict[str, Any], Making]:
+        """Ask a system all queries, and note what that took."""
+        from weir.systems.plugins import rankings
+        from weir.systems.protocol import fresh, watched
+
+        queries, corpus = self.dataset.queries, self.dataset.corpus
+        with self.bench.making() as made:
+            searcher = self.index(part, corpus)
+            self._prepare(part, corpus, made)
+            timed = fresh(searcher)
+            told = watched(searcher, lambda done, total: self.watch("score", done, total))
+            self.watch("search", 0, len(queries))
+            if timed is not None:
+                with silent():  # what is loaded once is loaded now
+                    timed.search(queries.take(np.arange(min(1, len(queries)))), k)
+            with noted() as notes, self.bench.timed():
+                run = rankings(told, queries, k, part, self.dataset.name)
+        self.watch("search", len(queries), len(queries))
+        with silent():
+            single = {} if timed is None else latencies(timed, queries, k)
+        facts = {"queries": len(queries), "notes": notes, "single_query_ms": single}
+        return run, facts | lost(searcher, queries, k) | outside_facts(searcher, None), made
+
+    def _kept(self, stage: Stage, search: Search, root: Path) -> Path:
+        """Make the run of a stage, write it and its record."""
+        folder = root / stage.folder_name
+        self._say_why_again(stage, root)
+        for name in ("run.trec", "run.json", RECORD):
+            sweep(folder / name)
+        run, facts, made = search()
+        path = write_rankings(run, folder)
+        files = {path.name: Checksum.of(path)}
+        inputs = inputs_below(made.inputs, root)
+        record = Record("run", stage.name, stage.declared, files, inputs, made_now(), made.cost(), facts)
+        write_record(folder / RECORD, record)
+        _keep(self.runs, stage.key, run, RUNS)
+        return folder
+
+
+@dataclass(frozen=True, eq=False)
+class KeptAnswers:
+    """A system on a shelf: rankings for all queries of the collection are a stage, others are searched."""
+
+    shelf: StageShelf
+    part: Retriever
+    corpus: Corpus
+
+    def search(self, queries: Queries, k: int) -> Run:
+        """The k best documents for each query."""
+        if queries.ids is self.shelf.dataset.queries.ids and self.corpus is self.shelf.dataset.corpus:
+            with self.shelf.bench.aside():
+                return replace(self.shelf.run(self.part, k)[1], name=str(self.part))
+        return self.shelf.index(self.part, self.corpus).search(queries, k)
+
+    def fresh(self) -> Searcher | None:
+        """What searches, whatever is kept; None where it may not be asked again."""
+        from weir.systems.protocol import fresh
+
+        return fresh(self.shelf.index(self.part, self.corpus))
+
+
+def _keep(kept: dict[str, T], name: str, value: T, most: int) -> None:
+    """Keep a value; the one that came first goes where there are more than `most`."""
+    kept[name] = value
+    if len(kept) > most:
+        del kept[next(iter(kept))]
+
+
+def index_stage(part: Retriever, corpus: Corpus) -> Stage:
+    """The index of a system over a corpus: that of the system which stands for all that search it."""
+    from weir.systems.protocol import Indexed
+
+    whole = part.indexed_as() if isinstance(part, Indexed) else part
+    return Stage("index", str(whole), {"corpus": corpus.fingerprint, "system": whole.describe()})
+
+
+def inputs_below(used: Iterable[tuple[str, str]], root: Path) -> tuple[tuple[str, str], ...]:
+    """The stages that were used, (kind, folder), with their folders as seen from that of the collection."""
+    return tuple((kind, Path(os.path.relpath(folder, root)).as_posix()) for kind, folder in used)
+
+
+def run_file(folder: Path) -> Path:
+    """The file of rankings in a folder: JSON where an identifier does not fit TREC's format."""
+    path = folder / "run.trec"
+    return path if path.exists() else folder / "run.json"
+
+
+def write_rankings(run: Run, folder: Path) -> Path:
+    """Write a run; returns its file."""
+    for name in ("run.trec", "run.json"):
+        (folder / name).unlink(missing_ok=True)
+    try:
+        write_run(run, folder / "run.trec")
+    except BadValue:
+        write_run(run, folder / "run.json")
+    return run_file(folder)

@@ -1,0 +1,329 @@
+"""A collection's documents as an Arrow file that opens in milliseconds, whatever its size.
+
+A store is a folder `<file>.weir` beside the documents, or in Weir's home where that place is read-only:
+
+    corpus.arrow     columns _id, title, text (and metadata where documents have any); one record batch
+    ids.hash.npy     the sorted 64-bit hashes of the ids
+    ids.code.npy     the document each of them belongs to
+    store.json       format, source, fingerprint, number of documents, where each column lies in corpus.arrow,
+                     the length and the checksums of each file, and a checksum of its own
+
+It is derived data: an outdated one is rebuilt from its source without a question, a damaged one with one line
+(StoreWarning). Lengths are compared when it is opened; bytes, a block at a time, when they are first used: opening
+five million documents takes milliseconds, and what decides a number was verified before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from weir.core.corpus import Corpus
+from weir.core.hashing import hash_strings
+from weir.core.ids import HashIndex, Ids
+from weir.core.strings import StringColumn, Strings
+from weir.errors import FormatError, StoreError, StoreWarning, is_shortage
+from weir.io.collections.arrow_file import Extent, write_strings
+from weir.io.collections.layout import CollectionPart
+from weir.io.collections.records import duplicate, read_documents
+from weir.io.collections.spool import ColumnSpool
+from weir.io.collections.stored_strings import CheckedFile, StoredStrings
+from weir.io.storage.arrays import read_array
+from weir.io.storage.atomic import atomic_dir, locked, writable
+from weir.io.storage.checksums import Checksum, checksums_read
+from weir.io.storage.sealed import read_sealed, seal_folder
+from weir.settings import settings
+
+__all__ = ["CorpusStore", "fingerprint_of", "open_corpus", "open_store", "store_paths"]
+
+FORMAT, FINGERPRINT = 2, 1
+RECORD, TEXTS, HASHES, CODES = "store.json", "corpus.arrow", "ids.hash.npy", "ids.code.npy"
+_COLUMNS = ("_id", "title", "text", "metadata")
+_HASH_BLOCK = 1 << 20  # ids hashed at a time
+
+
+@dataclass(frozen=True, eq=False)
+class CorpusStore:
+    """An opened store: where it is, its documents, its metadata column, and what reading the source met.
+
+    metadata: JSON objects ("" where a document has none), or None when no document has any.
+    null_texts: documents whose text was null, NaN or absent, and is empty here.
+    """
+
+    path: Path
+    corpus: Corpus
+    metadata: StringColumn | None
+    null_texts: int
+
+
+def open_corpus(part: CollectionPart, beside: bool = True) -> Corpus:
+    """The documents of a file, through its store; see `open_store`."""
+    return open_store(part, beside).corpus
+
+
+def open_store(part: CollectionPart, beside: bool = True) -> CorpusStore:
+    """Open the store of a documents file, building it on the first call or when the file has changed.
+
+    beside: keep the store next to the file where that is possible. Warns (StoreWarning) where it was damaged and is
+    built again. Raises FormatError for a file that is no collection, StoreError when the store cannot be written, or
+    is damaged with no file to rebuild it from.
+    """
+    places, damage = store_paths(part, beside), list[StoreError]()
+    for place in places:
+        try:
+            store = _opened(place, part)
+        except StoreError as error:
+            damage.append(error)
+            continue
+        if store is not None:
+            return store
+    if not part.path.exists():
+        if damage or any(place.exists() for place in places):
+            raise _unmendable(damage[0] if damage else f"{places[0]} is of another version", part)
+        raise FormatError(part, "no such file", "the documents of a collection")
+    place = next((p for p in places if writable(p.parent)), places[-1])
+    with _alone(place):
+        store = _again(place, part, damage)
+    if store is None:
+        raise StoreError(f"{place} cannot be read back after it was written; is the disk failing?")
+    return store
+
+
+def _again(place: Path, part: CollectionPart, damage: list[StoreError]) -> CorpusStore | None:
+    """The store, which another process may have built meanwhile, else built now; the caller holds the place."""
+    try:
+        store = _opened(place, part)
+    except StoreError as error:
+        store, damage = None, [error]
+    if store is not None:
+        return store
+    if damage:
+        warnings.warn(StoreWarning(f"{damage[0]}; the store is built again"), stacklevel=4)
+    _build(place, part)
+    return _opened(place, part)
+
+
+def _alone(place: Path) -> AbstractContextManager[bool]:
+    return locked(place.with_name(f".{place.name}.lock"))
+
+
+def _unmendable(what: object, part: CollectionPart) -> StoreError:
+    return StoreError(f"{what}, and {part} is not there to rebuild it")
+
+
+def store_paths(part: CollectionPart, beside: bool = True) -> list[Path]:
+    """Where the store of a file may lie, the preferred place first."""
+    inner = "" if part.member is None else "." + part.member.replace("/", "-")
+    name = f"{part.path.name}{inner}.weir"
+    key = hashlib.blake2b(
+        str(part.path.resolve()).encode("utf-8", "surrogateescape"), digest_size=8
+    ).hexdigest()
+    home = settings().home / "stores" / f"{key}-{name}"
+    return [part.path.with_name(name), home] if beside else [home]
+
+
+def fingerprint_of(store: Path) -> str:
+    """Hash a store's columns again, to compare with the fingerprint it records (reads everything)."""
+    opened = _opened(store, None)
+    if opened is None:
+        raise StoreError(f"{store} is of another version")
+    corpus = opened.corpus
+    columns = (("_id", corpus.ids.column), ("title", corpus.title), ("text", corpus.text))
+    whole = {name: column.slice(0, len(corpus)) for name, column in columns if column is not None}
+    return _fingerprint(len(corpus), {name: _digest(column) for name, column in whole.items()})
+
+
+def _digest(column: Strings) -> bytes:
+    hashes = (hashlib.sha256(), hashlib.sha256())
+    for at in range(0, len(column.data), _HASH_BLOCK):
+        hashes[0].update(column.data[at : at + _HASH_BLOCK].tobytes())
+    for at in range(1, len(column.ptr), _HASH_BLOCK):
+        hashes[1].update(column.ptr[at : at + _HASH_BLOCK].tobytes())
+    return hashes[0].digest() + hashes[1].digest()
+
+
+def _fingerprint(documents: int, digests: dict[str, bytes]) -> str:
+    whole = hashlib.sha256(f"weir documents {FINGERPRINT} {documents}".encode())
+    for name, digest in sorted(digests.items()):
+        whole.update(name.encode() + b"\0" + digest)
+    return whole.hexdigest()[:32]
+
+
+# Building
+
+
+def _build(place: Path, part: CollectionPart) -> None:
+    with atomic_dir(place) as folder:
+        stat = part.path.stat()
+        columns = {name: ColumnSpool(folder, name) for name in _COLUMNS}
+        try:
+            nulls = _fill(columns, part)
+            rows = columns["_id"].rows
+            kept = [columns[n] for n in _COLUMNS if n in ("_id", "text") or not columns[n].empty]
+            with (folder / TEXTS).open("wb") as file:
+                extents = write_strings(file, [c.column() for c in kept], rows)
+        finally:
+            for column in columns.values():
+                column.close()
+        _write_index(folder, extents["_id"], part)
+        about = {
+            "format": FORMAT,
+            "documents": rows,
+            "fingerprint": _fingerprint(rows, {c.name: c.digest() for c in kept if c.name != "metadata"}),
+            "source": _source(part, stat),
+            "null_texts": nulls,
+            "columns": {name: [[e.start, e.size] for e in pair] for name, pair in extents.items()},
+        }  # fmt: skip
+        seal_folder(folder, RECORD, about)
+
+
+def _source(part: CollectionPart, stat: os.stat_result) -> dict[str, object]:
+    """What tells that a file is still the one that was read."""
+    return {"name": str(part.member or part.path.name), "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+
+
+def _fill(columns: dict[str, ColumnSpool], part: CollectionPart) -> int:
+    """Append every document of the file to the columns; returns how many had no text."""
+    nulls = 0
+    for batch in read_documents(part):
+        columns["_id"].append(batch.ids)
+        columns["title"].append(batch.titles)
+        columns["text"].append(batch.texts)
+        columns["metadata"].append(batch.metadata or Strings.packed([b""] * len(batch)))
+        nulls += batch.null_texts
+    if nulls and nulls == columns["_id"].rows:
+        raise FormatError(part, "no document with a 'text'", "texts under the key 'text'")
+    return nulls
+
+
+def _write_index(folder: Path, where: tuple[Extent, Extent], part: CollectionPart) -> None:
+    """Hash and sort the ids, block by block; raises FormatError for an id that occurs twice."""
+    raw = np.memmap(folder / TEXTS, np.uint8, "r")
+    offsets, data = (raw[e.start : e.start + e.size] for e in where)
+    ids = Strings(data, offsets.view("<i8"))
+    n = len(ids)
+    hashes = np.empty(n, np.uint64)
+    for at in range(0, n, _HASH_BLOCK):
+        ptr = ids.ptr[at : at + _HASH_BLOCK + 1]
+        hashes[at : at + _HASH_BLOCK] = hash_strings(ids.data, ptr[:-1], np.diff(ptr))
+    order = np.argsort(hashes, kind="stable").astype(np.int32)
+    hashes = hashes[order]
+    for at in np.flatnonzero(hashes[1:] == hashes[:-1]).tolist():
+        run = at + 1
+        while run < n and hashes[run] == hashes[at]:
+            if ids[int(order[run])] == ids[int(order[at])]:
+                raise duplicate(part, ids[int(order[at])])
+            run += 1
+    np.save(folder / HASHES, hashes, allow_pickle=False)
+    np.save(folder / CODES, order, allow_pickle=False)
+
+
+# Opening
+
+
+def _opened(place: Path, part: CollectionPart | None) -> CorpusStore | None:
+    """The store at a place; None where there is none, it is of another version, or its source has changed.
+
+    Raises StoreError where it is damaged, as far as that is seen without reading the documents.
+    """
+    about = _record(place)
+    if about is None or (part is not None and not _fresh(about, part)):
+        return None
+    try:
+        files = checksums_read(about["files"])
+        for name in (TEXTS, HASHES, CODES):
+            files[name].verify(place / name, 0, 0)  # its length
+        rows, mend = int(about["documents"]), partial(_mend, place, part, about)
+        file = CheckedFile(place / TEXTS, files[TEXTS], mend)
+        columns = {name: _column(file, where, rows) for name, where in about["columns"].items()}
+        ids = Ids(columns["_id"], partial(_index, place, rows, files, mend))
+        corpus = Corpus(ids, columns["text"], columns.get("title"), str(about["fingerprint"]))
+        return CorpusStore(place, corpus, columns.get("metadata"), int(about["null_texts"]))
+    except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
+        if is_shortage(error):
+            raise
+        raise StoreError(f"{place}: damaged ({type(error).__name__}: {error})") from None
+
+
+def _record(place: Path) -> dict[str, Any] | None:
+    """What store.json says, None where there is no store or one of another version; raises StoreError for damage."""
+    if not place.is_dir():
+        return None
+    path = place / RECORD
+    try:
+        about = read_sealed(path)
+    except StoreError:
+        if _of_before(path):
+            return None
+        raise
+    return about if about.get("format") == FORMAT else None
+
+
+def _of_before(path: Path) -> bool:
+    """Whether a record is of a version that did not seal its records."""
+    with suppress(OSError, ValueError, RecursionError):
+        about = json.loads(path.read_text(encoding="utf-8"))
+        return isinstance(about, dict) and about.get("format") == 1 and "seal" not in about
+    return False
+
+
+def _column(file: CheckedFile, where: list[list[int]], rows: int) -> StoredStrings:
+    column = StoredStrings(file, *(Extent(int(start), int(size)) for start, size in where))
+    whole = all(0 <= e.start <= e.start + e.size <= len(file.raw) for e in (column.offsets, column.data))
+    if len(column) != rows or column.offsets.start % 8 or not whole:
+        raise StoreError(f"{file.path}: its columns do not lie where {RECORD} says")
+    return column
+
+
+def _index(
+    place: Path, rows: int, files: dict[str, Checksum], mend: Callable[[StoreError], None]
+) -> HashIndex:
+    """Where the ids are found by their hashes, compared with its checksums."""
+    for name in (HASHES, CODES):
+        try:
+            files[name].verify(place / name)
+        except StoreError as error:
+            mend(error)
+            files[name].verify(place / name)
+    hashes, codes = (
+        read_array(place / name, kind, (rows,)) for name, kind in ((HASHES, np.uint64), (CODES, np.int32))
+    )
+    if rows and not 0 <= int(codes.min()) <= int(codes.max()) < rows:
+        raise StoreError(f"{place / CODES}: its numbers were never written so; delete it to build it again")
+    return HashIndex(hashes, codes)
+
+
+def _mend(place: Path, part: CollectionPart | None, about: dict[str, Any], error: StoreError) -> None:
+    """Build a store again of which a part was found damaged while it was in use; the same bytes come back.
+
+    Raises StoreError where the source is gone or is another one by now.
+    """
+    if part is None or not part.path.exists():
+        raise _unmendable(error, part) if part is not None else error
+    if not _fresh(about, part):
+        raise StoreError(f"{error}, and {part} has changed since; start again to read it anew")
+    with _alone(place):
+        warnings.warn(StoreWarning(f"{error}; the store is built again"), stacklevel=2)
+        _build(place, part)
+    if _record(place) != about:
+        raise StoreError(f"{error}; built again it is another one: start again")
+
+
+def _fresh(about: dict[str, Any], part: CollectionPart) -> bool:
+    """Whether the source is the one the store was built from; one that is gone does not age its store."""
+    try:
+        stat = part.path.stat()
+    except FileNotFoundError:
+        return True
+    source = about.get("source")
+    return source == _source(part, stat)

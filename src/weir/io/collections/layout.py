@@ -1,0 +1,213 @@
+"""Where the parts of a collection are: documents, queries and judgments in a folder, a zip or a TOML file.
+
+A folder or a zip holds `corpus.jsonl` (or `docs.jsonl`, `corpus.tsv`, `docs.tsv`), `queries.jsonl` (or
+`queries.tsv`) and `qrels/<split>.tsv` (or a single `qrels.tsv` or `qrels.txt`), each of them possibly as .gz.
+A TOML file names them: `documents`, `queries`, and `qrels` as a path or as a table of splits; `instruction` is what
+embedding models that follow instructions are told to look for; `self_match` is "drop" where queries are documents and
+a document with the query's own identifier is no answer.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, cast
+
+from weir.errors import FormatError, is_shortage
+from weir.io.storage.toml_file import read_toml
+
+__all__ = ["DOCUMENTS", "QUERIES", "CollectionLayout", "CollectionPart", "find_layout"]
+
+DOCUMENTS = ("corpus.jsonl", "docs.jsonl", "corpus.tsv", "docs.tsv")
+QUERIES = ("queries.jsonl", "queries.tsv")
+QRELS = ("qrels.tsv", "qrels.txt", "qrels.trec")
+_QRELS_ENDINGS = (".tsv", ".txt", ".trec", ".qrels")
+
+
+@dataclass(frozen=True)
+class CollectionPart:
+    """One file of a collection: on disk, or a member of a zip."""
+
+    path: Path
+    member: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.path}/{self.member}" if self.member else str(self.path)
+
+    @property
+    def name(self) -> str:
+        """The file's own name without .gz, which says its format."""
+        return PurePosixPath(self.member or self.path.name).name.removesuffix(".gz")
+
+    def open(self) -> BinaryIO:
+        """The file's bytes, unpacked; raises FormatError where it is not there or the zip is damaged."""
+        try:
+            stream = self._open_member() if self.member else cast(BinaryIO, self.path.open("rb"))
+        except FileNotFoundError:
+            raise FormatError(self.path, "no such file", "a file of the collection") from None
+        except (zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError) as error:
+            raise FormatError(self, f"a damaged zip ({error})", "a readable one; fetch it again") from None
+        if str(self).endswith(".gz"):
+            unpacked = gzip.GzipFile(fileobj=stream)
+            unpacked.myfileobj = cast(Any, stream)  # closed together
+            return cast(BinaryIO, unpacked)
+        return stream
+
+    def _open_member(self) -> BinaryIO:
+        assert self.member is not None
+        with zipfile.ZipFile(self.path) as archive:
+            # The member stays readable: zipfile counts the users of its file.
+            return cast(BinaryIO, archive.open(self.member))
+
+
+@dataclass(frozen=True)
+class CollectionLayout:
+    """The parts found under `root`; an absent part is None, and missed only when it is asked for.
+
+    self_match: "keep", "drop", or "" where nothing says what becomes of a document with the query's identifier.
+    """
+
+    root: Path
+    documents: CollectionPart | None
+    queries: CollectionPart | None
+    qrels: dict[str, CollectionPart]
+    name: str | None = None
+    split: str | None = None
+    instruction: str = ""
+    self_match: str = ""
+
+    def need_documents(self) -> CollectionPart:
+        """The documents' file; raises FormatError naming what was looked for."""
+        return _needed(self.documents, self.root, "documents", DOCUMENTS)
+
+    def need_queries(self) -> CollectionPart:
+        """The queries' file; raises FormatError naming what was looked for."""
+        return _needed(self.queries, self.root, "queries", QUERIES)
+
+    def need_qrels(self, split: str) -> CollectionPart:
+        """The judgments of a split; raises FormatError naming what was looked for."""
+        if self.qrels and split not in self.qrels:
+            raise FormatError(self.root, f"judgments for {', '.join(self.qrels)}", f"the split '{split}'")
+        return _needed(self.qrels.get(split), self.root, "judgments", (f"qrels/{split}.tsv", *QRELS))
+
+    def default_split(self) -> str:
+        """The split to evaluate: `test`, or the only one; raises FormatError where that is not clear."""
+        if self.split or not self.qrels or "test" in self.qrels:
+            return self.split or "test"
+        if len(self.qrels) == 1:
+            return next(iter(self.qrels))
+        raise FormatError(
+            self.root, f"judgments for {', '.join(self.qrels)}", "a split by name, or qrels/test.tsv"
+        )
+
+
+def find_layout(path: Path, inside: str = "") -> CollectionLayout:
+    """Look for a collection's parts in a folder, a zip (`inside` one of its folders) or a TOML file.
+
+    Raises FormatError when there is nothing of that name, or neither documents, queries nor judgments in it.
+    """
+    if path.is_dir():
+        layout = _in_folder(path)
+    elif not path.exists():
+        raise FormatError(path, "no such file or folder", "a folder, zip or TOML file of a collection")
+    elif path.suffix == ".toml":
+        layout = _from_toml(path)
+    else:
+        layout = _in_zip(path, inside)
+    if layout.documents is None and layout.queries is None and not layout.qrels:
+        looked = ", ".join((*DOCUMENTS, *QUERIES, "qrels/*.tsv"))
+        raise FormatError(path, "no part of a collection", f"any of {looked} (or with .gz)")
+    return layout
+
+
+def _needed(part: CollectionPart | None, root: Path, what: str, names: Iterable[str]) -> CollectionPart:
+    if part is None:
+        raise FormatError(root, f"no {what}", f"one of {', '.join(names)} (or with .gz)")
+    return part
+
+
+def _in_folder(root: Path) -> CollectionLayout:
+    files = {p.name: CollectionPart(p) for p in root.iterdir() if p.is_file()}
+    folder = root / "qrels"
+    splits = {p.name: CollectionPart(p) for p in folder.iterdir() if p.is_file()} if folder.is_dir() else {}
+    return _layout(root, files, splits)
+
+
+def _in_zip(path: Path, inside: str) -> CollectionLayout:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [name for name in archive.namelist() if not name.endswith("/")]
+    except (zipfile.BadZipFile, OSError) as error:
+        if is_shortage(error):
+            raise
+        raise FormatError(
+            path, f"not a readable zip ({error})", "a folder, zip or TOML file of a collection"
+        ) from None
+    prefix = _inner_folder(members, inside.strip("/"))
+    files: dict[str, CollectionPart] = {}
+    splits: dict[str, CollectionPart] = {}
+    for member in members:
+        rest = member.removeprefix(prefix)
+        if rest != member or not prefix:
+            where, _, name = rest.rpartition("/")
+            if where in ("", "qrels"):
+                (splits if where else files)[name] = CollectionPart(path, member)
+    return _layout(path, files, splits)
+
+
+def _inner_folder(members: list[str], inside: str) -> str:
+    """The folder of the zip that holds the collection: the one asked for, else the least deep with a part."""
+    if inside:
+        return inside + "/"
+    wanted = {name + end for name in (*DOCUMENTS, *QUERIES, *QRELS) for end in ("", ".gz")}
+    paths = [PurePosixPath(m) for m in members]
+    folders = [p.parent for p in paths if p.name in wanted] or [
+        p.parents[1] for p in paths if p.parent.name == "qrels"
+    ]
+    folders.sort(key=lambda folder: (len(folder.parts), str(folder)))
+    return f"{folders[0]}/" if folders and folders[0].parts else ""
+
+
+def _layout(
+    root: Path, files: dict[str, CollectionPart], splits: dict[str, CollectionPart]
+) -> CollectionLayout:
+    qrels = {}
+    for name in sorted(splits):
+        plain = PurePosixPath(name.removesuffix(".gz"))
+        if plain.suffix in _QRELS_ENDINGS and not name.startswith("."):
+            qrels[plain.stem] = splits[name]
+    if not qrels and (single := _first(files, QRELS)):
+        qrels["test"] = single
+    return CollectionLayout(root, _first(files, DOCUMENTS), _first(files, QUERIES), qrels)
+
+
+def _first(files: dict[str, CollectionPart], names: Iterable[str]) -> CollectionPart | None:
+    return next((files[n + end] for n in names for end in ("", ".gz") if n + end in files), None)
+
+
+def _from_toml(path: Path) -> CollectionLayout:
+    given = read_toml(path, "keys documents, queries, qrels")
+    known = {"name", "split", "instruction", "self_match", "documents", "queries", "qrels"}
+    if unknown := sorted(set(given) - known):
+        raise FormatError(path, f"the key '{unknown[0]}'", f"keys among {', '.join(sorted(known))}")
+    qrels = given.get("qrels", {})
+    if isinstance(qrels, str):
+        qrels = {given.get("split", "test"): qrels}
+    texts = [v for k, v in given.items() if k != "qrels"] + list(
+        qrels.values() if isinstance(qrels, dict) else [qrels]
+    )
+    if not all(isinstance(v, str) for v in texts):
+        raise FormatError(path, "a value that is not text", "paths in quotes; qrels may be a table of splits")
+    parts = {
+        key: CollectionPart(path.parent / given[key]) if key in given else None
+        for key in ("documents", "queries")
+    }
+    splits = {split: CollectionPart(path.parent / where) for split, where in qrels.items()}
+    self_match = given.get("self_match", "")
+    if self_match not in ("", "keep", "drop"):
+        raise FormatError(path, f"self_match = '{self_match}'", "self_match = 'keep' or 'drop'")
+    named = given.get("name"), given.get("split"), given.get("instruction", ""), self_match
+    return CollectionLayout(path, parts["documents"], parts["queries"], splits, *named)

@@ -1,0 +1,1 @@
+"""Downloads and archives from elsewhere, never trusted."""

@@ -1,0 +1,1 @@
+"""Rankings and judgments: files and frames of any format to columns, and back."""

@@ -1,0 +1,112 @@
+"""The formats of rankings and judgments: how a file's is known, and what each can hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from weir.errors import FormatError
+from weir.io.runs.column_names import Kind, is_header
+from weir.io.runs.delimited import SEPARATORS, first_cells
+from weir.io.storage.compression import unpacked_name
+from weir.io.storage.lines import read_bytes
+
+__all__ = ["FORMATS", "Format", "format_of", "named_format"]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A way of writing rankings and judgments.
+
+    suffixes: the endings of its files, the one that Weir writes first; packs: whether .gz or .zst may follow;
+    blanks: whether identifiers may have white space; library: what reading it needs beside numpy.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    packs: bool = True
+    blanks: bool = True
+    library: str | None = None
+
+
+FORMATS = (
+    Format("trec", (".trec", ".txt", ".run", ".res", ".qrels", ".qrel"), blanks=False),
+    Format("json", (".json",)),
+    Format("csv", (".csv",)),
+    Format("tsv", (".tsv",)),
+    Format("parquet", (".parquet", ".pq"), packs=False, library="pyarrow"),
+    Format("arrow", (".arrow", ".feather", ".ipc"), packs=False, library="pyarrow"),
+)
+_CERTAIN = {suffix: f for f in FORMATS for suffix in f.suffixes[: 1 if f.name == "trec" else None]}
+_MAGIC = ((b"PAR1", "parquet"), (b"ARROW1", "arrow"), (b"FEA1", "arrow"))
+_BY_NAME = {f.name: f for f in FORMATS}
+_UNPACKED = "the file unpacked, or as .gz or .zst"
+_TEXT = "UTF-8; write the file again in it"
+# How files begin that are none of these formats: what they are, and what to give instead.
+_FOREIGN = (
+    (b"\x1f\x8b", "gzip data", "its name to end in .gz"),
+    (b"\x28\xb5\x2f\xfd", "zstd data", "its name to end in .zst"),
+    (b"BZh", "bzip2 data", _UNPACKED),
+    (b"\xfd7zXZ\x00", "xz data", _UNPACKED),
+    (b"\x04\x22\x4d\x18", "lz4 data", _UNPACKED),
+    (b"PK\x03\x04", "a zip", "one file out of it"),
+    (b"7z\xbc\xaf", "a 7z archive", "one file out of it"),
+    (b"\xff\xfe", "text in UTF-16", _TEXT),
+    (b"\xfe\xff", "text in UTF-16", _TEXT),
+    (b"\x93NUMPY", "a numpy array", "a table with identifiers"),
+    (b"SQLite format 3", "an SQLite database", "a table written out of it"),
+    (b"\x89HDF", "an HDF5 file", "a table written out of it"),
+)
+_PICKLES = tuple(b"\x80" + bytes([version]) for version in range(2, 6))
+
+
+def named_format(path: Path) -> Format | None:
+    """The format that a file's name says, None where it says none."""
+    suffix = PurePath(unpacked_name(path).lower()).suffix
+    return next((f for f in FORMATS if suffix in f.suffixes), None)
+
+
+def format_of(path: Path, kind: Kind) -> Format:
+    """The format of an existing file: by its name, else by how it begins.
+
+    Raises FormatError when it cannot be read, and for a file of another kind, naming what it is.
+    """
+    suffix = PurePath(unpacked_name(path).lower()).suffix
+    certain = _CERTAIN.get(suffix)
+    head = b"" if certain and path.is_fifo() else read_bytes(path, 64)  # what is read of a pipe is gone
+    _refuse_foreign(path, head)
+    if certain is None:
+        return _BY_NAME[_sniffed(path, head, kind)]
+    if certain.name == "tsv" and _like_trec(first_cells(path, "\t"), kind):
+        return _BY_NAME["trec"]
+    return certain
+
+
+def _refuse_foreign(path: Path, head: bytes) -> None:
+    for magic, found, expected in _FOREIGN:
+        if head.startswith(magic):
+            raise FormatError(path, found, expected)
+    if head.startswith(_PICKLES):
+        raise FormatError(
+            path, "a Python pickle", "JSON or a table: reading a pickle would run what is in it"
+        )
+    if b"\0" in head[:4] and head[:1].isalnum():  # letters and zeros in turn
+        raise FormatError(path, "text in UTF-16", _TEXT)
+
+
+def _sniffed(path: Path, head: bytes, kind: Kind) -> str:
+    if head.lstrip().startswith(b"{"):
+        return "json"
+    for magic, name in _MAGIC:
+        if head.startswith(magic):
+            return name
+    for name, separator in SEPARATORS.items():
+        cells = first_cells(path, separator)
+        if len(cells) > 2 and is_header(cells, kind):
+            return name
+    return "trec"
+
+
+def _like_trec(cells: list[str], kind: Kind) -> bool:
+    """Whether a first line between tabs has no header but TREC's columns, or those of BEIR without their names."""
+    return not is_header(cells, kind) and (kind == "qrels" or len(cells) in (5, 6))

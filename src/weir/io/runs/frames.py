@@ -1,0 +1,213 @@
+"""Rankings and judgments from what people hold: dicts, data frames, files; and back to columns.
+
+Frames are recognised by what they can do, so none of their libraries is imported here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.ids import Ids
+from weir.core.judged import Judged
+from weir.core.order import Ties
+from weir.core.qrels import Qrels, whole_grade
+from weir.core.run import Named, Run
+from weir.core.strings import Float64, Int32, Strings
+from weir.errors import BadRanking, BadValue, WeirError
+from weir.io.runs.column_names import Kind, three_columns
+from weir.io.runs.qrels_file import judgments_of
+from weir.io.runs.read import judge_file, judge_source, read_qrels, read_run, run_of
+from weir.io.runs.sources import Source, frame_source
+
+__all__ = ["judged_from", "qrels_from", "run_from", "to_rows"]
+
+_MANY = 20_000  # rows of a frame from which Arrow's stream of its columns is worth being loaded for
+
+T = TypeVar("T")
+Columns: TypeAlias = dict[str, Callable[[], Sequence[object]]]
+
+
+def run_from(value: object, name: str | None = None, ties: Ties | None = None) -> Run:
+    """A run from a Run, a dict of dicts, a data frame (pandas, polars, Arrow), columns, or a file's path.
+
+    A frame has a column each for query, document and score, called as is usual (qid, query_id, docno, doc_id,
+    score ...); a path names a run of any format (docs/formats.md). name: what to call it; ties: the rule for
+    comparing scores, by default "trec" or what a Run has already (see core/order.py).
+    Raises BadValue for anything else and for columns that are missing or ambiguous, BadRanking for a ranking
+    that cannot be scored, FormatError for a bad file.
+    """
+    if isinstance(value, (str, os.PathLike)):
+        value = read_run(os.fspath(value), ties or "trec")
+    if isinstance(value, Run):
+        run = value if ties is None or ties == value.ties else _compared(value, ties)
+        return run if name is None else replace(run, name=name)
+    named = Named(name or "run", ties or "trec")
+    quickly = _quickly(value, "run", lambda source: run_of(source, named.name, named.ties))
+    if quickly is not None:
+        return quickly
+    columns = _columns(value)
+    if columns is None:
+        return Run.of(_nested(value, "a run", "score"), named.name, named.ties)
+    queries, query, docs, doc, score = _three(columns, "run")
+    return Run.from_columns(queries, docs, query, doc, _scores(score), named)
+
+
+def qrels_from(value: object) -> Qrels:
+    """Judgments from a Qrels, a dict of dicts, a data frame (pandas, polars, Arrow), columns, or a path.
+
+    A frame has a column each for query, document and grade (rel, relevance, grade, label, score ...); a path
+    names judgments of any format (docs/formats.md). Raises BadValue for anything else, for columns that are missing or
+    ambiguous and for grades that are not whole numbers, FormatError for a bad file.
+    """
+    if isinstance(value, Qrels):
+        return value
+    if isinstance(value, (str, os.PathLike)):
+        return read_qrels(os.fspath(value))
+    quickly = _quickly(value, "qrels", judgments_of)
+    if quickly is not None and quickly[1] == 0:
+        return quickly[0]
+    columns = _columns(value)
+    if columns is None:
+        return Qrels.of(_nested(value, "judgments", "grade"))
+    queries, query, docs, doc, grade = _three(columns, "qrels")
+    where = [f"query '{queries[q]}', document '{docs[d]}'" for q, d in zip(query, doc, strict=True)]
+    grades = np.array([whole_grade(g, w) for g, w in zip(grade, where, strict=True)], np.int64)
+    return Qrels.from_columns(queries, docs, query, doc, grades)
+
+
+def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
+    """The join of a run with judgments, without holding the run where it is a file or a large frame.
+
+    The result equals Judged.of(run_from(value), qrels). Arguments and errors as run_from.
+    """
+    if isinstance(value, (str, os.PathLike)):
+        return judge_file(os.fspath(value), qrels, ties)
+    quickly = _quickly(value, "run", lambda source: judge_source(source, qrels, ties))
+    return Judged.of(run_from(value, ties=ties), qrels) if quickly is None else quickly
+
+
+def to_rows(value: Run | Qrels) -> dict[str, list[Any]]:
+    """Aligned columns that every frame library takes: `pandas.DataFrame(to_rows(run))`.
+
+    A run has query, doc, rank and score, in rank order; judgments have query, doc and grade.
+    Raises BadValue for a run that was read without the identifiers of all its documents.
+    """
+    if isinstance(value, Run):
+        value.refuse_nameless()
+    rows: dict[str, list[Any]] = {
+        "query": _repeated(value.queries.strings, value.query_of_row()),
+        "doc": value.docs.take(value.doc).tolist(),
+    }
+    if isinstance(value, Run):
+        return rows | {"rank": value.ranks().tolist(), "score": value.score.tolist()}
+    return rows | {"grade": value.grade.tolist()}
+
+
+def _repeated(strings: Strings, codes: Int32) -> list[str]:
+    names = strings.tolist()
+    return [names[code] for code in codes.tolist()]
+
+
+def _compared(run: Run, ties: Ties) -> Run:
+    """The run in the order of another rule for ties."""
+    run.refuse_nameless()
+    return Run.from_columns(
+        run.queries, run.docs, run.query_of_row(), run.doc, run.score, Named(run.name, ties)
+    )
+
+
+def _quickly(value: object, kind: Kind, use: Callable[[Source], T]) -> T | None:
+    """What becomes of a large frame through Arrow's stream interface; None for anything odd, to be looked at slowly.
+
+    The slow way decides what is refused, and says why.
+    """
+    frame: Any = value.collect() if _is_lazy(value) else value  # type: ignore[attr-defined]  # polars has it
+    if not hasattr(frame, "__arrow_c_stream__") or not hasattr(frame, "columns") or len(frame) < _MANY:
+        return None
+    try:
+        return use(frame_source(frame, kind))
+    except (WeirError, TypeError, ValueError, OSError, NotImplementedError):
+        return None
+
+
+def _is_lazy(value: object) -> bool:
+    return hasattr(value, "collect_schema") and hasattr(value, "collect")
+
+
+def _columns(value: object) -> Columns | None:
+    """The columns of a frame, read on demand; None for what has none."""
+    frame: Any = value
+    if _is_lazy(frame):
+        frame = frame.collect()
+    if isinstance(frame, Mapping):
+        sequences = [isinstance(c, (Sequence, np.ndarray)) and not isinstance(c, str) for c in frame.values()]
+        return {str(k): partial(list, c) for k, c in frame.items()} if sequences and all(sequences) else None
+    names = getattr(frame, "column_names", getattr(frame, "columns", None))
+    if names is None or not hasattr(frame, "__getitem__"):
+        return None
+    return {str(name): partial(_column, frame, name) for name in names}
+
+
+def _column(frame: Any, name: Any) -> Sequence[object]:  # noqa: ANN401  any library's frame
+    column = frame[name]
+    for to_list in ("to_pylist", "to_list", "tolist"):  # Arrow, polars and pandas, numpy
+        if hasattr(column, to_list):
+            column = getattr(column, to_list)()
+            break
+    return list(column)
+
+
+def _nested(value: object, what: str, number: str) -> Mapping[str, Mapping[str, Any]]:
+    if not isinstance(value, Mapping):
+        raise BadValue(
+            f"{what} cannot be made from {type(value).__name__}; expected a path, a frame with columns for "
+            f"query, document and {number}, or {{query: {{document: {number}}}}}"
+        )
+    return value
+
+
+def _three(columns: Columns, kind: Kind) -> tuple[Ids, Int32, Ids, Int32, Sequence[object]]:
+    """Queries and documents numbered as they appear, and the numbers, from a frame's columns."""
+    listed = list(columns)
+    names = [listed[at] for at in three_columns(listed, kind)]
+    query, doc, number = (columns[name]() for name in names)
+    if not len(query) == len(doc) == len(number):
+        raise BadValue(f"the columns {', '.join(names)} hold {len(query)}, {len(doc)} and {len(number)} rows")
+    return *_numbered(query, names[0]), *_numbered(doc, names[1]), number
+
+
+def _numbered(values: Sequence[object], column: str) -> tuple[Ids, Int32]:
+    """Identifiers in order of appearance and each row's number; whole numbers become text."""
+    odd = [
+        kind
+        for kind in set(map(type, values))
+        if kind is bool or not issubclass(kind, (str, int, np.integer))
+    ]
+    if odd:
+        # A float column would turn 7 into 7.0, a missing value into "nan": neither names anything.
+        raise BadValue(f"column {column} holds {odd[0].__name__}; expected text or whole numbers")
+    number: dict[object, int] = {}
+    code = np.array([number.setdefault(v, len(number)) for v in values], np.int32)
+    try:
+        return Ids.of(number), code
+    except BadValue as error:
+        raise BadValue(f"column {column}: {error}") from None
+
+
+def _scores(values: Sequence[object]) -> Float64:
+    if any(issubclass(kind, (str, bytes)) for kind in set(map(type, values))):
+        raise BadRanking("the score column holds text; convert it to numbers first")
+    try:
+        scores: NDArray[np.float64] = np.array(values, np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise BadRanking(f"the score column holds something other than numbers: {error}") from None
+    if scores.ndim != 1:
+        raise BadRanking("the score column holds lists; expected numbers")
+    return scores

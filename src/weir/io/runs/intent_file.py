@@ -1,0 +1,70 @@
+"""Judgments for each intent (subtopic) of a query: TREC's four columns with the intent in the second."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from weir.core.intents import IntentQrels
+from weir.core.qrels import LARGEST
+from weir.errors import BadValue, FormatError
+from weir.io.storage.lines import read_bytes
+
+__all__ = ["intents_from", "read_intents"]
+
+_COLUMNS = "4 columns (query intent document grade) between blanks or tabs"
+
+
+def read_intents(path: Path | str) -> IntentQrels:
+    """Read judgments such as those of TREC's Web track: `query intent document grade`, plain or compressed.
+
+    Empty lines and those that start with `#` are left out; a line that repeats an earlier one counts once. Raises
+    FormatError, with the line, for another number of columns, a grade that is not a whole number within ±16384,
+    and a second grade for the same query, intent and document.
+    """
+    path = Path(path)
+    grades: dict[tuple[str, str, str], tuple[int, int]] = {}
+    try:
+        lines = read_bytes(path).decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise FormatError(path, f"bytes that are not UTF-8 ({error.reason})", "a UTF-8 text file") from None
+    for number, line in enumerate(lines, 1):
+        columns = line.split()
+        if not columns or line.startswith("#"):
+            continue
+        if len(columns) != 4:
+            raise FormatError(path, f"'{line.strip()[:80]}'", _COLUMNS, number)
+        query, intent, document, text = columns
+        grade = _grade(path, text, number)
+        before, first = grades.setdefault((query, intent, document), (grade, number))
+        if before != grade:
+            found = f"grade {grade} for a document that line {first} gives grade {before} for the same intent"
+            raise FormatError(path, found, "one grade for each; remove one of the two lines", number)
+    queries, intents, docs = ([key[at] for key in grades] for at in range(3))
+    return IntentQrels.from_rows(queries, intents, docs, [grade for grade, _ in grades.values()])
+
+
+def intents_from(given: object) -> IntentQrels:
+    """Judgments of intents from what people hold: IntentQrels, {query: {intent: {document: grade}}}, a path.
+
+    Raises BadValue for anything else.
+    """
+    if isinstance(given, IntentQrels):
+        return given
+    if isinstance(given, Mapping):
+        return IntentQrels.of(given)
+    if isinstance(given, (str, os.PathLike)):
+        return read_intents(os.fspath(given))
+    raise BadValue(
+        f"judgments of intents are {type(given).__name__}; expected IntentQrels, a path, or "
+        "{query: {intent: {document: grade}}}"
+    )
+
+
+def _grade(path: Path, text: str, line: int) -> int:
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 9 or abs(int(text)) > LARGEST:
+        expected = f"a whole number within ±{LARGEST}; scale or round the grades first"
+        raise FormatError(path, f"the grade '{text[:40]}'", expected, line)
+    return int(text)

@@ -1,0 +1,1 @@
+"""Files on disk: atomic writes, checksums, sealed records, compression, blocks of lines."""

@@ -1,0 +1,197 @@
+"""Reading a text file, packed or not, as blocks of whole lines in one reused buffer."""
+
+from __future__ import annotations
+
+import io
+import stat
+import zlib
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.strings import Bytes
+from weir.errors import FormatError
+from weir.io.storage.compression import PACKED, open_packed
+
+__all__ = ["DAMAGE", "LINE_BYTES", "LineBuffer", "damaged", "open_bytes", "read_bytes"]
+
+LINE_BYTES = 1 << 20
+"""The longest line of rankings and judgments that is read."""
+
+DAMAGE = (EOFError, OSError, zlib.error)  # what reading a damaged file raises
+
+_PAD = 32  # a few words may be read from any position of the text
+_SLICE = 1 << 20
+_BOM = b"\xef\xbb\xbf"
+_ALWAYS_FINE = 1 << 27  # bytes: nothing so small is a bomb
+_RATIO = 200  # unpacked to packed; rankings reach 10, judgments 20
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """Open a file for reading bytes, unpacking `.gz` and `.zst`.
+
+    Raises FormatError when there is no such file, for a device, and when it cannot be unpacked here.
+    """
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):  # it may have no end
+            raise FormatError(path, "a device", "a file")
+        return open_packed(path)
+    except IsADirectoryError as error:
+        raise FormatError(path, "a folder", "a file") from error
+    except FileNotFoundError as error:
+        raise FormatError(path, "no such file", "the path of an existing file") from error
+    except PermissionError as error:
+        raise FormatError(path, "a file without read permission", "a readable file") from error
+
+
+def read_bytes(path: Path, size: int = -1) -> bytes:
+    """A file, unpacked, without a byte order mark: the whole of it, or what its first `size` bytes hold.
+
+    Raises FormatError when it cannot be read, and for a packed one that unpacks to more than 200 times its size.
+    """
+    with open_bytes(path) as file:
+        try:
+            if size < 0:
+                return _whole(path, file).removeprefix(_BOM)
+            data = b""
+            while len(data) < size and (more := file.read(size - len(data))):  # an unpacker may give less
+                data += more
+            return data.removeprefix(_BOM)
+        except DAMAGE as error:
+            raise damaged(path, error) from error
+
+
+def _whole(path: Path, file: BinaryIO) -> bytes:
+    if path.suffix not in PACKED:
+        return file.read()
+    most, pieces, size = max(_ALWAYS_FINE, _RATIO * path.stat().st_size), [], 0
+    while piece := file.read(_SLICE):
+        pieces.append(piece)
+        size += len(piece)
+        if size > most:
+            raise FormatError(
+                path, f"more than {most:,} bytes packed into it", f"at most {_RATIO} times its size"
+            )
+    return b"".join(pieces)
+
+
+def damaged(path: Path, error: Exception) -> FormatError:
+    """What to say about a file that cannot be unpacked or read to its end."""
+    return FormatError(path, f"a damaged file ({error})", "a complete file; fetch or write it again")
+
+
+class LineBuffer:
+    """The part of a file that is being worked on: whole lines at the front of one buffer.
+
+    buf: uint8, the text; words: the same bytes as the little-endian word starting at each position; ended:
+    nothing is left to read.
+    """
+
+    def __init__(self, path: Path, size: int) -> None:
+        self.path = path
+        self._passed = 0
+        self.ended = False
+        self._file = open_bytes(path)
+        self._end = 0
+        self._began = False
+        self._make(max(size, 64))
+
+    def __enter__(self) -> LineBuffer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def _make(self, size: int) -> None:
+        self._raw = bytearray(size + _PAD)
+        self.buf: Bytes = np.frombuffer(self._raw, np.uint8)
+        self.words: NDArray[np.uint64] = np.ndarray((size + _PAD - 7,), "<u8", self._raw, strides=(1,))
+
+    @property
+    def _room(self) -> int:
+        return len(self._raw) - _PAD
+
+    def fill(self) -> int:
+        """Read until the buffer is full or the file ends; returns where its last whole line ends.
+
+        At the end of the file a missing final line end is supplied. 0 means: one line fills the buffer
+        (grow and fill again), or, when `ended`, that nothing is left.
+        """
+        while self._end < self._room - 1 and not self.ended:
+            got = self._read()
+            self.ended = got == 0
+            self._end += got
+            if not self._began and (self._end >= 3 or self.ended):
+                self._began = True
+                if self._raw.startswith(_BOM, 0, self._end):
+                    self._shift(3)
+        if self.ended and self._end and self._raw[self._end - 1] != 10:
+            self._raw[self._end] = 10
+            self._end += 1
+        self._refuse_long_line()
+        return self._raw.rfind(b"\n", 0, self._end) + 1
+
+    def _refuse_long_line(self) -> None:
+        """Raise FormatError for a line of more than LINE_BYTES: it spans a whole stretch of half as many."""
+        half = LINE_BYTES // 2
+        for at in range(0, self._end - half, half):
+            if self._raw.find(b"\n", at, at + half) < 0:
+                begin, end = self._raw.rfind(b"\n", 0, at) + 1, self._raw.find(b"\n", at, self._end)
+                if (end if end >= 0 else self._end) - begin > LINE_BYTES:
+                    found = f"a line of more than {LINE_BYTES:,} bytes"
+                    raise FormatError(self.path, found, "one row on each line", self.line_of(begin))
+
+    def _read(self) -> int:
+        view = memoryview(self._raw)[self._end : self._room - 1]
+        try:
+            return cast(io.RawIOBase, self._file).readinto(view) or 0
+        except DAMAGE as error:
+            raise damaged(self.path, error) from error
+
+    def grow(self) -> None:
+        """Double the buffer, keeping what is in it."""
+        raw, end = self._raw, self._end
+        self._make(2 * self._room)
+        self._raw[:end] = memoryview(raw)[:end]
+
+    def consume(self, count: int) -> None:
+        """Drop the first `count` bytes, a number of whole lines."""
+        self._shift(count)
+
+    def line_of(self, position: int) -> int:
+        """The line number in the file, from 1, of a position in the buffer.
+
+        Lines are not counted on the way: the file is read again, once something has to be said about it.
+        """
+        ends, left = self._raw.count(b"\n", 0, position), self._passed
+        with open_bytes(self.path) as file:
+            while left > 0 and (data := file.read(min(left, _SLICE))):
+                ends += data.count(b"\n")
+                left -= len(data)
+        return ends + 1
+
+    def begin_of_line(self, position: int) -> int:
+        """Where the line of a position in the buffer begins."""
+        return self._raw.rfind(b"\n", 0, position) + 1
+
+    def end_of_line(self, position: int) -> int:
+        """Where the line of a position in the buffer ends."""
+        return self._raw.find(b"\n", position)
+
+    def line_text(self, position: int) -> str:
+        """The line of a position in the buffer, for a message, without white space around it."""
+        begin = self.begin_of_line(position)
+        return self.text(begin, self.end_of_line(position) - begin).strip()
+
+    def text(self, start: int, length: int) -> str:
+        """Some bytes of the buffer as text, for a message."""
+        return bytes(self._raw[start : start + length]).decode("utf-8", "replace")
+
+    def _shift(self, count: int) -> None:
+        rest = self._end - count
+        self.buf[:rest] = self.buf[count : self._end].copy()
+        self._end = rest
+        self._passed += count

@@ -1,0 +1,1 @@
+"""Compiled exact search by dot product: packed vectors, byte bounds, doubles decide."""

@@ -1,0 +1,148 @@
+"""Upper and lower bounds of an impact index's lists, which let a search skip what cannot matter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.kernels.jit import jit
+
+__all__ = ["EXHAUSTIVE_DOCUMENTS", "RANKS", "BlockBounds", "range_layout"]
+
+Int32: TypeAlias = NDArray[np.int32]
+Int64: TypeAlias = NDArray[np.int64]
+Float32: TypeAlias = NDArray[np.float32]
+
+RANKS = (10, 100, 1000)
+"""Ranks whose impacts are kept: the k-th largest impact of one term bounds the k-th best score from below."""
+
+EXHAUSTIVE_DOCUMENTS = 1 << 13
+"""Documents whose sums stay in the first cache and are read in a few microseconds."""
+_LISTED = 10  # shorter lists are read whole sooner than looked up
+_BLOCKED = 128
+_PER_BLOCK = 8
+MAX_SHIFT = 16
+
+_OCTAVES, _PARTS = 8, 64  # histogram of impacts: eight binary orders of magnitude below the largest
+
+
+@dataclass(frozen=True, eq=False)
+class BlockBounds:
+    """What is known of each list without reading it; about a tenth of the postings' size.
+
+    listed: int32[V], the row of a term with at least 10 postings, or -1.
+    top: float32[L, 4], per row the largest impact, and lower bounds of the 10th, 100th and 1,000th largest
+    (0 where there are fewer). shift: uint8[L], a list is cut into ranges of 2**shift internal numbers
+    (255: not cut). base: int64[L + 1]. For range r of a row, offset[base + r] (int32) is where it starts
+    within the list and peak[base + r] (float32) the largest impact in it; one entry more closes each list.
+    """
+
+    listed: Int32
+    top: Float32
+    shift: NDArray[np.uint8]
+    base: Int64
+    offset: Int32
+    peak: Float32
+
+    @staticmethod
+    def where_needed(ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> BlockBounds | None:
+        """As `of`; None for documents so few that a search adds all postings of its terms."""
+        return BlockBounds.of(ptr, doc, impact, n_docs) if n_docs > EXHAUSTIVE_DOCUMENTS else None
+
+    @staticmethod
+    def of(ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> BlockBounds:
+        """Derive the bounds from an impact index: int64[V+1], int32[P], float32[P], documents."""
+        rows, listed, shift, base = range_layout(ptr, n_docs)
+        top = np.zeros((len(rows), 1 + len(RANKS)), np.float32)
+        offset, peak = np.zeros(base[-1], np.int32), np.zeros(base[-1], np.float32)
+        histogram = np.zeros(_OCTAVES * _PARTS, np.int64)
+        _fill(rows, ptr, doc, impact, impact.view(np.int32), shift, base, top, offset, peak, histogram)
+        return BlockBounds(listed, top, shift, base, offset, peak)
+
+    def nbytes(self) -> int:
+        """Bytes of all arrays together."""
+        return sum(getattr(self, f.name).nbytes for f in fields(self))
+
+
+def range_layout(ptr: Int64, n_docs: int) -> tuple[Int64, Int32, NDArray[np.uint8], Int64]:
+    """What the lengths of the lists alone decide: (the terms that have a row, listed, shift, base), see Bounds."""
+    sizes = np.diff(ptr)
+    rows = np.flatnonzero(sizes >= _LISTED)
+    listed = np.full(len(sizes), -1, np.int32)
+    listed[rows] = np.arange(len(rows), dtype=np.int32)
+    shift = _shifts(sizes[rows], n_docs)
+    base = np.zeros(len(rows) + 1, np.int64)
+    counts = np.where(shift == 255, 0, ((n_docs - 1) >> (shift & 31).astype(np.int64)) + 2)
+    np.cumsum(counts, out=base[1:])
+    return rows, listed, shift, base
+
+
+def _shifts(sizes: Int64, n_docs: int) -> NDArray[np.uint8]:
+    """Smallest ranges that hold 8 postings on average; 255 for lists too short or too thin for ranges."""
+    shift = np.full(len(sizes), 255, np.uint8)
+    for s in range(MAX_SHIFT, 3, -1):
+        fits = (sizes >= _BLOCKED) & (sizes << s >= _PER_BLOCK * n_docs)
+        shift[fits] = s
+    return shift
+
+
+@jit
+def _fill(
+    rows: Int64,
+    ptr: Int64,
+    doc: Int32,
+    impact: Float32,
+    bits: Int32,
+    shift: NDArray[np.uint8],
+    base: Int64,
+    top: Float32,
+    offset: Int32,
+    peak: Float32,
+    histogram: Int64,
+) -> None:
+    for row in range(len(rows)):
+        start, end = ptr[rows[row]], ptr[rows[row] + 1]
+        # Non-negative floats order as their bits do: bit patterns serve as a logarithmic scale.
+        most = np.int32(0)
+        for p in range(start, end):
+            if bits[p] > most:
+                most = bits[p]
+        floor = (most >> 17) - np.int32(len(histogram) - 1)
+        histogram[:] = 0
+        for p in range(start, end):
+            h = (bits[p] >> 17) - floor
+            if h >= 0:
+                histogram[h] += 1
+        for p in range(start, end):
+            if bits[p] == most:
+                top[row, 0] = impact[p]
+                break
+        seen, h = 0, len(histogram) - 1
+        for column in range(3):
+            rank = 10 if column == 0 else (100 if column == 1 else 1000)
+            while h >= 0 and seen + histogram[h] < rank:
+                seen += histogram[h]
+                h -= 1
+            if h < 0 or h + floor <= 0:
+                break
+            # The lowest value of the bucket, read back from its bits.
+            exponent = ((h + floor) >> 6) - 127
+            top[row, column + 1] = np.float32((1.0 + ((h + floor) & 63) / 64.0) * 2.0**exponent)
+        if shift[row] == 255:
+            continue
+        s, b = np.int64(shift[row]), base[row]
+        count = base[row + 1] - b - 1
+        r = 0
+        for p in range(start, end):
+            at = np.int64(doc[p]) >> s
+            while r < at:
+                r += 1
+                offset[b + r] = p - start
+            if impact[p] > peak[b + at]:
+                peak[b + at] = impact[p]
+        while r < count:
+            r += 1
+            offset[b + r] = end - start

@@ -1,0 +1,105 @@
+"""Columns of an impact index: for its frequent terms an upper bound of each document's impact, in a byte."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.kernels.jit import jit
+
+__all__ = ["WINDOW", "ByteBounds", "column_shape", "frequent_terms"]
+
+Bytes: TypeAlias = NDArray[np.uint8]
+Int32: TypeAlias = NDArray[np.int32]
+Int64: TypeAlias = NDArray[np.int64]
+Float32: TypeAlias = NDArray[np.float32]
+
+WINDOW = 14
+"""Documents of a window, as a power of two: their sums stay in the cache, and each column is read in long stretches."""
+
+_FREQUENT = 8  # a byte a document is then no more to read than the postings are, and faster to add
+_LEAST = 1 << 17  # in fewer documents the postings are in the cache and as fast
+_STEPS = 255
+
+
+@dataclass(frozen=True, eq=False)
+class ByteBounds:
+    """The columns of frequent terms; those of learned weights take about a tenth of the postings' size.
+
+    number: int32[V], the column of a term, or -1; step: float32[C]; values: uint8[windows, C, documents], in steps of
+    its column an upper bound of a document's impact, less than one step above it and 0 where the term is not.
+    """
+
+    number: Int32
+    step: Float32
+    values: Bytes
+
+    @staticmethod
+    def of(ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> ByteBounds | None:
+        """The columns of an impact index: int64[V+1], int32[P], float32[P], documents; None where none would help."""
+        frequent, _ = frequent_terms(ptr, n_docs)
+        if n_docs < _LEAST or len(frequent) == 0:
+            return None
+        return ByteBounds.of_terms(frequent, ptr, doc, impact, n_docs)
+
+    @staticmethod
+    def of_terms(frequent: Int64, ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> ByteBounds:
+        """As `of`, for these terms whether it helps or not."""
+        number = _numbered(frequent, len(ptr) - 1)
+        values = np.zeros(column_shape(n_docs, len(frequent)), np.uint8)
+        step = np.zeros(len(frequent), np.float32)
+        _fill(frequent, ptr, doc, impact, step, values)
+        return ByteBounds(number, step, values)
+
+    @property
+    def arrays(self) -> tuple[Int32, Float32, Bytes]:
+        """Read-only views, so that memory-mapped files serve as they are."""
+        found = []
+        for array, kind in ((self.number, np.int32), (self.step, np.float32), (self.values, np.uint8)):
+            view = np.ascontiguousarray(np.asarray(array), kind).view()
+            view.flags.writeable = False
+            found.append(view)
+        return found[0], found[1], found[2]
+
+
+def frequent_terms(ptr: Int64, n_docs: int) -> tuple[Int64, Int32]:
+    """What the lengths of the lists alone decide: (the terms that have a column, number), see Columns."""
+    sizes = np.diff(ptr)
+    frequent = np.flatnonzero(sizes * _FREQUENT >= n_docs)
+    return frequent, _numbered(frequent, len(sizes))
+
+
+def _numbered(frequent: Int64, terms: int) -> Int32:
+    """The column of each of so many terms, -1 for one that has none."""
+    number = np.full(terms, -1, np.int32)
+    number[frequent] = np.arange(len(frequent), dtype=np.int32)
+    return number
+
+
+def column_shape(n_docs: int, terms: int) -> tuple[int, int, int]:
+    """The shape of `values` with the columns of so many terms."""
+    return ((n_docs - 1) >> WINDOW) + 1, terms, 1 << WINDOW
+
+
+@jit
+def _fill(frequent: Int64, ptr: Int64, doc: Int32, impact: Float32, step: Float32, values: Bytes) -> None:
+    window = np.int64(values.shape[2])
+    for c in range(len(frequent)):
+        start, end = ptr[frequent[c]], ptr[frequent[c] + 1]
+        most = np.float32(0)
+        for p in range(start, end):
+            most = max(most, impact[p])
+        step[c] = np.float32(
+            np.float64(most) / (_STEPS - 0.001)
+        )  # so that rounding leaves the largest in reach
+        one = np.float64(step[c])
+        for p in range(start, end):
+            v, d = np.float64(impact[p]), np.int64(doc[p])
+            # Rounding may leave a quotient one step off: what counts is what the product says.
+            q = np.int64(v / one) if one > 0.0 else np.int64(0)
+            while q * one < v:
+                q += 1
+            values[d // window, c, d % window] = q

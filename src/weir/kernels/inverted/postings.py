@@ -1,0 +1,309 @@
+"""From documents' terms to an impact index: counting, inversion, and BM25 impacts.
+
+Layout of an impact index (every sparse system uses it):
+
+    ptr     int64[V + 1]   postings of term t are ptr[t]:ptr[t + 1]
+    doc     int32[P]       internal document numbers, ascending within a term
+    impact  float32[P]     what one occurrence of the term in a query adds to that document's score
+
+Internal numbers are the tie order: internal 0 is the document whose id sorts last, because ties break
+by document id descending. `order int32[N]` names the document behind each internal number.
+
+Signatures (V terms, N documents, P postings):
+
+    length_codes(lengths int[N]) -> uint8[N]; DECODED_LENGTHS float32[256]    Lucene's one-byte lengths
+    Forward(): .add(dptr int64[n+1], terms int32[], n_terms) -> lengths int64[n]
+               .finish() -> (fptr int64[N+1], fterm int32[P], ftf)
+    document_frequencies(fterm, n_terms) -> int32[V]
+    lucene_idf(df, n_docs) -> float32[V]
+    lucene_inverse_norms(lengths int[N], average, k1, b, exact=False) -> float32[N]
+    average_length(lengths) -> float
+    invert(fptr, fterm, ftf, order, weight float32[V], norm float32[N], formula, out=None)
+        -> (ptr, doc, impact)
+    place(fptr, fterm, value, first, cursor, doc, impact)       postings of some documents, whose numbers follow
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.errors import BadValue
+from weir.kernels.jit import jit
+
+__all__ = [
+    "DECODED_LENGTHS",
+    "LUCENE",
+    "RATIO",
+    "VALUE",
+    "ForwardBuilder",
+    "average_length",
+    "document_frequencies",
+    "invert",
+    "length_codes",
+    "lucene_idf",
+    "lucene_inverse_norms",
+    "place",
+]
+
+Int32: TypeAlias = NDArray[np.int32]
+Int64: TypeAlias = NDArray[np.int64]
+Float32: TypeAlias = NDArray[np.float32]
+Counts: TypeAlias = NDArray[Any]  # uint16, int32 or float32
+
+LUCENE, RATIO, VALUE = 0, 1, 2
+"""Formulas of `invert`: w - w/(1 + tf*norm) in float32; w*tf/(tf + norm) in float64; w*value in float64."""
+
+_EXACT_CODES = 24
+"""Lengths below this have a code of their own; above, three bits after the leading one are kept."""
+
+
+def _decode(code: int) -> int:
+    if code < _EXACT_CODES:
+        return code
+    bits, shift = (code - _EXACT_CODES) & 7, ((code - _EXACT_CODES) >> 3) - 1
+    return _EXACT_CODES + (bits if shift < 0 else (bits | 8) << shift)
+
+
+_DECODED: Int64 = np.array([_decode(code) for code in range(256)], np.int64)
+DECODED_LENGTHS: Float32 = _DECODED.astype(np.float32)
+"""float32[256]: the length Lucene scores with for each stored byte (org.apache.lucene.util.SmallFloat)."""
+
+
+def length_codes(lengths: NDArray[np.integer]) -> NDArray[np.uint8]:
+    """The byte Lucene stores for each document length.
+
+    lengths: int[N], tokens, >= 0. Source: Lucene, SmallFloat.intToByte4.
+    """
+    return (np.searchsorted(_DECODED, lengths, side="right") - 1).astype(np.uint8)
+
+
+def average_length(lengths: NDArray[np.integer]) -> float:
+    """Mean length of the documents that have any token, rounded to float32; 0.0 where none has."""
+    filled = int(np.count_nonzero(lengths))
+    return float(np.float32(int(lengths.sum(dtype=np.int64)) / filled)) if filled else 0.0
+
+
+def lucene_idf(df: NDArray[np.integer], n_docs: int) -> Float32:
+    """ln(1 + (n_docs - df + 0.5) / (df + 0.5)), in double, rounded to float32.
+
+    df: int[V]; n_docs: documents in which the field is not empty. Source: Lucene, BM25Similarity.idf.
+    """
+    d = df.astype(np.float64)
+    return np.log(1.0 + (n_docs - d + 0.5) / (d + 0.5)).astype(np.float32)
+
+
+def lucene_inverse_norms(
+    lengths: NDArray[np.integer], average: float, k1: float, b: float, exact: bool = False
+) -> Float32:
+    """1 / (k1 * ((1 - b) + b * length / average)) of each document, in Lucene's float32 arithmetic.
+
+    lengths: int[N]; exact=False scores with the one-byte lengths, exact=True with the true ones.
+    Source: Lucene, BM25Similarity (the cache of norms).
+    """
+    one, k, bb = np.float32(1), np.float32(k1), np.float32(b)
+    used = lengths.astype(np.float32) if exact else DECODED_LENGTHS
+    if average <= 0.0:
+        return np.zeros(len(lengths), np.float32)
+    with np.errstate(divide="ignore"):
+        table = (one / (k * ((one - bb) + bb * used / np.float32(average)))).astype(np.float32)
+    return table if exact else table[length_codes(lengths)]
+
+
+@jit
+def _count_batch(
+    dptr: Int64,
+    terms: Int32,
+    first: int,
+    stamp: Int32,
+    slot: Int64,
+    out_term: Int32,
+    out_tf: Counts,
+    out_ptr: Int64,
+    out_length: Int64,
+    at: int,
+) -> int:
+    """Distinct terms of each document with their counts, written from position `at`; the end position.
+
+    stamp[t] is the number of the last document holding t (the batch's documents start at `first`),
+    slot[t] where its pair stands.
+    """
+    n = at
+    for d in range(len(dptr) - 1):
+        number = np.int32(first + d)
+        length = 0
+        for j in range(dptr[d], dptr[d + 1]):
+            t = terms[j]
+            if t < 0:
+                continue
+            length += 1
+            u = np.uint64(t)
+            if stamp[u] == number:
+                out_tf[np.uint64(slot[u])] += 1
+            else:
+                stamp[u] = number
+                slot[u] = n
+                out_term[np.uint64(n)] = t
+                out_tf[np.uint64(n)] = 1
+                n += 1
+        out_ptr[d] = n
+        out_length[d] = length
+    return n
+
+
+class ForwardBuilder:
+    """Collects the documents' (term, count) pairs, batch by batch.
+
+    Memory: 6 bytes a pair (10 once a term occurs more than 65,535 times in a document) plus 8 a document.
+    Buffers grow in place, so the peak is what `finish` returns.
+    """
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self._term: Int32 = np.empty(0, np.int32)
+        self._tf: NDArray[Any] = np.empty(0, np.uint16)
+        self._ptr: list[Int64] = [np.zeros(1, np.int64)]
+        self._used = 0
+        self._docs = 0
+        self._stamp: Int32 = np.empty(0, np.int32)
+        self._slot: Int64 = np.empty(0, np.int64)
+
+    def add(self, dptr: Int64, terms: Int32, n_terms: int) -> Int64:
+        """Count the documents terms[dptr[i]:dptr[i+1]]; returns each one's length without dropped tokens.
+
+        dptr: int64[n+1]; terms: int32, -1 marks a dropped token; n_terms: above every term number so far.
+        """
+        self._reserve(len(terms), n_terms)
+        longest = int(np.diff(dptr).max(initial=0))
+        if longest > np.iinfo(np.uint16).max and self._tf.dtype == np.uint16:
+            self._tf = self._tf.astype(np.int32)
+        ends, lengths = np.empty(len(dptr) - 1, np.int64), np.empty(len(dptr) - 1, np.int64)
+        self._used = _count_batch(
+            dptr,
+            terms,
+            self._docs,
+            self._stamp,
+            self._slot,
+            self._term,
+            self._tf,
+            ends,
+            lengths,
+            self._used,
+        )
+        self._docs += len(ends)
+        self._ptr.append(ends)
+        return lengths
+
+    def finish(self) -> tuple[Int64, Int32, NDArray[Any]]:
+        """(fptr int64[N+1], fterm int32[P], ftf uint16[P] or int32[P]); the collector is empty afterwards."""
+        self._term.resize(self._used, refcheck=False)
+        self._tf.resize(self._used, refcheck=False)
+        result = np.concatenate(self._ptr), self._term, self._tf
+        self._clear()
+        return result
+
+    def _reserve(self, more: int, n_terms: int) -> None:
+        need = self._used + more
+        if need > len(self._term):
+            room = max(need, self._used + self._used // 8, 1 << 16)
+            self._term.resize(room, refcheck=False)
+            self._tf.resize(room, refcheck=False)
+        if n_terms > len(self._stamp):
+            self._stamp = np.full(n_terms + n_terms // 4, -1, np.int32)
+            self._slot = np.empty(len(self._stamp), np.int64)
+
+
+@jit
+def _frequencies(fterm: Int32, df: Int32) -> None:
+    for j in range(len(fterm)):
+        df[np.uint64(fterm[j])] += 1
+
+
+def document_frequencies(fterm: Int32, n_terms: int) -> Int32:
+    """How many documents hold each term: int32[n_terms], from a forward index's terms."""
+    df = np.zeros(n_terms, np.int32)
+    _frequencies(fterm, df)
+    return df
+
+
+@jit
+def _invert(
+    fptr: Int64,
+    fterm: Int32,
+    ftf: Counts,
+    order: Int32,
+    weight: Float32,
+    norm: Float32,
+    formula: int,
+    cursor: Int64,
+    doc: Int32,
+    impact: Float32,
+) -> None:
+    one = np.float32(1)
+    for i in range(len(order)):
+        source = order[i]
+        scale = norm[i]
+        for j in range(fptr[source], fptr[source + 1]):
+            t = np.uint64(fterm[j])
+            w = weight[t]
+            if formula == 0:
+                value = w - w / (one + np.float32(ftf[j]) * scale)
+            elif formula == 1:
+                tf = np.float64(ftf[j])
+                value = np.float32(np.float64(w) * tf / (tf + np.float64(scale)))
+            else:
+                value = np.float32(np.float64(w) * np.float64(ftf[j]))
+            at = np.uint64(cursor[t])
+            cursor[t] += 1
+            doc[at] = i
+            impact[at] = value
+
+
+def invert(
+    fptr: Int64,
+    fterm: Int32,
+    ftf: NDArray[Any],
+    order: Int32,
+    weight: Float32,
+    norm: Float32,
+    formula: int = LUCENE,
+    out: tuple[Int32, Float32] | None = None,
+) -> tuple[Int64, Int32, Float32]:
+    """Turn documents' terms into postings with impacts: (ptr int64[V+1], doc int32[P], impact float32[P]).
+
+    fptr, fterm, ftf: forward index of the documents in corpus order (`Forward.finish`); ftf may be float32.
+    order: int32[N], the document at each internal number. weight: float32[V] (idf, factors folded in).
+    norm: float32[N] by INTERNAL number: inverse norms for LUCENE, k1*((1-b)+b*length/average) for RATIO,
+    ignored for VALUE. out: arrays to write to (for example memory-mapped), each of P entries.
+    Raises BadValue for arrays of contradictory sizes or an unknown formula.
+    """
+    if formula not in (LUCENE, RATIO, VALUE):
+        raise BadValue(f"no impact formula {formula}")
+    if len(order) != len(norm) or len(order) > len(fptr) - 1 or len(fterm) != len(ftf):
+        raise BadValue("invert: order and norm are per document, fterm and ftf per pair")
+    ptr = np.zeros(len(weight) + 1, np.int64)
+    np.cumsum(document_frequencies(fterm, len(weight)), out=ptr[1:])
+    doc, impact = out if out is not None else (np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.float32))
+    _invert(fptr, fterm, ftf, order, weight, norm, formula, ptr[:-1].copy(), doc, impact)
+    return ptr, doc, impact
+
+
+@jit
+def place(
+    fptr: Int64, fterm: Int32, value: Float32, first: int, cursor: Int64, doc: Int32, impact: Float32
+) -> None:
+    """Write the postings of the documents with the internal numbers `first` and following, each term's in its list.
+
+    fptr: int64[n + 1]; fterm: int32, value: float32, aligned; cursor: int64[V], where each list goes on, moved.
+    """
+    for i in range(len(fptr) - 1):
+        for j in range(fptr[i], fptr[i + 1]):
+            t = np.uint64(fterm[j])
+            at = np.uint64(cursor[t])
+            cursor[t] += 1
+            doc[at] = first + i
+            impact[at] = value[j]

@@ -1,0 +1,162 @@
+"""Compiling a kernel by numba to machine code that can be called without numba.
+
+numba's functions take an array as seven numbers or more: owner, parent, count, size of an item, address, lengths and
+steps. An adapter, in LLVM's language, takes numpy's array itself, looks whether it is of the type that was compiled
+for, and passes the numbers on; it reads numpy's public struct of an array (`PyArrayObject_fields`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from weir.errors import require
+from weir.kernels.jit.loader import NUMPY_ARRAY, Code
+
+__all__ = ["compiled", "dispatcher"]
+
+ir = require("llvmlite.ir", extra="run")
+binding = require("llvmlite.binding", extra="run")
+numba = require("numba", extra="run")
+
+I8, I32, I64, F64 = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.DoubleType()
+POINTER = I8.as_pointer()
+Value = Any
+
+HEAD = object.__basicsize__
+"""Bytes of what every Python object begins with; the last eight are the address of its class."""
+DATA, NDIM, SHAPE, STRIDES, DTYPE, FLAGS = (HEAD + at for at in (0, 8, 16, 24, 40, 48))
+ORDER, NUMBER = HEAD + 10, HEAD + 12
+"""Of a dtype: its byte order, one letter, and its number."""
+C_ORDER, F_ORDER, ALIGNED, WRITEABLE = 1, 2, 0x100, 0x400
+FOREIGN = ord("<" if np.dtype(">i4").isnative else ">")
+SCALARS = {"int64": "q", "float64": "d", "bool": "?", "uint64": "Q"}
+
+
+def dispatcher(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - numba's
+    """What numba compiles a function by. Only compiled code calls it: the wrappers for Python are left out."""
+    make = numba.njit(
+        nogil=True, error_model="numpy", boundscheck=None, no_cpython_wrapper=True, no_cfunc_wrapper=True
+    )
+    return make(function)
+
+
+def compiled(kernel: Any, arguments: tuple[Any, ...]) -> Code:  # noqa: ANN401
+    """The machine code of a kernel for arguments of these types."""
+    types = tuple(numba.typeof(a) for a in arguments)
+    kernel.compile(types)
+    made = kernel.overloads[types]
+    module = made.library._final_module
+    symbol = made.fndesc.llvm_func_name
+    adapter = _adapter(symbol, arguments, types)
+    outside = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
+    return Code(
+        arguments="".join("O" if isinstance(t, numba.types.Array) else SCALARS[str(t)] for t in types),
+        result=_result(made.signature.return_type),
+        outside=tuple(outside),
+        parts=(_object(adapter), made.library._get_compiled_object()),
+    )
+
+
+def _result(kind: Any) -> str:  # noqa: ANN401
+    """A letter for each number that a kernel returns; all are eight bytes apart."""
+    if isinstance(kind, numba.types.NoneType):
+        return ""
+    if isinstance(kind, numba.types.BaseTuple):
+        return "(" + "".join(_result(k) for k in kind)
+    return SCALARS[str(kind)]
+
+
+def _object(module: Any) -> bytes:  # noqa: ANN401
+    """A module of LLVM's as machine code for the same processor as numba's."""
+    from numba.core.registry import cpu_target
+
+    machine = cpu_target.target_context.codegen()._tm
+    parsed = binding.parse_assembly(str(module))
+    parsed.verify()
+    code: bytes = machine.emit_object(parsed)
+    return code
+
+
+def _adapter(symbol: str, arguments: tuple[Any, ...], types: tuple[Any, ...]) -> Any:  # noqa: ANN401
+    """entry(out, arguments ...): out int64[9] receives what the function returns, its status last; -1: other types."""
+    module = ir.Module(name="adapter")
+    module.triple = binding.get_process_triple()
+    known = ir.GlobalVariable(module, I64, NUMPY_ARRAY)
+    known.initializer = I64(0)
+    takes = [POINTER if isinstance(t, numba.types.Array) else _scalar(t) for t in types]
+    entry = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER, *takes]), "entry")
+    b = ir.IRBuilder(entry.append_basic_block())
+    out, *given = entry.args
+    out = b.bitcast(out, I64.as_pointer())
+    status = b.gep(out, [I64(8)])
+    b.store(I64(-1), status)
+    passed: list[Value] = []
+    array_class = b.load(known)
+    for value, kind, example in zip(given, types, arguments, strict=True):
+        if isinstance(kind, numba.types.Array):
+            _guard(b, value, kind, _needed(example, kind), array_class)
+            passed += _unpacked(b, value, kind)
+        else:
+            passed.append(b.trunc(value, I8) if kind == numba.types.boolean else value)
+    error = b.alloca(POINTER)
+    places = [b.bitcast(out, POINTER), b.bitcast(error, POINTER)]
+    signature = ir.FunctionType(I32, [v.type for v in (*places, *passed)])
+    code = b.call(ir.Function(module, signature, symbol), [*places, *passed])
+    b.store(b.sext(code, I64), status)
+    b.ret_void()
+    return module
+
+
+def _scalar(kind: Any) -> Value:  # noqa: ANN401
+    return F64 if kind == numba.types.float64 else I64
+
+
+def _field(b: Value, at: Value, offset: int, kind: Value) -> Value:
+    return b.load(b.bitcast(b.gep(at, [I64(offset)]), kind.as_pointer()))
+
+
+def _needed(array: Any, kind: Any) -> int:  # noqa: ANN401
+    """The flags that an array must have for code that was compiled for another; what is only read may be writable."""
+    needed = {"C": C_ORDER, "F": F_ORDER, "A": 0}[kind.layout] | (WRITEABLE if kind.mutable else 0)
+    return needed | (ALIGNED if array.flags.aligned else 0)
+
+
+def _guard(b: Value, array: Value, kind: Any, needed: int, array_class: Value) -> None:  # noqa: ANN401
+    """Return from the adapter unless this is an array of the type that was compiled for."""
+    _unless(b, b.icmp_unsigned("==", _field(b, array, HEAD - 8, I64), array_class))
+    dtype = _field(b, array, DTYPE, POINTER)
+    number = numba.np.numpy_support.as_dtype(kind.dtype).num
+    tests = (
+        b.icmp_signed("==", _field(b, array, NDIM, I32), I32(kind.ndim)),
+        b.icmp_signed("==", _field(b, dtype, NUMBER, I32), I32(number)),
+        b.icmp_signed("!=", _field(b, dtype, ORDER, I8), I8(FOREIGN)),
+        b.icmp_signed("==", b.and_(_field(b, array, FLAGS, I32), I32(needed)), I32(needed)),
+    )
+    held = tests[0]
+    for test in tests[1:]:
+        held = b.and_(held, test)
+    _unless(b, held)
+
+
+def _unless(b: Value, condition: Value) -> None:
+    after, refused = b.append_basic_block(), b.append_basic_block()
+    b.cbranch(condition, after, refused)
+    b.position_at_end(refused)
+    b.ret_void()
+    b.position_at_end(after)
+
+
+def _unpacked(b: Value, array: Value, kind: Any) -> list[Value]:  # noqa: ANN401
+    """An array as numba's functions take it: borrowed, so without an owner."""
+    lengths, steps = (_field(b, array, at, POINTER) for at in (SHAPE, STRIDES))
+    shape = [_field(b, lengths, 8 * i, I64) for i in range(kind.ndim)]
+    strides = [_field(b, steps, 8 * i, I64) for i in range(kind.ndim)]
+    count = I64(1)
+    for length in shape:
+        count = b.mul(count, length)
+    nobody = ir.Constant(POINTER, None)
+    size = numba.np.numpy_support.as_dtype(kind.dtype).itemsize
+    return [nobody, nobody, count, I64(size), _field(b, array, DATA, POINTER), *shape, *strides]

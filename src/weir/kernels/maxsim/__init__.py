@@ -1,0 +1,1 @@
+"""Compiled late interaction (MaxSim): exact sums, byte bounds, the residual codec."""

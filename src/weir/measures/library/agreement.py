@@ -1,0 +1,71 @@
+"""Measures of the order of documents as such. Relevant: the grade is `rel` or better."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weir.core.judged import Judged
+from weir.core.strings import Float64, Int16, Int32, Int64
+from weir.measures.library.ratio import ratio
+from weir.measures.library.segment_sums import place
+from weir.measures.measure import measure
+
+__all__ = ["Accuracy", "Compat"]
+
+_OVER = {"over": ("ideal", "weights")}
+
+
+@measure("Accuracy")
+def Accuracy(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+    """Share of pairs of a relevant and another document, both returned, where the relevant one stands first.
+
+    Pairs are those of the first k; unjudged documents are not relevant. 0 where nothing relevant was returned;
+    1 where all that was returned is relevant, which leaves no pair (ir-measures divides by zero).
+    Source: ir-measures Accuracy.
+    """
+    rows = j.found(k, rel)
+    query = j.query[rows]
+    found = j.per_query(j.query, rows)
+    others = (j.retrieved if k is None else np.minimum(j.retrieved, k)) - found
+    wrong = j.total(query, (j.rank[rows] - 1 - place(query)).astype(np.float64))
+    return np.where(found > 0, 1.0 - ratio(wrong, others * found), 0.0)
+
+
+@measure("Compat", choices=_OVER, within={"p": (0.0, 0.9999)})
+def Compat(j: Judged, *, k: int | None = None, p: float = 0.95, over: str = "ideal") -> Float64:
+    """Compatibility: rank-biased overlap of the ranking with the ideal ranking that is nearest to it.
+
+    The ideal ranking holds the documents of grade 1 or better, best grade first, and those of one grade in the
+    order in which they were returned. Overlaps are weighed by p^(depth - 1) down to the end of the longer list.
+    p: from 0 to 0.9999. over: what it is divided by, "ideal": the overlap of the ideal with itself, or "weights":
+    the sum of the weights (ir-measures' normalize=False). 0 where nothing is relevant. ir-measures places ideal
+    documents that were not returned above those of a negative score.
+    Source: Clarke et al. 2021; ir-measures Compat.
+    """
+    rows = j.found(k)
+    query, rank, count = j.query[rows], j.rank[rows], j.relevant()
+    depth = np.maximum(j.retrieved if k is None else np.minimum(j.retrieved, k), count)
+    weights = np.power(p, np.arange(int(depth.max(initial=0)), dtype=np.float64))
+    sums = np.append(0.0, np.cumsum(weights))
+    shares = np.append(0.0, np.cumsum(weights / np.arange(1, len(weights) + 1)))
+    both = np.maximum(rank, _ideal_rank(j, query, j.grade[rows], rank))
+    overlap = j.total(query, shares[depth[query]] - shares[both - 1])
+    if over == "weights":
+        return ratio(overlap, sums[depth])
+    return np.minimum(ratio(overlap, sums[count] + count * (shares[depth] - shares[count])), 1.0)
+
+
+def _ideal_rank(j: Judged, query: Int32, grade: Int16, rank: Int32) -> Int64:
+    """Where these documents stand in the ideal ranking: behind better grades, in order of rank among their own."""
+    best = j.ideal > 0
+    better = np.searchsorted(_key(j.ideal_query()[best], j.ideal[best]), _key(query, grade))
+    first = np.cumsum(j.relevant()) - j.relevant()
+    order = np.lexsort((rank, -grade, query))
+    ideal = np.empty(len(query), np.int64)
+    ideal[order] = place(_key(query, grade)[order])
+    return ideal + better - first[query] + 1
+
+
+def _key(query: Int32, grade: Int16) -> Int64:
+    """Ascends with the query, and within it as grades fall."""
+    return (query.astype(np.int64) << 16) - grade

@@ -1,0 +1,56 @@
+"""Measures of a reader who goes down the ranking and stops once satisfied."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weir.core.judged import Judged
+from weir.core.strings import Float64, Int16, Int32, Int64
+from weir.measures.library.grade_scale import SCALE, refuse_beyond
+from weir.measures.library.ratio import ratio
+from weir.measures.library.segment_sums import product_before
+from weir.measures.measure import measure
+
+__all__ = ["ERR", "nERR", "satisfies", "stopped_at"]
+
+
+@measure("ERR", within=SCALE)
+def ERR(j: Judged, *, k: int | None = None, max_grade: int = 4) -> Float64:
+    """Expected reciprocal rank: 1 / rank at which a reader who stops once satisfied is expected to stop.
+
+    A document of grade g satisfies with probability (2^g - 1) / 2^max_grade; one that is unjudged or
+    below grade 1 never does. max_grade: the highest grade of the scale, from 1 to 100, not of the
+    judgments: 4 in gdeval, whatever the judgments hold, so that binary judgments give small values; a
+    higher grade is refused. 0 where nothing relevant is among the first k. gdeval prints five decimals
+    and leaves queries without a relevant document out, which count 0 here.
+    Source: Chapelle et al. 2009; gdeval.pl of TREC's Web track.
+    """
+    rows = j.found(k)
+    return stopped_at(j, j.query[rows], j.rank[rows], satisfies(j, j.grade[rows], max_grade))
+
+
+@measure("nERR", within=SCALE)
+def nERR(j: Judged, *, k: int | None = None, max_grade: int = 4) -> Float64:
+    """Expected reciprocal rank divided by that of the best possible ranking, cut at the same rank.
+
+    The best ranking holds every judged document, by descending grade. max_grade: as in ERR. 0 where
+    nothing is relevant. ir-measures' NERR8 to NERR11 are other measures ("nearly" ERR).
+    Source: Chapelle et al. 2009; the normalisation is that of nDCG, and of ndeval for ERR-IA.
+    """
+    rows = j.found(k)
+    found = stopped_at(j, j.query[rows], j.rank[rows], satisfies(j, j.grade[rows], max_grade))
+    rank = j.ideal_rank()
+    best = (j.ideal > 0) & ((rank <= k) if k is not None else True)
+    ideal = satisfies(j, j.ideal[best], max_grade)
+    return ratio(found, stopped_at(j, j.ideal_query()[best], rank[best], ideal))
+
+
+def satisfies(j: Judged, grade: Int16, max_grade: int) -> Float64:
+    """The chance that documents of these grades satisfy the reader; raises BadValue for one beyond the scale."""
+    refuse_beyond(j, max_grade)
+    return (np.exp2(grade.astype(np.float64)) - 1.0) / 2.0**max_grade
+
+
+def stopped_at(j: Judged, query: Int32, rank: Int32 | Int64, stop: Float64) -> Float64:
+    """The expected reciprocal rank of these documents, by query then rank, with their chances to satisfy."""
+    return j.total(query, stop * product_before(query, 1.0 - stop) / rank)

@@ -1,0 +1,37 @@
+"""Measures of how much of a ranking anybody ever judged."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weir.core.judged import Judged
+from weir.core.strings import Float64, Int64
+from weir.measures.library.ratio import ratio
+from weir.measures.measure import measure
+
+__all__ = ["Hole", "Judged_at"]
+
+
+@measure("Judged", cutoff="required")
+def Judged_at(j: Judged, *, k: int) -> Float64:
+    """Share of the first k documents returned that were judged for this query, whatever the grade.
+
+    The divisor is what was returned, at most k; 0 where nothing was. Judged is per (query, document)
+    pair: a document judged for another query only is not judged here. Source: ir-measures' Judged@k;
+    Elastic's judge rate.
+    """
+    return ratio(_judged(j, k), np.minimum(j.retrieved, k))
+
+
+@measure("Hole", cutoff="required")
+def Hole(j: Judged, *, k: int) -> Float64:
+    """Share of the first k places that hold a document nobody judged for this query.
+
+    The divisor is k. BEIR's own code counts a document as judged when any query judged it, so its
+    holes are smaller. Source: Thakur et al. 2021, section 6; trec_eval 10 `unj`.
+    """
+    return (np.minimum(j.retrieved, k) - _judged(j, k)) / k
+
+
+def _judged(j: Judged, k: int) -> Int64:
+    return j.per_query(j.query, j.rank <= k)

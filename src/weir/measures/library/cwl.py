@@ -1,0 +1,126 @@
+"""Measures that say how likely a reader goes on from each rank to the next: the C/W/L family.
+
+The value is what a document seen is worth on average: gains weighed by the chance that the reader comes so far.
+The gain of a document is its grade divided by `max_grade`, the highest of the scale, 4 unless said otherwise; a
+higher grade is refused, and an unjudged document gains nothing. Without a cut-off the reader may go on to rank
+1,000, also where fewer are returned, as in cwl_eval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from weir.core.judged import Judged
+from weir.core.strings import Float64
+from weir.errors import BadValue
+from weir.measures.library.grade_scale import SCALE, refuse_beyond
+from weir.measures.measure import measure
+
+__all__ = ["BPM", "DEPTH", "INSQ", "INST", "NERR8", "NERR9", "NERR10", "NERR11", "patience"]
+
+DEPTH = 1000
+_DEEPEST = 10_000
+_CELLS = 1 << 21
+_WANTED = SCALE | {"T": (0.001, 1000.0)}
+GoesOn: TypeAlias = Callable[[Float64, Float64], Float64]
+"""From gains, float64[Q, n], and ranks, float64[n], the chance to go on from each rank, float64[Q, n]."""
+
+
+@measure("BPM", cutoff="required", within=_WANTED)
+def BPM(j: Judged, *, k: int, T: float = 1.0, max_grade: int = 4) -> Float64:
+    """Bejeweled player model: the mean gain of a reader who stops after k documents or once the gains reach T.
+
+    T: the gain that is wanted, in units of the highest grade. max_grade: the highest grade of the scale.
+    Source: Zhang et al. 2017 (static form); cwl_eval cwl_bpm.py.
+    """
+    return _seen(j, k, max_grade, lambda gain, _: (np.cumsum(gain, axis=1) < T).astype(np.float64))
+
+
+@measure("INSQ", within=_WANTED)
+def INSQ(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 4) -> Float64:
+    """Mean gain of a reader who goes on from rank i with chance ((i + 2T - 1) / (i + 2T))^2, whatever was found.
+
+    T: how many documents of the highest grade are wanted. max_grade: the highest grade of the scale.
+    Source: Moffat et al. 2012; cwl_eval cwl_insq.py.
+    """
+    return _seen(j, k, max_grade, lambda gain, rank: np.broadcast_to(patience(rank + 2 * T), gain.shape))
+
+
+@measure("INST", within=_WANTED)
+def INST(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 4) -> Float64:
+    """Mean gain of a reader who is the readier to stop the more of the wanted gain T was found.
+
+    The chance to go on from rank i is that of INSQ with T plus what is still wanted in place of 2T.
+    T: how many documents of the highest grade are wanted. max_grade: the highest grade of the scale.
+    Source: Bailey et al. 2015; cwl_eval cwl_inst.py.
+    """
+    return _seen(j, k, max_grade, lambda gain, rank: patience(rank + T + (T - np.cumsum(gain, axis=1))))
+
+
+@measure("NERR8", cutoff="required", within=SCALE)
+def NERR8(j: Judged, *, k: int, max_grade: int = 4) -> Float64:
+    """Nearly expected reciprocal rank: the mean gain of a reader who stops with the chance that a gain says.
+
+    max_grade: the highest grade of the scale. Equation 8 of the paper; nERR is another measure.
+    Source: Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
+    """
+    return _seen(j, k, max_grade, lambda gain, _: 1.0 - gain)
+
+
+@measure("NERR9", cutoff="required", within=SCALE)
+def NERR9(j: Judged, *, k: int, max_grade: int = 4) -> Float64:
+    """As NERR8, and the reader at rank i goes on with chance i / (i + 1) besides.
+
+    max_grade: the highest grade of the scale. Equation 9 of the paper.
+    Source: Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
+    """
+    return _seen(j, k, max_grade, lambda gain, rank: rank / (rank + 1.0) * (1.0 - gain))
+
+
+@measure("NERR10", within=SCALE | {"p": (0.0, 0.9999)})
+def NERR10(j: Judged, *, k: int | None = None, p: float = 0.9, max_grade: int = 4) -> Float64:
+    """As NERR8, and the reader goes on with chance p besides, as in RBP.
+
+    p: from 0 to 0.9999. max_grade: the highest grade of the scale. Equation 10 of the paper.
+    Source: Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
+    """
+    return _seen(j, k, max_grade, lambda gain, _: p * (1.0 - gain))
+
+
+@measure("NERR11", within=_WANTED)
+def NERR11(j: Judged, *, k: int | None = None, T: float = 1.0, max_grade: int = 4) -> Float64:
+    """As NERR8, and the reader goes on with the chance of INSQ besides.
+
+    T: how many documents of the highest grade are wanted. max_grade: the highest grade of the scale.
+    Equation 11 of the paper. Source: Azzopardi et al. 2021; cwl_eval cwl_nerr.py.
+    """
+    return _seen(j, k, max_grade, lambda gain, rank: patience(rank + 2 * T) * (1.0 - gain))
+
+
+def patience(rank: Float64) -> Float64:
+    """The chance to go on in INSQ: the square of (rank - 1) / rank."""
+    return np.square((rank - 1.0) / rank)
+
+
+def _seen(j: Judged, k: int | None, max_grade: int, goes_on: GoesOn) -> Float64:
+    """The mean gain of what a reader sees."""
+    refuse_beyond(j, max_grade)
+    depth = DEPTH if k is None else k
+    if depth > _DEEPEST:
+        raise BadValue(f"the cut-off is {depth}; expected at most {_DEEPEST:,}: each rank is looked at")
+    rows = j.found(depth)
+    queries, at = np.unique(j.query[rows], return_inverse=True)
+    place, gains = j.rank[rows] - 1, j.grade[rows] / max_grade
+    values, rank = np.zeros(len(j)), np.arange(1.0, depth + 1.0)
+    step = max(1, _CELLS // depth)
+    for start in range(0, len(queries), step):
+        a, b = np.searchsorted(at, [start, start + step])
+        gain = np.zeros((min(step, len(queries) - start), depth))
+        gain[at[a:b] - start, place[a:b]] = gains[a:b]
+        reached = np.ones_like(gain)
+        np.cumprod(goes_on(gain, rank)[:, :-1], axis=1, out=reached[:, 1:])
+        values[queries[start : start + step]] = (reached * gain).sum(axis=1) / reached.sum(axis=1)
+    return values

@@ -1,0 +1,188 @@
+"""Measures of rankings that should serve every intent of a query. Relevant: the grade is `rel` or better.
+
+They need judgments for each intent (subtopic): TREC's second column. Only intents for which a relevant document
+is known count, all alike; a query without any scores 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from weir.core.intents import JudgedIntents
+from weir.core.judged import Judged
+from weir.core.strings import Float64, Int32
+from weir.errors import BadValue
+from weir.measures.library.ratio import ratio
+from weir.measures.library.segment_sums import place
+from weir.measures.measure import measure
+
+__all__ = [
+    "AP_IA",
+    "ERR_IA",
+    "NRBP",
+    "P_IA",
+    "Discount",
+    "StRecall",
+    "alpha_DCG",
+    "alpha_nDCG",
+    "gained_by",
+    "intents_of",
+    "logarithmic",
+    "nERR_IA",
+    "nNRBP",
+    "perfect_gain",
+    "reciprocal",
+]
+
+_ALPHA = {"alpha": (0.0, 1.0)}
+_BOTH = _ALPHA | {"beta": (0.0, 0.9999)}
+Discount: TypeAlias = Callable[[Float64], Float64]
+
+
+@measure("alpha_nDCG", values="any", within=_ALPHA, of="intents")
+def alpha_nDCG(j: Judged, *, k: int | None = None, alpha: float = 0.5, rel: int = 1) -> Float64:
+    """Gain of documents that serve intents not served before, divided by that of a near-ideal ranking.
+
+    A document adds (1 - alpha)^s / log2(rank + 1) for each intent it serves, s documents above serving it too.
+    alpha: how much of its worth a document loses by each such one, 0 to 1. The ideal ranking takes what adds most
+    at each rank, as ndeval does, which is not always the best: a value may exceed 1 by a little.
+    Source: Clarke et al. 2008; ndeval 4.5.
+    """
+    return _normalised(intents_of(j), k, rel, alpha, logarithmic)
+
+
+@measure("alpha_DCG", cutoff="required", within=_ALPHA, of="intents")
+def alpha_DCG(j: Judged, *, k: int, alpha: float = 0.5, rel: int = 1) -> Float64:
+    """Gain of documents that serve intents not served before, divided by that of serving all at every rank.
+
+    As alpha_nDCG, but for what it is divided by, which is the same for all queries with as many intents.
+    alpha: how much of its worth a document loses by each one above that serves the intent too, 0 to 1.
+    ndeval does not divide at k = 1. Source: Clarke et al. 2008; ndeval 4.5.
+    """
+    return _by_perfect(intents_of(j), k, rel, alpha, logarithmic)
+
+
+@measure("ERR_IA", cutoff="required", within=_ALPHA, of="intents")
+def ERR_IA(j: Judged, *, k: int, alpha: float = 0.5, rel: int = 1) -> Float64:
+    """Expected reciprocal rank averaged over intents, divided by that of serving all of them at every rank.
+
+    A document adds (1 - alpha)^s / rank for each intent it serves, s documents above serving it too. alpha: the
+    chance that one document satisfies, 0 to 1. ndeval does not divide at k = 1.
+    Source: Chapelle et al. 2009; ndeval 4.5.
+    """
+    return _by_perfect(intents_of(j), k, rel, alpha, reciprocal)
+
+
+@measure("nERR_IA", values="any", within=_ALPHA, of="intents")
+def nERR_IA(j: Judged, *, k: int | None = None, alpha: float = 0.5, rel: int = 1) -> Float64:
+    """Expected reciprocal rank averaged over intents, divided by that of a near-ideal ranking.
+
+    As ERR_IA, with the ideal ranking of alpha_nDCG: a value may exceed 1 by a little. alpha: the chance that one
+    document satisfies, 0 to 1. Source: Chapelle et al. 2009; ndeval 4.5.
+    """
+    return _normalised(intents_of(j), k, rel, alpha, reciprocal)
+
+
+@measure("NRBP", within=_BOTH, of="intents")
+def NRBP(j: Judged, *, k: int | None = None, alpha: float = 0.5, beta: float = 0.5, rel: int = 1) -> Float64:
+    """Novelty- and rank-biased precision: RBP averaged over intents, where repetition counts less.
+
+    (1 - (1 - alpha) beta) times the sum of (1 - alpha)^s beta^(rank - 1) for each intent that a document serves,
+    s documents above serving it too, divided by the number of intents. alpha: what a repetition loses, 0 to 1;
+    beta: the chance that a reader goes on to the next rank. Source: Clarke et al. 2009; ndeval 4.5.
+    """
+    seen = intents_of(j)
+    gained = gained_by(seen, seen.found(k, rel), alpha, lambda rank: np.power(beta, rank - 1.0))
+    return ratio((1.0 - (1.0 - alpha) * beta) * gained, seen.intents(rel))
+
+
+@measure("nNRBP", values="any", within=_BOTH, of="intents")
+def nNRBP(j: Judged, *, k: int | None = None, alpha: float = 0.5, beta: float = 0.5, rel: int = 1) -> Float64:
+    """Novelty- and rank-biased precision divided by that of a near-ideal ranking.
+
+    As NRBP, with the ideal ranking of alpha_nDCG: a value may exceed 1 by a little. alpha: what a repetition
+    loses, 0 to 1; beta: the chance that a reader goes on to the next rank. Source: Clarke et al. 2009; ndeval 4.5.
+    """
+    return _normalised(intents_of(j), k, rel, alpha, lambda rank: np.power(beta, rank - 1.0))
+
+
+@measure("P_IA", cutoff="required", of="intents")
+def P_IA(j: Judged, *, k: int, rel: int = 1) -> Float64:
+    """Precision at k averaged over the intents of a query.
+
+    Source: Agrawal et al. 2009; ndeval 4.5.
+    """
+    seen = intents_of(j)
+    hits = np.bincount(seen.found(k, rel)[0], minlength=len(seen.qrels.query))
+    return ratio(seen.total(hits.astype(np.float64)), seen.intents(rel) * k)
+
+
+@measure("AP_IA", of="intents")
+def AP_IA(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+    """Average precision averaged over the intents of a query; its mean over queries is MAP-IA.
+
+    Source: Agrawal et al. 2009; ndeval 4.5 (MAP-IA).
+    """
+    seen = intents_of(j)
+    intent, rank = seen.found(k, rel)
+    precision = np.bincount(intent, (place(intent) + 1) / rank, minlength=len(seen.qrels.query))
+    return ratio(seen.total(ratio(precision, seen.relevant(rel))), seen.intents(rel))
+
+
+@measure("StRecall", of="intents")
+def StRecall(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+    """Share of the intents of a query that a document within the first k serves; also called subtopic recall.
+
+    Source: Zhai et al. 2003; ndeval 4.5 (strec).
+    """
+    seen = intents_of(j)
+    served = np.bincount(seen.found(k, rel)[0], minlength=len(seen.qrels.query)) > 0
+    return ratio(seen.total(served.astype(np.float64)), seen.intents(rel))
+
+
+def intents_of(j: Judged) -> JudgedIntents:
+    """The join with judgments of intents; raises BadValue where there are none."""
+    if j.intents is None:
+        raise BadValue(
+            "the judgments are of documents, not of intents; a diversity measure needs lines such as "
+            "'query intent document grade', or IntentQrels"
+        )
+    return j.intents
+
+
+def logarithmic(rank: Float64) -> Float64:
+    """What a gain at a rank counts: 1 / log2(rank + 1)."""
+    weight: Float64 = 1.0 / np.log2(rank + 1.0)
+    return weight
+
+
+def reciprocal(rank: Float64) -> Float64:
+    """What a gain at a rank counts: 1 / rank."""
+    return 1.0 / rank
+
+
+def gained_by(seen: JudgedIntents, found: tuple[Int32, Int32], alpha: float, discount: Discount) -> Float64:
+    """What each query gains by these documents: less for an intent served before, less further down."""
+    intent, rank = found
+    worth = np.power(1.0 - alpha, place(intent)) * discount(rank.astype(np.float64))
+    return seen.total(np.bincount(intent, worth, minlength=len(seen.qrels.query)).astype(np.float64))
+
+
+def _normalised(seen: JudgedIntents, k: int | None, rel: int, alpha: float, discount: Discount) -> Float64:
+    ideal = gained_by(seen, seen.ideal(k, rel, alpha), alpha, discount)
+    return ratio(gained_by(seen, seen.found(k, rel), alpha, discount), ideal)
+
+
+def _by_perfect(seen: JudgedIntents, k: int, rel: int, alpha: float, discount: Discount) -> Float64:
+    """Divided by the gain of documents each of which serves every intent."""
+    gained = gained_by(seen, seen.found(k, rel), alpha, discount)
+    return ratio(gained, seen.intents(rel) * perfect_gain(k, alpha, discount))
+
+
+def perfect_gain(k: int, alpha: float, discount: Discount) -> float:
+    """What k documents add to each intent where every one of them serves it."""
+    rank = np.arange(1, k + 1, dtype=np.float64)
+    return float(np.sum(np.power(1.0 - alpha, rank - 1.0) * discount(rank)))

@@ -1,0 +1,89 @@
+"""Measures that weigh graded gains by rank."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.judged import Judged
+from weir.core.strings import Float64, Int32, Int64
+from weir.measures.library.gain_functions import GAINS, TABLE, found_gains, ideal_gains
+from weir.measures.library.grade_scale import SCALE, refuse_beyond
+from weir.measures.library.ratio import ratio
+from weir.measures.measure import Form, measure
+
+__all__ = ["DCG", "IDCG", "SDCG", "divisor_at", "nDCG"]
+
+_CHOICES = GAINS | {"discount": ("trec", "original")}
+_WITHIN: dict[str, tuple[float, float] | Form] = {**TABLE, "base": (1.01, 1000.0)}
+
+
+@measure("DCG", values="any", choices=_CHOICES, within=_WITHIN)
+def DCG(
+    j: Judged, *, k: int | None = None, gain: str = "linear", base: float = 2.0, discount: str = "trec"
+) -> Float64:
+    """Discounted cumulative gain: the grades found, each divided by the logarithm of its rank + 1.
+
+    gain: "linear" takes the grade itself (trec_eval), "exp" takes 2^grade - 1 (gdeval, Burges 2005), and a
+    table such as "1=1,2=3" says what each grade is worth, those left out being worth themselves (trec_eval's
+    ndcg.1=1,2=3). base: of the logarithm, 1.01 to 1000. discount: "trec" divides by log(rank + 1); "original"
+    by log(rank) from the rank that is the base on, and by nothing above (Järvelin and Kekäläinen).
+    Grades below 0 and unjudged documents gain nothing. Source: Järvelin and Kekäläinen 2002;
+    trec_eval m_ndcg_cut.c.
+    """
+    return _total(j, found_gains(j, k, gain), base, discount)
+
+
+@measure("IDCG", values="any", choices=_CHOICES, within=_WITHIN)
+def IDCG(
+    j: Judged, *, k: int | None = None, gain: str = "linear", base: float = 2.0, discount: str = "trec"
+) -> Float64:
+    """Discounted cumulative gain of the best possible ranking of the first k: what nDCG divides by.
+
+    It describes the judgments: a query that the run does not answer has its value too. gain: "linear",
+    "exp" or a table such as "1=1,2=3"; base: of the logarithm; discount: "trec" or "original"; all as in DCG.
+    Source: Järvelin and Kekäläinen 2002; trec_eval 10 m_ideal_dcg.c.
+    """
+    return _total(j, ideal_gains(j, k, gain), base, discount)
+
+
+@measure("nDCG", choices=_CHOICES, within=_WITHIN)
+def nDCG(
+    j: Judged, *, k: int | None = None, gain: str = "linear", base: float = 2.0, discount: str = "trec"
+) -> Float64:
+    """Discounted cumulative gain divided by that of the best possible ranking, cut at the same rank.
+
+    The ideal ranking holds every judged document, found or not. gain: "linear" (trec_eval, BEIR), "exp"
+    (gdeval) or a table such as "1=1,2=3", as in DCG; trec_eval orders gains less than 1 apart as if they were
+    equal. base: as in DCG; without effect where discount is "trec". discount: "trec" or "original", as in DCG.
+    A query without a relevant document scores 0. Source: Järvelin and Kekäläinen 2002; trec_eval m_ndcg_cut.c.
+    """
+    ideal = _total(j, ideal_gains(j, k, gain), base, discount)
+    return ratio(_total(j, found_gains(j, k, gain), base, discount), ideal)
+
+
+@measure("SDCG", cutoff="required", within=SCALE)
+def SDCG(j: Judged, *, k: int, max_grade: int = 4) -> Float64:
+    """Scaled discounted cumulative gain: that of the first k, divided by that of k documents of the highest grade.
+
+    Unlike nDCG it asks nothing of the judgments, so that a query with few relevant documents cannot reach 1.
+    max_grade: the highest grade of the scale, 1 to 100; a higher grade is refused. ir-measures names no default.
+    Source: ir-measures SDCG; cwl_eval cwl_dcg.py.
+    """
+    refuse_beyond(j, max_grade)
+    best = math.fsum((1.0 / np.log2(np.arange(k) + 2.0)).tolist())
+    query, rank, gain = found_gains(j, k, "linear")
+    return _total(j, (query, rank, gain / max_grade), 2.0, "trec") / best
+
+
+def _total(j: Judged, gains: tuple[Int32, Int32 | Int64, Float64], base: float, discount: str) -> Float64:
+    query, rank, gain = gains
+    return j.total(query, gain / divisor_at(rank, base, discount))
+
+
+def divisor_at(rank: NDArray[np.integer], base: float, discount: str) -> Float64:
+    """What a gain at each of these ranks is divided by."""
+    divisor: Float64 = np.log2(rank + (1.0 if discount == "trec" else 0.0)) / math.log2(base)
+    return divisor if discount == "trec" else np.where(rank < base, 1.0, divisor)

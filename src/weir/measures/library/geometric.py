@@ -1,0 +1,42 @@
+"""Measures whose mean over queries is geometric. Relevant: the grade is `rel` or better.
+
+The value of a query is a natural logarithm, as in trec_eval and pytrec_eval; the mean is the exponential of the
+mean of these. A single query near 0 pulls it down, which is its point: it shows whether the hard queries improve.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weir.core.judged import Judged
+from weir.core.strings import Float64
+from weir.measures.library.binary import AP
+from weir.measures.library.incomplete import bpref
+from weir.measures.measure import Measure, measure
+
+__all__ = ["gmAP", "gmbpref"]
+
+_LEAST = 0.00001  # trec_eval's MIN_GEO_MEAN
+
+
+@measure("gmAP", values="logarithm")
+def gmAP(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+    """Geometric mean of average precision: each query has the logarithm of its AP, at least 0.00001.
+
+    Source: Robertson 2006; trec_eval m_gm_map.c.
+    """
+    return _logarithm(AP, j, k, rel)
+
+
+@measure("gmbpref", values="logarithm")
+def gmbpref(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+    """Geometric mean of bpref: each query has the logarithm of its bpref, at least 0.00001.
+
+    Source: trec_eval m_gm_bpref.c.
+    """
+    return _logarithm(bpref, j, k, rel)
+
+
+def _logarithm(of: Measure, j: Judged, k: int | None, rel: int) -> Float64:
+    cut = of if k is None else of @ k
+    return np.log(np.maximum(cut.with_settings({"rel": rel})(j), _LEAST))

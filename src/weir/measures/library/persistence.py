@@ -1,0 +1,56 @@
+"""Rank-biased precision and how much of it is unknown. Relevant: the grade is `rel` or better."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weir.core.judged import Judged
+from weir.core.strings import Float64, Int32
+from weir.measures.library.grade_scale import best_grades
+from weir.measures.library.ratio import ratio
+from weir.measures.measure import Setting, measure
+
+__all__ = ["RBP", "RBP_residual"]
+
+_PERSISTENCE = {"p": (0.0, 0.9999)}
+_GAINS: dict[str, tuple[Setting, ...]] = {"gain": ("binary", "scaled")}
+
+
+@measure("RBP", choices=_GAINS, within=_PERSISTENCE)
+def RBP(j: Judged, *, k: int | None = None, p: float = 0.8, gain: str = "binary", rel: int = 1) -> Float64:
+    """Rank-biased precision: the usefulness a reader meets who goes on to each next rank with chance p.
+
+    (1 - p) times the sum of gain * p^(rank - 1). p: from 0 (only the first document counts) to 0.9999;
+    trec_eval's default is 0.9. gain: "binary" is 1 for a relevant document (ir-measures' RBP(rel=1));
+    "scaled" is the grade of a relevant document divided by the query's highest (trec_eval 10). ranx adds
+    raw grades, which may exceed 1. A full list of relevant documents stays below 1; see RBP_residual.
+    0 where nothing relevant was returned. Source: Moffat and Zobel 2008; trec_eval 10 m_rbp.c.
+    """
+    rows = j.found(k, rel)
+    query = j.query[rows]
+    worth = np.ones(len(query))
+    if gain == "scaled":
+        worth = ratio(np.maximum(j.grade[rows], 0), best_grades(j)[query])
+    return (1.0 - p) * j.total(query, worth * _reached(j.rank[rows], p))
+
+
+@measure("RBP_residual", within=_PERSISTENCE)
+def RBP_residual(j: Judged, *, k: int | None = None, p: float = 0.8) -> Float64:
+    """The most that RBP could rise if every document not judged, and all beyond the list, were relevant.
+
+    The true value lies between RBP and RBP + RBP_residual. It is 1 where nothing was returned, and not a
+    measure of quality: smaller is surer. p: as in RBP. A grade below 0 is not judged, as in trec_eval.
+    trec_eval 10 prints 0 where every document returned is judged; the part beyond the list, p to the
+    power of its length, is in the definition and here. Source: Moffat and Zobel 2008;
+    trec_eval 10 m_rbp_resid.c.
+    """
+    rows = j.found(k, 0)
+    # The weights of all ranks to infinity add up to 1, so what is not known is 1 less what is.
+    known = (1.0 - p) * j.total(j.query[rows], _reached(j.rank[rows], p))
+    return np.maximum(1.0 - known, 0.0)
+
+
+def _reached(rank: Int32, p: float) -> Float64:
+    """The chance that the reader comes as far as these ranks."""
+    chance: Float64 = np.power(p, rank - 1.0)
+    return chance

@@ -1,0 +1,209 @@
+"""Exact means over all orders of tied documents: measures that add up what stands at each place.
+
+In a random order each document of a group of s stands at each of its places with chance 1 / s. So what is a sum
+over documents of worth times a weight of the place has as its mean the sum over places of the group's average
+worth times that weight, cut-offs inside a group included. Each function takes a join and the measure's settings.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.judged import Judged
+from weir.core.strings import Float64, Int64
+from weir.measures.library.cwl import DEPTH, patience
+from weir.measures.library.gain_functions import gain_of, ideal_gains
+from weir.measures.library.gains import divisor_at
+from weir.measures.library.grade_scale import best_grades, refuse_beyond
+from weir.measures.library.ratio import ratio
+from weir.measures.measure import Measure
+from weir.measures.ties.tie_groups import TIED, Groups, OverTies, over_ties
+
+__all__ = ["added"]
+
+Cut: TypeAlias = int | Int64 | None
+Weight: TypeAlias = Callable[[Int64], Float64]
+
+for _name in ("NumRet", "NumRel", "IDCG"):  # they look at no order
+    TIED.add(_name, OverTies(worth="nothing"))
+for _name in ("gmAP", "gmbpref"):  # the mean of a logarithm is taken over every order
+    TIED.add(_name, OverTies(worth="relevant"))
+for _name in ("nDCG_rel", "RnDCG"):
+    TIED.add(_name, OverTies(worth="gain"))
+TIED.add("Compat", OverTies(worth="grade"))
+
+
+def added(j: Judged, k: Cut, worth: NDArray[np.generic], weight: Weight | None = None) -> Float64:
+    """The mean over orders, for each query, of the sum of worth times weight of the place; float64[Q].
+
+    k: the last place that counts, of all queries or of each; worth: [n] of each row of the join; weight: from
+    places to what they count, 1 by default.
+    """
+    groups = Groups.in_join(j)
+    total = groups.sum(worth)
+    place, of = groups.places(total != 0)
+    if k is not None:
+        within = place <= (k if isinstance(k, int) else k[groups.query[of]])
+        place, of = place[within], of[within]
+    counts = np.bincount(of, None if weight is None else weight(place), len(groups))
+    return j.total(groups.query.astype(np.int32), total * counts / groups.size)
+
+
+def _hits(j: Judged, k: Cut, rel: int) -> Float64:
+    return added(j, k, j.grade >= rel)
+
+
+def _returned(j: Judged, k: int | None) -> Int64:
+    return (j.retrieved if k is None else np.minimum(j.retrieved, k)).astype(np.int64)
+
+
+@over_ties("P", "relevant")
+def _p(j: Judged, *, k: int, rel: int = 1) -> Float64:
+    return _hits(j, k, rel) / k
+
+
+@over_ties("R", "relevant")
+def _r(j: Judged, *, k: int | None, rel: int = 1) -> Float64:
+    return ratio(_hits(j, k, rel), j.relevant(rel))
+
+
+@over_ties("R_cap", "relevant")
+def _r_cap(j: Judged, *, k: int, rel: int = 1) -> Float64:
+    return ratio(_hits(j, k, rel), np.minimum(j.relevant(rel), k))
+
+
+@over_ties("Rprec", "relevant")
+def _rprec(j: Judged, *, k: int | None, times: float = 1.0, rel: int = 1) -> Float64:
+    count = np.floor(times * j.relevant(rel) + 0.9).astype(np.int64)
+    return ratio(_hits(j, count if k is None else np.minimum(count, k), rel), count)
+
+
+@over_ties("F", "relevant")
+def _f(j: Judged, *, k: int, beta: float = 1.0, rel: int = 1) -> Float64:
+    # With h hits, P = h/k and R = h/r the formula is (1 + b²) h / (b² r + k): linear in h.
+    return ratio((1.0 + beta * beta) * _hits(j, k, rel), beta * beta * j.relevant(rel) + k)
+
+
+@over_ties("SetP", "relevant")
+def _set_p(j: Judged, *, k: int | None, rel: int = 1) -> Float64:
+    return ratio(_hits(j, k, rel), _returned(j, k))
+
+
+@over_ties("SetR", "relevant")
+def _set_r(j: Judged, *, k: int | None, rel: int = 1) -> Float64:
+    return ratio(_hits(j, k, rel), j.relevant(rel))
+
+
+@over_ties("SetR_cap", "relevant")
+def _set_r_cap(j: Judged, *, k: int | None, rel: int = 1) -> Float64:
+    return ratio(_hits(j, k, rel), np.minimum(_returned(j, k), j.relevant(rel)))
+
+
+@over_ties("SetF", "relevant")
+def _set_f(j: Judged, *, k: int | None, beta: float = 1.0, rel: int = 1) -> Float64:
+    return ratio((1.0 + beta * beta) * _hits(j, k, rel), beta * beta * j.relevant(rel) + _returned(j, k))
+
+
+@over_ties("SetAP", "relevant")
+def _set_ap(j: Judged, *, k: int | None, rel: int = 1) -> Float64:
+    hits = _hits(j, k, rel)
+    # The mean of a square is the square of the mean and the variance: of one group, the one that k divides.
+    square = hits * hits + (0.0 if k is None else _variance(j, k, rel))
+    return ratio(square, _returned(j, k) * j.relevant(rel))
+
+
+def _variance(j: Judged, k: int, rel: int) -> Float64:
+    """The variance of the number of relevant documents among the first k: that of a hypergeometric draw."""
+    groups = Groups.in_join(j)
+    size, drawn = groups.size, k - groups.first + 1
+    cut = (drawn > 0) & (drawn < size)
+    share, drawn, size = (groups.sum(j.grade >= rel) / size)[cut], drawn[cut], size[cut]
+    variance = drawn * share * (1.0 - share) * (size - drawn) / (size - 1)
+    return j.total(groups.query[cut].astype(np.int32), variance)
+
+
+@over_ties("NumRelRet", "relevant")
+def _num_rel_ret(j: Judged, *, k: int | None, rel: int = 1) -> Float64:
+    return _hits(j, k, rel)
+
+
+@over_ties("NumNonrelRet", "wrong")
+def _num_nonrel_ret(j: Judged, *, k: int | None, rel: int = 1) -> Float64:
+    return added(j, k, (j.grade >= 0) & (j.grade < rel))
+
+
+@over_ties("Utility", "relevant")
+def _utility(
+    j: Judged, *, k: int | None, hit: float = 1.0, noise: float = -1.0, miss: float = 0.0, rel: int = 1
+) -> Float64:
+    hits = _hits(j, k, rel)
+    worth: Float64 = hit * hits + noise * (_returned(j, k) - hits) + miss * (j.relevant(rel) - hits)
+    return worth
+
+
+@over_ties("Judged", "judged")
+def _judged(j: Judged, *, k: int) -> Float64:
+    return ratio(added(j, k, np.ones(len(j.query))), _returned(j, k))
+
+
+@over_ties("Hole", "judged")
+def _hole(j: Judged, *, k: int) -> Float64:
+    return np.maximum(_returned(j, k) - added(j, k, np.ones(len(j.query))), 0.0) / k
+
+
+@over_ties("DCG", "gain")
+def _dcg(
+    j: Judged, *, k: int | None, gain: str = "linear", base: float = 2.0, discount: str = "trec"
+) -> Float64:
+    return added(j, k, gain_of(j.grade, gain), lambda place: 1.0 / divisor_at(place, base, discount))
+
+
+@over_ties("nDCG", "gain")
+def _ndcg(
+    j: Judged, *, k: int | None, gain: str = "linear", base: float = 2.0, discount: str = "trec"
+) -> Float64:
+    ideal = Measure("IDCG", cutoff=k).with_settings({"gain": gain, "base": base, "discount": discount})
+    return ratio(_dcg(j, k=k, gain=gain, base=base, discount=discount), ideal(j))
+
+
+@over_ties("SDCG", "gain")
+def _sdcg(j: Judged, *, k: int, max_grade: int = 4) -> Float64:
+    refuse_beyond(j, max_grade)
+    best = math.fsum((1.0 / np.log2(np.arange(k) + 2.0)).tolist())
+    return _dcg(j, k=k) / max_grade / best
+
+
+@over_ties("NCG", "gain")
+def _ncg(j: Judged, *, k: int | None, gain: str = "linear") -> Float64:
+    query, _, ideal = ideal_gains(j, k, gain)
+    return ratio(added(j, k, gain_of(j.grade, gain)), j.total(query, ideal))
+
+
+@over_ties("RBP", "persistent")
+def _rbp(j: Judged, *, k: int | None, p: float = 0.8, gain: str = "binary", rel: int = 1) -> Float64:
+    worth = (j.grade >= rel).astype(np.float64)
+    if gain == "scaled":
+        worth *= ratio(np.maximum(j.grade, 0), best_grades(j)[j.query])
+    return (1.0 - p) * added(j, k, worth, lambda place: np.power(p, place - 1.0))
+
+
+@over_ties("RBP_residual", "assessed")
+def _rbp_residual(j: Judged, *, k: int | None, p: float = 0.8) -> Float64:
+    known = (1.0 - p) * added(j, k, j.grade >= 0, lambda place: np.power(p, place - 1.0))
+    residual: Float64 = np.maximum(1.0 - known, 0.0)
+    return residual
+
+
+@over_ties("INSQ", "grade")
+def _insq(j: Judged, *, k: int | None, T: float = 1.0, max_grade: int = 4) -> Float64:
+    refuse_beyond(j, max_grade)
+    depth = DEPTH if k is None else k
+    rank = np.arange(1.0, depth)
+    reached: Float64 = np.append(1.0, np.cumprod(patience(rank + 2 * T)))
+    worth = np.maximum(j.grade, 0) / max_grade
+    return added(j, depth, worth, lambda place: reached[place - 1]) / float(reached.sum())

@@ -1,0 +1,93 @@
+"""infAP over all orders of tied documents: its exact mean, and its value in the worst and the best order.
+
+A relevant document at place i adds (1 + p w) / i: p pooled documents stand above, and of the judged ones above the
+share w is relevant. So an unjudged document above does harm, a judged one that is not relevant does more, but one
+that is pooled and not judged may help: the best order need not have the relevant ones first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weir.core.judged import Judged
+from weir.core.strings import Float64, Int64
+from weir.measures.library.incomplete import EPSILON
+from weir.measures.library.ratio import ratio
+from weir.measures.ties.documents_above import met, per_query
+from weir.measures.ties.tie_groups import Groups, over_ties
+
+__all__: list[str] = []
+
+
+def _extremes(j: Judged, *, k: int | None, rel: int = 1) -> tuple[Float64, Float64]:
+    """The value in the worst and the best order; groups add up, so each has its own."""
+    groups = Groups.in_join(j)
+    right, wrong = groups.sum(j.grade >= rel), groups.sum((j.grade < rel) & (j.grade >= 0))
+    pooled = groups.sum((j.grade < rel) & (j.grade < 0))
+    other = groups.size - right - wrong - pooled
+    other_above = groups.first - 1 - sum(groups.before(v) for v in (right, wrong, pooled))
+    within = [np.array([v, groups.before(v)]) for v in (right, wrong, pooled)]
+    within.append(np.array([other, other_above]))
+    low, high = np.zeros(len(groups)), np.zeros(len(groups))
+    for g in np.flatnonzero((right > 0) & ((groups.first <= k) if k is not None else True)):
+        counts, above = np.array([pair[:, g] for pair in within]).T
+        places = groups.size[g] if k is None else min(groups.size[g], k - groups.first[g] + 1)
+        low[g], high[g] = _worst(counts, above, int(places)), _best(counts, above, int(places))
+    count = j.relevant(rel)
+    return ratio(per_query(j, groups, low), count), ratio(per_query(j, groups, high), count)
+
+
+def _best(counts: Float64, above: Float64, places: int) -> float:
+    """The most a group adds; counts, above: float64[4] relevant, judged not relevant, pooled and other documents.
+
+    Others and those judged not relevant stand last. A relevant document gains by one pooled and not judged that moves
+    above it if (1 + others above) times the share w exceeds 1, and w grows with each relevant one above: some first
+    relevant ones, then pooled ones, then the rest. How many pooled ones, is tried; each may push one beyond the cut.
+    """
+    right, _, pooled, _ = counts
+    m = np.arange(int(right))
+    share = (above[0] + m + EPSILON) / (above[0] + m + above[1] + 2 * EPSILON)
+    first = np.count_nonzero((1.0 + above[3]) * share <= 1.0)
+    before = np.arange(min(int(pooled), places) + 1)[:, None]
+    added = _adds(m, above + np.zeros(4), before * (m >= first))
+    return float(np.where(m < places - before, added, 0.0).sum(axis=1).max())
+
+
+def _worst(counts: Float64, above: Float64, places: int) -> float:
+    """The least a group adds: what is not relevant stands first, but for pooled ones, each before or after all."""
+    right, wrong, pooled, other = counts
+    left = int(right - (counts.sum() - places))  # as few relevant ones as the cut leaves
+    if left <= 0:
+        return 0.0
+    added = _adds(
+        np.arange(left), above + np.array([0.0, wrong, 0.0, other]), np.arange(int(pooled) + 1)[:, None]
+    )
+    return float(added.sum(axis=1).min())
+
+
+def _adds(m: Int64, above: Float64, pooled: Int64) -> Float64:
+    """What relevant documents add below m others of their group, as many pooled ones and those above the group."""
+    right, judged = above[0] + m, above[0] + m + above[1]
+    depth = judged + above[2] + pooled
+    added: Float64 = (1.0 + depth * (right + EPSILON) / (judged + 2 * EPSILON)) / (1.0 + depth + above[3])
+    return added
+
+
+@over_ties("infAP", ends=_extremes)
+def _inf_ap(j: Judged, *, k: int | None, rel: int = 1) -> Float64:
+    groups = Groups.in_join(j)
+    right, wrong = groups.sum(j.grade >= rel), groups.sum((j.grade < rel) & (j.grade >= 0))
+    pooled = groups.sum((j.grade < rel) & (j.grade < 0))
+    others = np.maximum(right + wrong - 1, 0)
+    rest = groups.size - right - wrong
+    right_above, wrong_above, all_above = (groups.before(v) for v in (right, wrong, right + wrong + pooled))
+
+    def adds(group: Int64, place: Int64, above: Int64) -> Float64:
+        # Above stand `above` judged ones of the group, a fixed share of them relevant, and a share of the pooled.
+        hits = right_above[group] + above * (right[group] - 1) / np.maximum(others[group], 1)
+        seen = right_above[group] + wrong_above[group] + above
+        drawn = place - groups.first[group] - above
+        depth = all_above[group] + above + drawn * pooled[group] / np.maximum(rest[group], 1)
+        return (1.0 + depth * (hits + EPSILON) / (seen + 2 * EPSILON)) / place
+
+    return ratio(per_query(j, groups, met(groups, right, others, adds, k)), j.relevant(rel))

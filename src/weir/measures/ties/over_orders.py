@@ -1,0 +1,203 @@
+"""A measure over all orders of tied documents: its exact mean, and its value in the worst and the best order.
+
+Only queries with a judged document among their ties are looked at again; all others have the one value they have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from weir.core.judged import Judged
+from weir.core.strings import Float64, Int32, Int64
+from weir.errors import BadValue
+from weir.measures.library.gain_functions import gain_of
+from weir.measures.measure import Measure, condensed_join
+from weir.measures.ties import (  # noqa: F401 - each registers its measures
+    additive,
+    curve,
+    diversity_ties,
+    documents_above,
+    inferred,
+)
+from weir.measures.ties.permutations import LIMIT, arranged, count_orders
+from weir.measures.ties.tie_groups import TIED, Groups, OverTies, Worth
+
+__all__ = ["Tied", "expected_values", "extreme_values"]
+
+_PLACES = 1 << 20  # places of tied documents worked on at a time
+_SAME = 1e-12  # sums in another order may differ by as much
+
+
+@dataclass(frozen=True, eq=False)
+class TiedQueries:
+    """Some queries of a join that have a judged document among their ties.
+
+    codes: int64[q] their numbers; judged: the join of these alone; nearest: int32[q] the first place of the first
+    group of ties with a judged document.
+    """
+
+    codes: Int64
+    judged: Judged
+    nearest: Int32
+
+    @staticmethod
+    def of(judged: Judged, codes: Int64) -> TiedQueries:
+        """The join of these queries."""
+        part = judged.take(codes) if len(codes) < len(judged) else judged
+        rows = np.flatnonzero(part.last > part.first)[::-1]
+        nearest = np.zeros(len(codes), np.int32)
+        nearest[part.query[rows]] = part.first[rows]  # from the end, so that the first group stands
+        return TiedQueries(codes, part, nearest)
+
+    def within(self, k: int | None) -> TiedQueries | None:
+        """Those whose ties begin within the first k, None where there are none: the others change no such measure."""
+        if k is None or (reached := self.nearest <= k).all():
+            return self
+        some = np.flatnonzero(reached)
+        return (
+            TiedQueries(self.codes[some], self.judged.take(some), self.nearest[some]) if len(some) else None
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Tied:
+    """A join, and the parts of it whose order of ties may matter, of about a million places each."""
+
+    judged: Judged
+    parts: tuple[TiedQueries, ...]
+
+    @staticmethod
+    def of(judged: Judged) -> Tied:
+        """Find the queries whose order of ties may matter."""
+        ranked = judged if judged.intents is None else judged.intents.joined
+        rows = np.flatnonzero(ranked.last > ranked.first)
+        if len(rows) == 0:
+            return Tied(judged, ())
+        groups = Groups.of(ranked.query[rows], ranked.first[rows], ranked.last[rows])
+        places = np.bincount(groups.query, groups.size, len(judged))
+        codes = np.flatnonzero(places)
+        cuts = np.flatnonzero(np.diff(np.cumsum(places[codes]) // _PLACES)) + 1
+        return Tied(judged, tuple(TiedQueries.of(judged, some) for some in np.split(codes, cuts)))
+
+    def seen_by(self, measure: Measure) -> Tied:
+        """The same as the measure wants it: condensed lists have ties of their own, and a cut leaves some out."""
+        whole = Tied.of(condensed_join(self.judged)) if measure.condensed else self
+        k = None if measure.by_intent else measure.cutoff
+        cut = (part.within(k) for part in whole.parts)
+        return Tied(whole.judged, tuple(part for part in cut if part is not None))
+
+
+def expected_values(measure: Measure, tied: Tied, values: Float64) -> Float64:
+    """The exact mean of a measure over all orders of tied documents, for each query; no sampling.
+
+    values: the measure's in trec order. Raises BadValue where a measure has no formula and a query more orders than
+    can be tried.
+    """
+    rule, found = _rule(measure), values.copy()
+    if rule.worth == "nothing":
+        return found
+    seen, settings = tied.seen_by(measure), dict(measure.settings)
+    for part in seen.parts:
+        of = seen.judged if measure.by_intent else part.judged  # intents are those of all queries
+        mean = rule.mean(of, k=measure.cutoff, **settings) if rule.mean is not None else None
+        if mean is None:
+            mean = _tried(measure, part.judged, rule)[:, 1]
+        elif measure.by_intent:
+            mean = mean[part.codes]
+        found[part.codes] = mean
+    return measure.asserted(found)
+
+
+def extreme_values(measure: Measure, tied: Tied, values: Float64, strict: bool) -> tuple[Float64, Float64]:
+    """The least and the greatest value that an order of tied documents gives, for each query.
+
+    values: the measure's in trec order. Where only trying all orders would tell, NaN; strict: they are tried, and
+    BadValue is raised where they are too many.
+    """
+    rule, low, high = _rule(measure), values.copy(), values.copy()
+    if rule.worth == "nothing":
+        return low, high
+    plain, settings = replace(measure, condensed=False), dict(measure.settings)
+    for part in tied.seen_by(measure).parts:
+        codes, of = part.codes, part.judged
+        if rule.ends is not None:
+            ends = rule.ends(of, k=measure.cutoff, **settings)
+        elif rule.worth is not None:
+            worth = _worth(measure, of, rule.worth)
+            ends = plain(_sorted(of, worth)), plain(_sorted(of, -worth))
+        elif strict:
+            low[codes], _, high[codes] = _tried(measure, of, rule).T
+            continue
+        else:
+            low[codes] = high[codes] = np.nan
+            continue
+        low[codes], high[codes] = _around(values[codes], *ends)
+    return measure.asserted(low), measure.asserted(high)
+
+
+def _rule(measure: Measure) -> OverTies:
+    return TIED.get(measure.name) if measure.name in TIED else OverTies()
+
+
+def _around(values: Float64, one: Float64, other: Float64) -> tuple[Float64, Float64]:
+    """The least and the greatest of three values; where they differ by rounding alone, the first."""
+    low, high = np.min([values, one, other], axis=0), np.max([values, one, other], axis=0)
+    same = high - low <= _SAME * np.maximum(np.abs(high), 1.0)
+    return np.where(same, values, low), np.where(same, values, high)
+
+
+def _worth(measure: Measure, j: Judged, kind: Worth) -> Float64:
+    """What each judged document is worth to the measure, float64[n]; one without a judgment is worth 0."""
+    settings = dict(measure.settings)
+    relevant = j.grade >= int(settings.get("rel", 1))
+    if kind == "gain":
+        return gain_of(j.grade, str(settings.get("gain", "linear")))
+    if (kind == "relevant" and settings.get("of") == "best") or (
+        kind == "persistent" and settings.get("gain") == "scaled"
+    ):
+        return np.where(relevant, j.grade.astype(np.float64) + 2.0**15, 0.0)
+    worth = {
+        "grade": np.maximum(j.grade, 0),
+        "judged": np.ones(len(relevant)),
+        "assessed": j.grade >= 0,
+        "wrong": (j.grade >= 0) & ~relevant,
+    }
+    return worth.get(kind, relevant).astype(np.float64)
+
+
+def _sorted(j: Judged, worth: Float64) -> Judged:
+    """The join with the worthiest documents of each group first; those without a judgment are worth 0."""
+    rows = np.flatnonzero(j.last > j.first)
+    groups = Groups.of(j.query[rows], j.first[rows], j.last[rows])
+    order = np.lexsort((-worth[rows], groups.of_row))
+    count = np.bincount(groups.of_row, minlength=len(groups))
+    at = np.arange(len(rows)) - (np.cumsum(count) - count)[groups.of_row]
+    # Worth is nowhere negative, or nowhere positive; then all others stand first.
+    ahead = np.where(worth.min(initial=0.0) < 0, groups.size - count, 0)
+    rank, grade = j.rank.copy(), j.grade.copy()
+    rank[rows], grade[rows] = (groups.first + ahead)[groups.of_row] + at, j.grade[rows[order]]
+    return replace(j, rank=rank, grade=grade)
+
+
+def _tried(measure: Measure, j: Judged, rule: OverTies) -> Float64:
+    """The least, the mean and the greatest value over every order of each query, float64[Q, 3]."""
+    if measure.by_intent:
+        raise BadValue(
+            f"{measure}: only its mean over orders of ties is known; take ties=expected or ties=trec"
+        )
+    if rule.worth == "relevant":  # then relevant ones are alike, and so are others
+        rel = int(dict(measure.settings).get("rel", 1))
+        kinds = [np.int16(rel), np.int16(0)]
+        j = replace(j, grade=np.select([j.grade >= rel, j.grade >= 0], kinds, np.int16(min(-1, rel - 1))))
+    plain, found = replace(measure, condensed=False), np.empty((len(j), 3))
+    for query, orders in enumerate(count_orders(j)):
+        if orders > LIMIT:
+            raise BadValue(
+                f"{measure}: query '{j.queries[query]}' has more than {LIMIT:,} orders of its tied documents to try, "
+                "and the measure has no formula for them; take ties=trec or another measure"
+            )
+        values = plain(arranged(j.take(np.array([query]))))
+        found[query] = values.min(), values.mean(), values.max()
+    return found

@@ -1,0 +1,251 @@
+"""Stages: what a grid makes on disk, each a folder under a key, with a record of what made it that is never rewritten.
+
+What was *declared* decides what a stage holds, and nothing else decides its key. What *made* it (versions, machine,
+engine, time) stands beside that in the record, for the reader; see weir.stages.maker.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from weir.errors import StoreError, is_shortage
+from weir.io.storage.atomic import write_json
+from weir.io.storage.checksums import Checksum, checksums_read, verify_files
+
+__all__ = [
+    "RECORD",
+    "Record",
+    "Stage",
+    "changes",
+    "flattened",
+    "read_record",
+    "record_of",
+    "records_in",
+    "slug",
+    "write_record",
+]
+
+FORMAT = 2
+RECORD = "stage.json"
+NAMES = frozenset({"system", "reranker"})
+"""Entries of a description that hold a name with its settings; the settings stand beside it, apart."""
+KEY_BYTES = 5
+SLUG_LETTERS = 80
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """What a stage is before it is made. kind: index, run or scores; name: for people; declared: what decides it."""
+
+    kind: str
+    name: str
+    declared: Mapping[str, Any]
+
+    @cached_property
+    def _parts(self) -> tuple[object, tuple[str | None, ...]]:
+        engines: list[str | None] = []
+        return _plain(dict(self.declared), engines), tuple(dict.fromkeys(engines))
+
+    @property
+    def decisive(self) -> object:
+        """What the key is made of: the declaration without engines, and names without the settings they repeat."""
+        return self._parts[0]
+
+    @property
+    def engines(self) -> tuple[str | None, ...]:
+        """The engines that compute, None for one that nothing installed here could be."""
+        return self._parts[1]
+
+    @cached_property
+    def key(self) -> str:
+        """A hash of the decisive declaration, as hexadecimal digits."""
+        text = json.dumps([FORMAT, self.kind, self.decisive], sort_keys=True, ensure_ascii=False)
+        return hashlib.blake2b(text.encode("utf-8"), digest_size=KEY_BYTES).hexdigest()
+
+    @cached_property
+    def folder_name(self) -> str:
+        """Name, key and engines, as every file system takes them."""
+        parts = [slug(self.name), self.key, *(slug(e, 40) for e in self.engines if e)]
+        return "-".join(parts)
+
+    def found(self, root: Path) -> tuple[Path, Record] | None:
+        """The folder below `root` where the stage was made, with its record; None where it was not.
+
+        What is looked for is the key, not the name. Where an engine could not be told, any that made it will do.
+        """
+        exact = root / self.folder_name
+        known = None not in self.engines
+        others = [] if known and exact.exists() else sorted(root.glob(f"*-{self.key}*"))
+        for folder in [exact, *others]:
+            record = record_of(folder)
+            if record is not None and self._is(record):
+                return folder, record
+        return None
+
+    def _is(self, record: Record) -> bool:
+        same = record.kind == self.kind and Stage(self.kind, "", record.declared).decisive == self.decisive
+        return same and (None in self.engines or record.engines == self.engines)
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """What a made stage says of itself; written once, whole, after everything it speaks of.
+
+    inputs: the stages it was made from, as (kind, folder relative to the collection's); files: what it holds, by name;
+    made: what made it; cost: seconds, megabytes and whatever else it took; facts: what came of it.
+    """
+
+    kind: str
+    name: str
+    declared: Mapping[str, Any]
+    files: Mapping[str, Checksum]
+    inputs: tuple[tuple[str, str], ...] = ()
+    made: Mapping[str, Any] = field(default_factory=dict)
+    cost: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def stage(self) -> Stage:
+        """What was made."""
+        return Stage(self.kind, self.name, self.declared)
+
+    @property
+    def engines(self) -> tuple[str | None, ...]:
+        """The engines that computed it."""
+        return self.stage.engines
+
+    def verify(self, folder: Path) -> None:
+        """Raise StoreError, naming the file, unless every file is as it was written."""
+        verify_files(folder, self.files)
+
+    def to_json(self) -> dict[str, object]:
+        """The record, with its format, its key and a checksum of all that it says."""
+        said = {
+            "format": FORMAT,
+            "stage": self.kind,
+            "name": self.name,
+            "key": self.stage.key,
+            "declared": self.declared,
+            "inputs": [list(one) for one in self.inputs],
+            "files": {name: checksum.to_json() for name, checksum in self.files.items()},
+            "made": self.made,
+            "cost": self.cost,
+            "facts": self.facts,
+        }
+        return {**said, "check": _digest(said)}
+
+
+def changes(before: Stage, now: Stage) -> list[tuple[str, str, str]]:
+    """(dotted name, text before, text now) of what decides a stage and differs, "" for what is not there."""
+    one, other = (dict(flattened("", stage.decisive)) for stage in (before, now))
+    names = [name for name in dict.fromkeys([*one, *other]) if one.get(name) != other.get(name)]
+    return [(name, one.get(name, ""), other.get(name, "")) for name in names]
+
+
+def flattened(name: str, value: Any) -> list[tuple[str, str]]:  # noqa: ANN401 - whatever JSON holds
+    """The settings within a value as (dotted name, text)."""
+    if isinstance(value, dict):
+        return [
+            pair
+            for key, inner in value.items()
+            for pair in flattened(f"{name}.{key}" if name else key, inner)
+        ]
+    if isinstance(value, (list, tuple)) and any(isinstance(v, dict) for v in value):
+        return [pair for n, inner in enumerate(value, 1) for pair in flattened(f"{name}.{n}", inner)]
+    if isinstance(value, (list, tuple)):
+        return [(name, ", ".join(map(str, value)))]
+    return [(name, "none" if value is None else str(value))]
+
+
+def write_record(path: Path, record: Record) -> None:
+    """Write a record; the stage counts from here on. Raises StoreError where the disk refuses."""
+    write_json(path, record.to_json())
+
+
+def read_record(path: Path) -> Record:
+    """Read a record; raises StoreError for one that is missing, damaged, edited, or of another format."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(value, dict):
+            raise StoreError(f"{path}: found a JSON {type(value).__name__}, expected a record of weir run")
+        if value.get("format") != FORMAT:
+            raise StoreError(f"{path}: format {value.get('format')!r}, expected {FORMAT}; run the grid again")
+        said = {name: one for name, one in value.items() if name != "check"}
+        if value.get("check") != _digest(said):
+            raise StoreError(f"{path}: changed since it was written")
+        record = Record(
+            str(said["stage"]),
+            str(said["name"]),
+            said["declared"],
+            checksums_read(said["files"]),
+            tuple((str(kind), str(folder)) for kind, folder in said["inputs"]),
+            said["made"],
+            said["cost"],
+            said["facts"],
+        )
+        if record.stage.key != said["key"]:
+            raise StoreError(f"{path}: its key is not that of what it declares")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        if is_shortage(error):
+            raise
+        raise StoreError(f"{path}: damaged ({type(error).__name__}: {error})") from None
+    return record
+
+
+def record_of(folder: Path, name: str = RECORD) -> Record | None:
+    """The record of a stage, None where there is no sound one."""
+    try:
+        return read_record(folder / name)
+    except StoreError:
+        return None
+
+
+def records_in(folder: Path, pattern: str) -> Iterator[tuple[Path, Record]]:
+    """The sound records among the files of a folder, by name."""
+    for path in sorted(folder.glob(pattern)):
+        record = record_of(path.parent, path.name)
+        if record is not None:
+            yield path, record
+
+
+def _digest(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _plain(value: Any, engines: list[str | None]) -> Any:  # noqa: ANN401 - whatever JSON holds
+    """A declaration as JSON gives it back, names cut to their kind and engines taken out."""
+    if isinstance(value, Mapping):
+        found = {}
+        for name, inner in value.items():
+            if name == "engine":
+                engines.append(None if inner is None else _said(inner))
+            else:
+                found[str(name)] = _kind(inner) if name in NAMES else _plain(inner, engines)
+                if name in NAMES and not isinstance(inner, str):
+                    found[str(name)] = _plain(inner, engines)
+        return found
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(inner, engines) for inner in value]
+    return value
+
+
+def _said(engine: object) -> str:
+    return engine if isinstance(engine, str) else json.dumps(engine, sort_keys=True)
+
+
+def _kind(name: object) -> str:
+    """What a name begins with: the kind of system, without settings that may be a path."""
+    return re.split(r"[^A-Za-z0-9_]", str(name).strip(), maxsplit=1)[0]
+
+
+def slug(text: str, letters: int = SLUG_LETTERS) -> str:
+    """A short name that every file system takes."""
+    return re.sub(r"[^A-Za-z0-9.=_-]+", "-", text).strip("-.")[:letters] or "unnamed"

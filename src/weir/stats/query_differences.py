@@ -1,0 +1,187 @@
+"""Which queries one run wins and loses against another, and the documents that moved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.corpus import Corpus, Queries
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.core.scores import Scores, averaged
+from weir.core.strings import Float64, Int64
+from weir.errors import BadValue
+
+__all__ = ["Move", "Moves", "Shift", "moved", "with_documents", "with_texts"]
+
+SHOWN_DOCUMENTS = 3  # documents of a query
+EXCERPT_LETTERS = 200  # characters of a document
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A relevant document that stands elsewhere now: its ranks from 1, None where it was not returned."""
+
+    document: str
+    grade: int
+    before: int | None
+    after: int | None
+    title: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Move:
+    """A query whose value changed, and the relevant documents whose ranks moved most."""
+
+    query: str
+    first: float
+    second: float
+    text: str = ""
+    documents: tuple[Shift, ...] = ()
+
+    @property
+    def difference(self) -> float:
+        """Second minus first."""
+        return self.second - self.first
+
+
+@dataclass(frozen=True)
+class Moves:
+    """One run against another on the queries for which both have a value.
+
+    won, lost, tied: queries on which the second is better, worse, equal to the first, by identifier; up, down: its
+    largest gains and losses; unanswered: queries that each of the two does not answer; left_out: queries without value.
+    """
+
+    measure: str
+    first: str
+    second: str
+    first_mean: float
+    second_mean: float
+    won: tuple[str, ...]
+    lost: tuple[str, ...]
+    tied: tuple[str, ...]
+    up: tuple[Move, ...]
+    down: tuple[Move, ...]
+    unanswered: tuple[tuple[str, ...], tuple[str, ...]]
+    left_out: int = 0
+
+
+def moved(measure: str, names: tuple[str, str], first: Scores, second: Scores, top: int = 10) -> Moves:
+    """Compare two runs query by query.
+
+    names: what they are called; top: how many moves are kept each way. Raises BadValue where no query has a value in
+    both and where one run answers none, UnknownName for a measure that was not computed.
+    """
+    for name, scores in zip(names, (first, second), strict=True):
+        if not scores.answered.any():
+            raise BadValue(f"{name} answers none of the {len(scores.queries)} judged queries")
+    order = first.id_order()[::-1]
+    at = second.queries.codes(first.queries.strings.take(order))
+    a, b = first.of(measure)[order], np.where(at >= 0, second.of(measure)[at], np.nan)
+    known = ~(np.isnan(a) | np.isnan(b))
+    if not known.any():
+        raise BadValue(f"{names[0]} and {names[1]} share no query with a value of {measure}")
+    queries = [first.queries[q] for q in order[known].tolist()]
+    a, b = a[known], b[known]
+    others = int(np.count_nonzero(first.queries.codes(second.queries.strings) < 0))
+    won, lost, tied = (tuple(compress(queries, rows.tolist())) for rows in (b > a, b < a, a == b))
+    return Moves(
+        measure,
+        names[0],
+        names[1],
+        averaged(math.fsum(a.tolist()) / len(a), measure in first.geometric),
+        averaged(math.fsum(b.tolist()) / len(b), measure in second.geometric),
+        won,
+        lost,
+        tied,
+        _largest(queries, a, b, b - a, top),
+        _largest(queries, a, b, a - b, top),
+        (_ids(first, ~first.answered), _ids(second, ~second.answered)),
+        int(np.count_nonzero(~known)) + others,
+    )
+
+
+def with_documents(found: Moves, qrels: Qrels, first: Run, second: Run) -> Moves:
+    """The same with the relevant documents of each move whose ranks moved most, at most three.
+
+    How far a document moved is the change of 1 / log2(rank + 1): from 1 to 5 is farther than from 500 to 900.
+    """
+    return _each(found, lambda move: replace(move, documents=_shifts(move.query, qrels, first, second)))
+
+
+def with_texts(found: Moves, queries: Queries, corpus: Corpus) -> Moves:
+    """The same with the texts of queries and documents; what the collection does not hold stays without.
+
+    Raises BadValue for a collection that holds none of the queries.
+    """
+    asked = [*found.won, *found.lost, *found.tied]
+    if not (queries.ids.codes(asked) >= 0).any():
+        raise BadValue("the collection holds none of these queries; is it another one?")
+    return _each(found, lambda move: _texted(move, queries, corpus))
+
+
+def _each(found: Moves, change: Callable[[Move], Move]) -> Moves:
+    return replace(found, up=tuple(map(change, found.up)), down=tuple(map(change, found.down)))
+
+
+def _ids(scores: Scores, rows: NDArray[np.bool_]) -> tuple[str, ...]:
+    return tuple(sorted(scores.queries[q] for q in np.flatnonzero(rows).tolist()))
+
+
+def _largest(queries: Sequence[str], a: Float64, b: Float64, change: Float64, top: int) -> tuple[Move, ...]:
+    """The largest changes above 0."""
+    order = np.argsort(-change, kind="stable")[:top]
+    return tuple(Move(queries[q], float(a[q]), float(b[q])) for q in order[change[order] > 0].tolist())
+
+
+def _shifts(query: str, qrels: Qrels, first: Run, second: Run) -> tuple[Shift, ...]:
+    q = int(qrels.queries.codes([query])[0])
+    if q < 0:
+        return ()
+    rows = np.arange(qrels.ptr[q], qrels.ptr[q + 1])
+    rows = rows[qrels.grade[rows] > 0]
+    names = [qrels.docs[int(d)] for d in qrels.doc[rows]]
+    before, after = _ranks(first, query, names), _ranks(second, query, names)
+    far = np.abs(_weight(before) - _weight(after))
+    order = np.lexsort((-qrels.grade[rows].astype(np.int64), -far))
+    return tuple(
+        Shift(names[i], int(qrels.grade[rows[i]]), int(before[i]) or None, int(after[i]) or None)
+        for i in order[:SHOWN_DOCUMENTS].tolist()
+        if before[i] != after[i]
+    )
+
+
+def _ranks(run: Run, query: str, documents: Sequence[str]) -> Int64:
+    """The rank of each document for a query, 0 where it was not returned."""
+    q = int(run.queries.codes([query])[0])
+    if q < 0:
+        return np.zeros(len(documents), np.int64)
+    ranked = run.doc[run.ptr[q] : run.ptr[q + 1]]
+    codes = run.docs.codes(documents)
+    at = [np.flatnonzero(ranked == code)[:1] if code >= 0 else np.empty(0) for code in codes.tolist()]
+    return np.array([int(place[0]) + 1 if len(place) else 0 for place in at], np.int64)
+
+
+def _weight(rank: Int64) -> Float64:
+    return np.where(rank > 0, 1 / np.log2(np.maximum(rank, 1) + 1.0), 0.0)
+
+
+def _texted(move: Move, queries: Queries, corpus: Corpus) -> Move:
+    q = int(queries.ids.codes([move.query])[0])
+    shifts = tuple(_described(shift, corpus) for shift in move.documents)
+    return replace(move, text=queries.text[q] if q >= 0 else "", documents=shifts)
+
+
+def _described(shift: Shift, corpus: Corpus) -> Shift:
+    d = int(corpus.ids.codes([shift.document])[0])
+    if d < 0:
+        return shift
+    title = "" if corpus.title is None else corpus.title[d]
+    return replace(shift, title=title, text=" ".join(corpus.text[d].split())[:EXCERPT_LETTERS])

@@ -1,0 +1,96 @@
+"""The order of systems: which cannot be told apart, and how two orders agree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.strings import Float64
+from weir.errors import BadValue
+
+__all__ = ["kendall_tau", "letters", "rbo"]
+
+
+def letters(apart: NDArray[np.bool_]) -> list[str]:
+    """Letters of systems, best first: two systems share a letter exactly if they cannot be told apart.
+
+    apart: bool[K, K], symmetric, whether two systems differ by the test. Groups are as large as can be. Letters go
+    on with aa, ab after z. Raises BadValue for a matrix that is not symmetric. Source: Piepho 2004 (insert and absorb).
+    """
+    count = len(apart)
+    if apart.shape != (count, count) or (apart != apart.T).any():
+        raise BadValue("which systems are apart must be a symmetric square matrix")
+    groups = [(1 << count) - 1] if count else []
+    for i, j in zip(*np.nonzero(np.triu(apart, 1)), strict=True):
+        both = 1 << int(i) | 1 << int(j)
+        split = [g for g in groups if g & both == both]
+        if not split:
+            continue
+        whole = [g for g in groups if g & both != both]
+        halves = sorted({g & ~(1 << int(k)) for g in split for k in (i, j)}, key=int.bit_count, reverse=True)
+        for half in halves:
+            if not any(half & g == half for g in whole):
+                whole.append(half)
+        groups = whole
+    members = sorted([k for k in range(count) if g >> k & 1] for g in groups)
+    found = [""] * count
+    for number, group in enumerate(members):
+        for k in group:
+            found[k] += _letter(number) if len(members) <= 26 else f"{_letter(number)} "
+    return [f.strip() for f in found]
+
+
+def kendall_tau(a: Float64, b: Float64) -> float:
+    """Agreement of two orders of the same systems, from -1 to 1 (tau-b: ties count in neither direction).
+
+    a, b: float64[K], what the systems are ordered by. NaN where all values of one are equal. Raises BadValue for
+    different lengths. Source: Kendall 1945; equals scipy.stats.kendalltau.
+    """
+    if a.shape != b.shape or a.ndim != 1:
+        raise BadValue(f"{a.shape} and {b.shape} values cannot be orders of the same systems")
+    left = np.sign(a[:, None] - a)
+    right = np.sign(b[:, None] - b)
+    pairs = math.sqrt(float(np.abs(left).sum()) * float(np.abs(right).sum()))
+    return float((left * right).sum()) / pairs if pairs else math.nan
+
+
+def rbo(a: Sequence[str], b: Sequence[str], p: float = 0.9) -> float:
+    """Rank-biased overlap of two rankings, 0 to 1, extrapolated beyond their ends.
+
+    p: how far down a reader goes on, as in RBP. The rankings need not have the same members or lengths, nor ties.
+    Raises BadValue for p outside 0..1, an empty ranking and a member that occurs twice. Source: Webber, Moffat and
+    Zobel 2010, equation 32.
+    """
+    if not 0 < p < 1:
+        raise BadValue(f"p is {p}; expected between 0 and 1")
+    if not a or not b or len(set(a)) < len(a) or len(set(b)) < len(b):
+        raise BadValue("a ranking is empty or names a member twice")
+    short, long = (a, b) if len(a) <= len(b) else (b, a)
+    seen_short: set[str] = set()
+    seen_long: set[str] = set()
+    common, total, beyond, at_short = 0, 0.0, 0.0, 0
+    for depth, member in enumerate(long, 1):
+        if depth <= len(short):
+            other = short[depth - 1]
+            common += (member == other) or (member in seen_short) + (other in seen_long)
+            seen_short.add(other)
+            at_short = common
+        else:
+            common += member in seen_short
+            beyond += at_short * (depth - len(short)) / (len(short) * depth) * p**depth
+        seen_long.add(member)
+        total += common / depth * p**depth
+    tail = ((common - at_short) / len(long) + at_short / len(short)) * p ** len(long)
+    return min(1.0, (1 - p) / p * (total + beyond) + tail)
+
+
+def _letter(number: int) -> str:
+    text = ""
+    number += 1
+    while number:
+        number, digit = divmod(number - 1, 26)
+        text = chr(ord("a") + digit) + text
+    return text

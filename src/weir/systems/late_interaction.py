@@ -1,0 +1,335 @@
+"""Late interaction: a vector for each token, and for each token of a query the best of a document's, added up."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, partial
+from pathlib import Path
+
+import numpy as np
+
+from weir.algorithms import algorithm
+from weir.core.corpus import VIEWS, Corpus, Queries
+from weir.core.pointers import below
+from weir.core.run import Run
+from weir.core.strings import Float64, Int64
+from weir.encode.late.late_encoder import LateEncoder, LoadedLate
+from weir.errors import BadValue, StoreError, UnknownName
+from weir.io.storage.arrays import read_array
+from weir.io.storage.atomic import atomic_dir
+from weir.io.storage.sealed import open_folder, seal_folder
+from weir.settings import settings
+from weir.systems.protocol import SYSTEMS, ExternalStorage, Progress, Scorer, called
+from weir.systems.rerank.late_scorer import (
+    BATCH,
+    DTYPES,
+    LateScorer,
+    asked_of,
+    documents_store,
+    encoded_blocks,
+    score_candidates,
+)
+from weir.vectors.ann import Loss
+from weir.vectors.centroids import (
+    ROUNDS,
+    SEED,
+    CentroidLists,
+    Centroids,
+    Compressed,
+    clustered,
+    compressed,
+    listed,
+    near,
+    read_clusters,
+    refuse_odd,
+    write_clusters,
+)
+from weir.vectors.encode_missing import EncodingBlocks, TextSource
+from weir.vectors.exact_search import Found
+from weir.vectors.maxsim_search import Query, TokenRows, TokenVectors, search_chosen, search_tokens
+from weir.vectors.ragged_store import GatheredRagged, RaggedStore, stored_ragged
+
+__all__ = ["ColBERT", "LateSearcher"]
+
+FORMAT = 1
+MANY = 100_000
+"""Documents from which looking at candidates alone saves time on a processor."""
+CANDIDATES = 1024
+"""As many as PLAID scores in full for up to a hundred answers."""
+OWN = ("store", "bits", "candidates", "probes", "view")
+"""The settings that are not the encoder's."""
+
+
+@SYSTEMS.register("colbert")
+@dataclass(frozen=True)
+class ColBERT:
+    """Late interaction by an encoder of tokens, as ColBERT: MaxSim over all documents, or over candidates.
+
+    model: a name of `weir models` of the kind late, a name on the Hugging Face hub, or a folder, in ColBERT's own
+    layout, PyLate's, or that of sentence-transformers' multi-vector encoders; max_length, max_query: tokens of a
+    document and a query at most; dtype, engine, batch_tokens: see weir.encode.Encoder. store: how token vectors are
+    kept, fp16 or fp32. bits: 0 scores those; 1 or 2 scores what so many bits for each number beside a centroid keep,
+    in the index's own folder. candidates: None scores all documents; a number only so many, found by centroids; "auto"
+    all below 100,000 documents, else 1,024 or 2 k; probes: centroids looked at for each token of a query.
+    view: what of a document is encoded. Sources: Khattab and Zaharia 2020; Santhanam et al. 2022 (ColBERTv2, PLAID).
+    Raises UnknownName or BadValue.
+    """
+
+    model: str = "colbert"
+    max_length: int | None = None
+    max_query: int | None = None
+    dtype: str = "fp32"
+    engine: str = "auto"
+    batch_tokens: int = 0
+    store: str = "fp16"
+    bits: int = 0
+    candidates: int | str | None = "auto"
+    probes: int = 4
+    view: str = "title text"
+
+    def __post_init__(self) -> None:
+        if self.store not in DTYPES:
+            raise UnknownName("way to store token vectors", str(self.store), DTYPES)
+        if self.view not in VIEWS:
+            raise UnknownName("view", str(self.view), VIEWS)
+        if type(self.bits) is not int or self.bits not in (0, 1, 2):
+            raise BadValue(f"bits is {self.bits!r}; expected 0, 1 or 2")
+        if type(self.probes) is not int or self.probes < 1:
+            raise BadValue(f"probes is {self.probes!r}; expected a whole number from 1")
+        if self.candidates not in (None, "auto") and not (
+            type(self.candidates) is int and self.candidates > 0
+        ):
+            raise BadValue(
+                f'candidates is {self.candidates!r}; expected None, "auto" or a whole number from 1'
+            )
+        _ = self.encoder
+
+    @cached_property
+    def encoder(self) -> LateEncoder:
+        """What turns texts into vectors of their tokens."""
+        return LateEncoder(**{f.name: getattr(self, f.name) for f in fields(LateEncoder)})
+
+    def __str__(self) -> str:
+        default = {f.name: f.default for f in fields(self)}
+        own = {n: getattr(self, n) for n in OWN if getattr(self, n) != default[n]}
+        return called("colbert", [self.model], self.encoder.given | own)
+
+    def describe(self) -> dict[str, object]:
+        """Everything that decides the rankings; raises DownloadError where the checkpoint is not here."""
+        kept = {"store": self.store, "view": self.view}
+        how: dict[str, object] = {"search": "exact MaxSim, float32 products, sums in double"}
+        if self.bits:
+            how |= {"bits": self.bits}
+        if self.bits or self.candidates is not None:
+            how |= {"centroids": f"16 times the root of the tokens, k-means, {ROUNDS} rounds, seed {SEED}"}
+        if self.candidates is not None:
+            limit = f"all below {MANY} documents, else {CANDIDATES} or twice the depth"
+            how |= {
+                "candidates": limit if self.candidates == "auto" else self.candidates,
+                "probes": self.probes,
+            }
+        about = {"late search": algorithm("late search"), "encoder": self.encoder.describe(settings().device)}
+        return {"system": "colbert", **about, **kept, **how}
+
+    def fetch(self) -> None:
+        """Download the checkpoint where it is not here; raises DownloadError where that fails."""
+        self.encoder.fetch()
+
+    def index(self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None) -> LateSearcher:
+        """Encode the corpus into the store, all that is not there; `at` notes which texts, and holds centroids."""
+        loaded = self.encoder.load(settings().device)
+        refuse_odd(loaded.dimensions, self.bits)
+        store = documents_store(loaded, self.store)
+        texts = TextSource(len(corpus), partial(corpus.view, self.view), corpus.ids.__getitem__)
+        before = store.snapshot()
+        encode = partial(encoded_blocks, loaded, self.store)
+        rows = stored_ragged(store, texts, encode, progress, EncodingBlocks(BATCH[loaded.place.kind]))
+        tokens = TokenVectors(rows, DTYPES[self.store])
+        made = _made(self, tokens)
+        if at is not None:
+            facts = {"format": FORMAT, "system": str(self), "store": store.folder.name, "width": store.width}
+            facts |= {"corpus": corpus.fingerprint, "documents": len(corpus), "texts": _digest(rows)}
+            facts |= {} if made.small is None else {"error": made.small.error, "largest": made.small.largest}
+            with atomic_dir(at) as folder:
+                np.save(folder / "numbers.npy", rows.numbers)
+                if made.clusters is not None:
+                    write_clusters(folder, made.clusters, made.lists, made.small)
+                seal_folder(folder, "index.json", facts)
+        reused = 0 if before is None else int(np.count_nonzero(rows.numbers < len(before)))
+        return LateSearcher(self, corpus, tokens, made, loaded, reused)
+
+    def open(self, at: Path, corpus: Corpus) -> LateSearcher:
+        """Open what `index` noted about the same corpus; the vectors lie in the store, those of few bits in `at`.
+
+        Raises StoreError where it, or the store, is damaged or gone, BadValue where it is of another corpus.
+        """
+        try:
+            facts = open_folder(at, "index.json")
+            numbers = read_array(at / "numbers.npy", np.int64)
+            known = facts["format"], facts["corpus"], facts["documents"]
+            folder = settings().home / "vectors" / Path(facts["store"]).name
+            store = RaggedStore(folder, "", int(facts["width"]))
+        except (StoreError, KeyError, TypeError, ValueError) as error:
+            raise StoreError(f"{at}: the index is damaged ({error}); delete it to build it again") from None
+        if known[1:] != (corpus.fingerprint, len(corpus)):
+            raise BadValue(f"{at}: this index was made from another corpus; delete it to build it again")
+        vectors = _stored(store, numbers, facts["texts"], DTYPES[self.store])
+        if known[0] != FORMAT or len(numbers) != len(corpus) or (vectors is None and not self.bits):
+            raise StoreError(f"{at}: its vectors are not in {store.folder} any more; they are encoded again")
+        made = TokenIndex()
+        if self.bits or self.limit(len(corpus)):
+            made = TokenIndex(*read_clusters(at, self.bits))
+            if made.clusters is None or len(made.clusters.ptr) != len(corpus) + 1:
+                raise StoreError(f"{at}: the index is damaged; delete it to build it again")
+        return LateSearcher(self, corpus, vectors, made)
+
+    def scorer(self, corpus: Corpus) -> Scorer | None:
+        """What scores given documents without an index, encoding those that the store does not have; None with bits,
+        whose centroids are those of a whole collection."""
+        return None if self.bits else LateScorer(self.encoder, corpus, self.store, self.view, str(self))
+
+    def limit(self, documents: int, k: int = 1) -> int:
+        """How many candidates are scored for the k best of so many documents, 0 for all."""
+        if self.candidates is None or (self.candidates == "auto" and documents < MANY):
+            return 0
+        return max(CANDIDATES, 2 * k) if self.candidates == "auto" else max(int(self.candidates), k)
+
+
+@dataclass(frozen=True, eq=False)
+class TokenIndex:
+    """What an index holds of its own; see weir.vectors.centroids."""
+
+    clusters: Centroids | None = None
+    lists: CentroidLists | None = None
+    small: Compressed | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class LateSearcher:
+    """Token vectors of a corpus and the encoder of queries, ready to answer.
+
+    vectors: those in the store; None where they are gone, and those of few bits in the index are not.
+    """
+
+    system: ColBERT
+    corpus: Corpus
+    vectors: TokenVectors | None
+    made: TokenIndex = field(default_factory=TokenIndex)
+    opened: LoadedLate | None = None
+    reused: int = 0
+    progress: Progress | None = None
+
+    @property
+    def rows(self) -> TokenRows:
+        """The token vectors that are scored."""
+        found = self.vectors if self.made.small is None else self.made.small
+        assert found is not None  # one of them is there
+        return found
+
+    def fresh(self) -> LateSearcher:
+        """The same: queries are encoded each time."""
+        return self
+
+    def outside(self) -> ExternalStorage:
+        """The vectors in the store that are searched, and how many were there before this index was made."""
+        if self.made.small is not None or self.vectors is None:
+            return ExternalStorage(0, self.reused)
+        kept = self.vectors.rows
+        once = np.unique(kept.numbers)
+        held = (kept.snapshot.ptr[once + 1] - kept.snapshot.ptr[once]).sum()
+        return ExternalStorage(int(held) * kept.snapshot.raw.shape[1], self.reused)
+
+    def watched(self, progress: Progress) -> LateSearcher:
+        """The same, telling how many documents it has looked at; with the encoder loaded."""
+        return replace(self, opened=self.loaded, progress=progress)
+
+    @cached_property
+    def loaded(self) -> LoadedLate:
+        """The encoder, loaded when it is first needed."""
+        return self.opened or self.system.encoder.load(settings().device)
+
+    def search(self, queries: Queries, k: int) -> Run:
+        """The k best documents for each query; none for a query without text. Raises BadValue for k below 1."""
+        if k < 1:
+            raise BadValue(f"k is {k}; expected a whole number from 1")
+        asked = asked_of(queries)
+        count = np.zeros(len(queries), np.int64)
+        doc, score = np.zeros(0, np.int32), np.zeros(0)
+        if len(asked) and len(self.corpus):
+            found = self._found(self._encoded(queries.take(asked)), k)
+            count[asked] = np.diff(found.ptr)
+            doc, score = found.doc, found.score.astype(np.float64)
+        ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
+        return Run(queries.ids, self.corpus.ids, ptr, doc, score, str(self.system))
+
+    def scores(self, queries: Queries, candidates: Run) -> Float64:
+        """The score of each candidate, the same bits as searching gives; the lowest for a query without text and a
+        document without tokens."""
+        asked = asked_of(queries)
+        return score_candidates(self.rows, asked, self._encoded(queries.take(asked)), candidates)
+
+    def loss(self, queries: Queries, k: int) -> Loss:
+        """What compression and candidates lose of the exact k best of these queries, on average over them.
+
+        Raises BadValue where nothing is compressed and all documents are scored, and where the vectors in full are
+        not in the store any more.
+        """
+        if self.made.small is None and not self.system.limit(len(self.corpus), k):
+            raise BadValue(f"{self.system} searches exactly; only bits or candidates lose anything")
+        if self.vectors is None:
+            raise BadValue(
+                f"{self.system}: the vectors it was made of are gone; index again to compare with them"
+            )
+        query = self._encoded(queries.take(asked_of(queries)))
+        rank = self.corpus.ids.tie_ranks
+        exact = search_tokens(self.vectors, query, k, rank)
+        kept = exact if self.made.small is None else search_tokens(self.rows, query, k, rank)
+        quantisation = 1 - _shared(exact, kept)
+        return Loss(quantisation, 1 - _shared(exact, self._found(query, k)) - quantisation)
+
+    def _found(self, query: Query, k: int) -> Found:
+        limit, rank = self.system.limit(len(self.corpus), k), self.corpus.ids.tie_ranks
+        if not limit or self.made.clusters is None or self.made.lists is None:
+            return search_tokens(self.rows, query, k, rank, self.progress)
+        chosen = near(self.made.clusters, self.made.lists, query, self.system.probes, limit)
+        return search_chosen(self.rows, query, chosen, k, rank)
+
+    def _encoded(self, queries: Queries) -> Query:
+        """The queries' vectors: computed each time, since how long an answer takes is measured."""
+        found = self.loaded.encode(queries.text, "query")
+        return Query(found.ptr, found.values)
+
+
+def _made(system: ColBERT, tokens: TokenVectors) -> TokenIndex:
+    """What an index holds beside the store, made of the token vectors."""
+    limit = system.limit(len(tokens))
+    if not (system.bits or limit):
+        return TokenIndex()
+    clusters = clustered(tokens)
+    small = compressed(tokens, clusters, system.bits) if system.bits else None
+    return TokenIndex(clusters, listed(clusters) if limit else None, small)
+
+
+def _stored(store: RaggedStore, numbers: Int64, texts: str, dtype: type[np.floating]) -> TokenVectors | None:
+    """The vectors of these texts, None where the store does not have them any more."""
+    snapshot = store.snapshot()
+    if snapshot is None or not below(numbers, len(snapshot)):
+        return None
+    rows = GatheredRagged(snapshot, numbers)
+    return TokenVectors(rows, dtype) if _digest(rows) == texts else None
+
+
+def _shared(exact: Found, other: Found) -> float:
+    """The share of exact answers that others have too, on average over queries."""
+    shares = []
+    for q in range(len(exact.ptr) - 1):
+        a, b = (f.doc[f.ptr[q] : f.ptr[q + 1]] for f in (exact, other))
+        shares.append(len(np.intersect1d(a, b)) / max(len(a), 1))
+    return float(np.mean(shares)) if shares else 1.0
+
+
+def _digest(rows: GatheredRagged) -> str:
+    """A hash of whose vectors the rows are."""
+    numbers: Int64 = rows.numbers
+    return hashlib.blake2b(rows.snapshot.texts[numbers].tobytes(), digest_size=16).hexdigest()

@@ -1,0 +1,298 @@
+"""Learned sparse retrieval: texts as weighted terms, the best found exactly in an impact index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from weir.algorithms import algorithm
+from weir.core.corpus import VIEWS, Corpus, Queries
+from weir.core.run import Run
+from weir.core.strings import Float64, Int32, Int64
+from weir.encode.batching import Ragged
+from weir.encode.encoder import Kind
+from weir.encode.sparse.sparse_encoder import LoadedSparse, SparseEncoder
+from weir.encode.sparse.sparse_heads import TERM
+from weir.errors import BadValue, UnknownName
+from weir.kernels.inverted.block_bounds import BlockBounds
+from weir.kernels.inverted.byte_bounds import ByteBounds
+from weir.kernels.inverted.postings import document_frequencies, place
+from weir.kernels.inverted.search import Impacts
+from weir.settings import settings
+from weir.systems.lexical.inverted_index import Float32, ImpactIndex, load_index, save_index, top
+from weir.systems.lexical.pair_scores import pair_scores
+from weir.systems.protocol import SYSTEMS, ExternalStorage, Progress, called
+from weir.vectors.encode_missing import EncodingBlocks, TextSource
+from weir.vectors.ragged_store import GatheredRagged, RaggedStore, stored_ragged
+
+__all__ = ["Sparse", "SparseSearcher", "stored_terms"]
+
+VIEW = "title text"
+BATCH = {"cpu": 128, "cuda": 8192}
+"""Texts encoded together and stored: what a killed process loses at most."""
+ROWS = 1 << 20
+"""Weights read from the store at once."""
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """Retrieval by learned weights of terms; see `splade`, `sparta` and `unicoil`. view: what is encoded."""
+
+    encoder: SparseEncoder
+    view: str = VIEW
+
+    def __post_init__(self) -> None:
+        if self.view not in VIEWS:
+            raise UnknownName("view", str(self.view), VIEWS)
+
+    def __str__(self) -> str:
+        own = {
+            f.name: getattr(self.encoder, f.name)
+            for f in fields(self.encoder)
+            if f.name not in ("family", "model")
+        }
+        defaults = {f.name: f.default for f in fields(self.encoder)}
+        given = {name: value for name, value in own.items() if value != defaults[name]}
+        view: dict[str, object] = {} if self.view == VIEW else {"view": self.view}
+        return called(self.encoder.family, [self.encoder.model], given | view)
+
+    def describe(self) -> dict[str, object]:
+        """Everything that decides the rankings; raises DownloadError where the checkpoint is not here."""
+        numbers = {name: algorithm(name) for name in ("sparse index", "sparse search")}
+        about = {"encoder": self.encoder.describe(settings().device), "view": self.view}
+        return {
+            "system": self.encoder.family,
+            **about,
+            **numbers,
+            "search": "exact, in double, rounded to float",
+        }
+
+    def fetch(self) -> None:
+        """Download the checkpoint where it is not here; raises DownloadError where that fails."""
+        self.encoder.fetch()
+
+    def index(
+        self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None
+    ) -> SparseSearcher:
+        """Encode all that the store does not hold, and index the corpus, in memory or into the folder `at`."""
+        loaded = self.encoder.load(settings().device)
+        terms, kept = stored_terms(loaded, corpus, self.view, progress)
+        index = _inverted(terms, corpus, loaded.vocabulary)
+        if at is not None:
+            facts = {"system": str(self), "corpus": corpus.fingerprint, "documents": len(corpus)}
+            save_index((index,), at, facts)
+            index = _opened(at, corpus)
+        return SparseSearcher(self, corpus, index, loaded, kept)
+
+    def open(self, at: Path, corpus: Corpus) -> SparseSearcher:
+        """Open an index that `index` wrote for the same corpus; raises StoreError where it is damaged."""
+        return SparseSearcher(self, corpus, _opened(at, corpus), None)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseSearcher:
+    """An index of a corpus and the encoder of queries, ready to answer."""
+
+    system: Sparse
+    corpus: Corpus
+    impacts: ImpactIndex
+    opened: LoadedSparse | None
+    kept: ExternalStorage = ExternalStorage()  # noqa: RUF009 - a frozen value
+
+    def fresh(self) -> SparseSearcher:
+        """The same: queries are encoded each time."""
+        return self
+
+    def outside(self) -> ExternalStorage:
+        """The weights in the store from which the index was made, and how many texts were there before."""
+        return self.kept
+
+    @cached_property
+    def loaded(self) -> LoadedSparse:
+        """The encoder, loaded when it is first needed."""
+        return self.opened or self.system.encoder.load(settings().device)
+
+    def search(self, queries: Queries, k: int) -> Run:
+        """The k best documents for each query; none for a query without text. Raises BadValue for k below 1."""
+        if k < 1:
+            raise BadValue(f"k is {k}; expected a whole number from 1")
+        hits = top(self.impacts, *self._asked(queries), min(k, max(len(self.corpus), 1)))
+        return Run(queries.ids, self.corpus.ids, hits.ptr, hits.doc, hits.score, str(self.system))
+
+    def scores(self, queries: Queries, candidates: Run) -> Float64:
+        """The score of each candidate, the same bits as searching gives; 0 for one without a term of the query."""
+        return pair_scores(self.impacts, self._asked(queries), candidates)
+
+    def _asked(self, queries: Queries) -> tuple[Int64, Int32, Float32]:
+        """The queries' terms: (ptr int64[Q + 1], term int32, weight float32)."""
+        texts = queries.text.tolist()
+        asked = [i for i, text in enumerate(texts) if text.strip()]
+        block = self.loaded.encode([texts[i] for i in asked], "query")
+        count = np.zeros(len(texts), np.int64)
+        count[asked] = np.diff(block.ptr)
+        ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
+        return ptr, np.ascontiguousarray(block.values["term"]), np.ascontiguousarray(block.values["weight"])
+
+
+def stored_terms(
+    loaded: LoadedSparse, corpus: Corpus, view: str, progress: Progress | None
+) -> tuple[GatheredRagged, ExternalStorage]:
+    """The rows of TERM of each document, from the store; what it lacks is encoded, and kept batch by batch."""
+    described = loaded.recipe.encoder.describe(settings().device)
+    about = {"kind": "terms"} | {name: value for name, value in described.items() if name != "query"}
+    store = RaggedStore.of(settings().home / "vectors", about, TERM.itemsize)
+    before = store.snapshot()
+    texts = TextSource(len(corpus), partial(corpus.view, view), corpus.ids.__getitem__)
+    cut = EncodingBlocks(BATCH[loaded.place.kind])
+    found = stored_ragged(store, texts, partial(_encode, loaded, "document"), progress, cut)
+    reused = 0 if before is None else int(np.count_nonzero(found.numbers < len(before)))
+    return found, ExternalStorage(int(found.lengths.sum()) * TERM.itemsize, reused)
+
+
+def _encode(loaded: LoadedSparse, kind: Kind, texts: list[str]) -> tuple[Int64, Any]:
+    block: Ragged = loaded.encode(texts, kind)
+    return block.ptr, np.ascontiguousarray(block.values).view(np.uint8).reshape(-1, TERM.itemsize)
+
+
+def _inverted(terms: GatheredRagged, corpus: Corpus, vocabulary: int) -> ImpactIndex:
+    """The impact index of documents' terms; what a document weighs a term is the term's impact there."""
+    order = np.empty(len(corpus), np.int32)
+    order[corpus.ids.tie_ranks] = np.arange(len(corpus), dtype=np.int32)
+    count = np.zeros(vocabulary, np.int64)
+    for _, _, (_, rows) in terms.blocks(ROWS):
+        count += document_frequencies(np.ascontiguousarray(_terms(rows)["term"]), vocabulary)
+    ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
+    doc, impact, cursor = np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.float32), ptr[:-1].copy()
+    size = max(1, ROWS * len(corpus) // max(int(ptr[-1]), 1))
+    for start in range(0, len(corpus), size):
+        own, rows = terms.take(order[start : start + size])
+        term, weight = (np.ascontiguousarray(_terms(rows)[name]) for name in ("term", "weight"))
+        place(own, term, weight, start, cursor, doc, impact)
+    terms.release()
+    postings = ptr, doc, impact, len(corpus)
+    impacts = Impacts(
+        len(corpus), ptr, doc, impact, BlockBounds.where_needed(*postings), ByteBounds.of(*postings)
+    )
+    return ImpactIndex(impacts, (), order)
+
+
+def _terms(rows: Any) -> Any:  # noqa: ANN401 - uint8[n, 8] to TERM[n]
+    return np.ascontiguousarray(rows).reshape(-1).view(TERM)
+
+
+def _opened(at: Path, corpus: Corpus) -> ImpactIndex:
+    (index,), facts = load_index(at)
+    if facts.get("corpus") != corpus.fingerprint or facts.get("documents") != len(corpus):
+        raise BadValue(f"{at}: this index was made from another corpus; delete it to build it again")
+    return index
+
+
+@SYSTEMS.register("splade")
+def splade(  # noqa: PLR0913, PLR0917 - one parameter for each setting, as a name spells it
+    model: str = "splade",
+    query: str | None = None,
+    pooling: str | None = None,
+    activation: str | None = None,
+    top: int | None = None,
+    top_query: int | None = None,
+    threshold: float = 0.0,
+    quantised: bool = False,
+    view: str = VIEW,
+    max_length: int | None = None,
+    max_query: int | None = None,
+    dtype: str = "fp32",
+    engine: str = "auto",
+    batch_tokens: int = 0,
+) -> Sparse:
+    """SPLADE: terms that a model for masked words expects, weighed by log(1 + relu) and the largest over tokens.
+
+    model: a name of `weir models`, a name on the Hugging Face hub, or a folder; query: what weighs a query's terms,
+    "model", "tokens" (each token once, with weight 1), "idf" (the checkpoint's idf.json) or another checkpoint, None
+    leaves it to the checkpoint; pooling: max or sum over tokens; activation: relu, or log1p_relu for the logarithm
+    twice; top, top_query: the heaviest terms kept of a document and a query; threshold: what their weights exceed;
+    quantised: weights as whole 256ths of 5, as Pyserini's impacts; view: what of a document is encoded; max_length,
+    max_query, dtype, engine, batch_tokens: see weir.encode.Encoder. Search is exact. Source: Formal et al. 2021 and
+    2024; sentence-transformers' SparseEncoder. Raises BadValue for settings out of range.
+    """
+    return Sparse(
+        SparseEncoder(
+            "splade",
+            model,
+            query,
+            pooling,
+            activation,
+            top,
+            top_query,
+            threshold,
+            quantised,
+            max_length,
+            max_query,
+            dtype,
+            engine,
+            batch_tokens,
+        ),
+        view,
+    )
+
+
+@SYSTEMS.register("sparta")
+def sparta(  # noqa: PLR0913, PLR0917 - one parameter for each setting, as a name spells it
+    model: str = "sparta",
+    top: int | None = None,
+    view: str = VIEW,
+    max_length: int | None = None,
+    dtype: str = "fp32",
+    engine: str = "auto",
+    batch_tokens: int = 0,
+) -> Sparse:
+    """SPARTA: a term weighs log(1 + relu) of the largest product of its own vector with a token's state.
+
+    A query is its tokens, each with weight 1 each time it occurs. top: the heaviest terms kept of a document, 2,000 as
+    BEIR does; other settings: see `splade`. BEIR's own code also takes the states of padding, so that a document's
+    weights there depend on what stands in its batch; here only those of its tokens count. Source: Zhao et al. 2021;
+    BEIR's models/sparta.py. Raises BadValue for settings out of range.
+    """
+    encoder = SparseEncoder(
+        "sparta",
+        model,
+        top=top,
+        max_length=max_length,
+        dtype=dtype,
+        engine=engine,
+        batch_tokens=batch_tokens,
+    )
+    return Sparse(encoder, view)
+
+
+@SYSTEMS.register("unicoil")
+def unicoil(  # noqa: PLR0913, PLR0917 - one parameter for each setting, as a name spells it
+    model: str = "unicoil",
+    quantised: bool = False,
+    view: str = VIEW,
+    max_length: int | None = None,
+    max_query: int | None = None,
+    dtype: str = "fp32",
+    engine: str = "auto",
+    batch_tokens: int = 0,
+) -> Sparse:
+    """uniCOIL: each token of a text weighs what one layer makes of its state; no other terms.
+
+    Of a document's equal tokens the heaviest counts, of a query's their sum, as in Pyserini, which also keeps [SEP]
+    as a term. quantised: weights as whole 256ths of 5, as Pyserini's impacts; other settings: see `splade`. Source:
+    Lin and Ma 2021; Pyserini's encode/_unicoil.py. Raises BadValue for settings out of range.
+    """
+    encoder = SparseEncoder(
+        "unicoil",
+        model,
+        quantised=quantised,
+        max_length=max_length,
+        max_query=max_query,
+        dtype=dtype,
+        engine=engine,
+        batch_tokens=batch_tokens,
+    )
+    return Sparse(encoder, view)

@@ -1,0 +1,168 @@
+"""BM25, exactly as the tools whose name a preset bears."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from weir.algorithms import algorithm
+from weir.core.corpus import Corpus, Queries
+from weir.core.run import Run
+from weir.core.strings import Float64, Int32, Int64
+from weir.errors import BadValue, UnknownName
+from weir.systems.lexical.best_field import best_field
+from weir.systems.lexical.bm25_presets import PRESETS, BM25Preset, Lengths
+from weir.systems.lexical.inverted_index import ForwardIndex, Hits, ImpactIndex, load_index, save_index, top
+from weir.systems.lexical.pair_scores import best_field_scores, pair_scores
+from weir.systems.lexical.term_weights import build, query_terms
+from weir.systems.protocol import SYSTEMS, Progress, called
+from weir.text import analyzers
+from weir.text.terms import TermTable
+
+__all__ = ["BM25", "BM25Searcher"]
+
+LARGEST_K1 = 1e6
+"""Scores are computed in single precision, where larger ones leave nothing of a frequency."""
+
+
+@SYSTEMS.register("bm25")
+@dataclass(frozen=True)
+class BM25:
+    """BM25 ranking; a preset names the tool it reproduces, settings override the preset.
+
+    preset: "lucene" (Anserini's flat index, the default), "lucene-multifield", "elastic", "bm25s";
+    k1, b, analyzer, lengths: see Recipe; None takes the preset's. Source: Robertson et al. 1994; Lucene
+    BM25Similarity; Kamphuis et al. 2020 on the variants. Raises UnknownName or BadValue.
+    """
+
+    preset: str = "lucene"
+    k1: float | None = None
+    b: float | None = None
+    analyzer: str | None = None
+    lengths: Lengths | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.preset, str) or self.preset not in PRESETS:
+            raise UnknownName("BM25 preset", str(self.preset), PRESETS)
+        preset = PRESETS[self.preset]
+        for name in ("k1", "b", "analyzer", "lengths"):
+            given = getattr(self, name)
+            if name in ("k1", "b") and type(given) is int and abs(given) <= LARGEST_K1:
+                object.__setattr__(self, name, float(given))
+            if given == getattr(preset, name):
+                object.__setattr__(self, name, None)  # equal systems compare and print equal
+        _check(self.recipe)
+
+    @cached_property
+    def recipe(self) -> BM25Preset:
+        """The preset with the overrides applied."""
+        given = {n: getattr(self, n) for n in ("k1", "b", "analyzer", "lengths")}
+        return replace(PRESETS[self.preset], **{n: v for n, v in given.items() if v is not None})
+
+    def __str__(self) -> str:
+        given = {n: getattr(self, n) for n in ("k1", "b", "analyzer", "lengths")}
+        first: list[object] = [] if self.preset == "lucene" else [self.preset]
+        return called("bm25", first, {n: v for n, v in given.items() if v is not None})
+
+    def describe(self) -> dict[str, object]:
+        """Everything that decides its rankings."""
+        recipe = self.recipe
+        return {
+            "system": str(self),
+            "idf": "ln(1 + (N - df + 0.5) / (df + 0.5))",
+            **asdict(recipe),
+            "analysis": analyzers.get(recipe.analyzer).describe(),
+            "algorithms": {name: algorithm(name) for name in ("sparse index", "sparse search")},
+        }
+
+    def index(self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None) -> BM25Searcher:
+        """Index a corpus, in memory or into the folder `at`."""
+        return self.indexed(corpus, at, progress, keep_terms=False)
+
+    def indexed(
+        self, corpus: Corpus, at: Path | None, progress: Progress | None, keep_terms: bool
+    ) -> BM25Searcher:
+        """As `index`; keep_terms also keeps each document's terms, which query expansion needs."""
+        recipe = self.recipe
+        views = [f for f in recipe.fields if f != "title" or corpus.title is not None]
+        groups = [views] if recipe.tie_breaker is None else [[view] for view in views]
+        parts = tuple(build(corpus, recipe, group, keep_terms, progress) for group in groups)
+        if at is not None:
+            save_index(
+                parts, at, {"system": str(self), "corpus": corpus.fingerprint, "documents": len(corpus)}
+            )
+            return self.open(at, corpus)
+        return BM25Searcher(self, corpus, parts)
+
+    def open(self, at: Path, corpus: Corpus) -> BM25Searcher:
+        """Open an index that `index` wrote for the same corpus."""
+        parts, facts = load_index(at)
+        if facts.get("corpus") != corpus.fingerprint or facts.get("documents") != len(corpus):
+            raise BadValue(f"{at}: this index was made from another corpus; delete it to build it again")
+        return BM25Searcher(self, corpus, parts)
+
+
+@dataclass(frozen=True, eq=False)
+class BM25Searcher:
+    """An index of a corpus, ready to answer."""
+
+    system: BM25
+    corpus: Corpus
+    parts: tuple[ImpactIndex, ...]
+
+    @cached_property
+    def tables(self) -> tuple[tuple[TermTable, ...], ...]:
+        """The vocabularies of each part's fields, ready to look words up."""
+        words = analyzers.get(self.system.recipe.analyzer)
+        return tuple(tuple(TermTable(words, terms) for terms in part.vocabularies) for part in self.parts)
+
+    def search(self, queries: Queries, k: int) -> Run:
+        """The k best documents for each query; none for a query without a known term.
+
+        Raises BadValue for k below 1.
+        """
+        if k < 1:
+            raise BadValue(f"k is {k}; expected a whole number from 1")
+        hits = self._hits(queries, min(k, max(len(self.corpus), 1)))
+        return Run(queries.ids, self.corpus.ids, hits.ptr, hits.doc, hits.score, str(self.system))
+
+    def scores(self, queries: Queries, candidates: Run) -> Float64:
+        """The scores of given documents, as `search` scores them; 0 for one without a term of the query."""
+        asked = [query_terms(tables, queries.text) for tables in self.tables]
+        share = self.system.recipe.tie_breaker
+        if share is None or len(self.parts) == 1:
+            return pair_scores(self.parts[0], asked[0], candidates)
+        return best_field_scores(self.parts, asked, share, candidates)
+
+    def weighted(self, ptr: Int64, term: Int32, weight: np.ndarray, k: int) -> Hits:
+        """The k best documents for queries given as weighted terms of the first part."""
+        return top(self.parts[0], ptr, term, weight.astype(np.float32), k)
+
+    @property
+    def forward(self) -> ForwardIndex | None:
+        """Each document's terms, where the index keeps them."""
+        return self.parts[0].forward
+
+    def fresh(self) -> BM25Searcher:
+        """The same: nothing is kept."""
+        return self
+
+    def _hits(self, queries: Queries, k: int) -> Hits:
+        asked = [query_terms(tables, queries.text) for tables in self.tables]
+        share = self.system.recipe.tie_breaker
+        if share is None or len(self.parts) == 1:
+            return top(self.parts[0], *asked[0], k)
+        return best_field(self.parts, asked, share, k)
+
+
+def _check(recipe: BM25Preset) -> None:
+    analyzers.get(recipe.analyzer)
+    if not (isinstance(recipe.k1, float) and 0 <= recipe.k1 <= LARGEST_K1):
+        raise BadValue(f"bm25: k1 is {recipe.k1!r}; expected a number from 0 to {LARGEST_K1:g}")
+    if not (isinstance(recipe.b, float) and 0 <= recipe.b <= 1):
+        raise BadValue(f"bm25: b is {recipe.b!r}; expected a number from 0 to 1")
+    if recipe.lengths not in ("byte", "exact"):
+        raise BadValue(f"bm25: lengths is {recipe.lengths!r}; expected 'byte' or 'exact'")

@@ -1,0 +1,220 @@
+"""One impact index serves every sparse system: terms, postings with impacts, and who is behind each number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.pointers import below, cuts, permutes
+from weir.core.strings import Float64, Int32, Int64, Strings
+from weir.errors import StoreError
+from weir.io.storage.arrays import read_array
+from weir.io.storage.atomic import atomic_dir
+from weir.io.storage.checksums import Checksum
+from weir.io.storage.sealed import open_folder, seal_folder
+from weir.kernels.inverted.block_bounds import RANKS, BlockBounds
+from weir.kernels.inverted.byte_bounds import ByteBounds
+from weir.kernels.inverted.search import Impacts, search
+from weir.settings import settings
+from weir.systems.lexical.index_checks import flaw
+
+__all__ = ["ForwardIndex", "Hits", "ImpactIndex", "load_index", "save_index", "top"]
+
+FORMAT = 2
+RECORD = "index.json"
+BLOCK = 1 << 24
+"""Answers held at once while searching, in places (queries x k)."""
+
+Float32 = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class ForwardIndex:
+    """The terms of each document: pairs (term, count) of document d stand at ptr[d]:ptr[d + 1]."""
+
+    ptr: Int64
+    term: Int32
+    count: NDArray[np.integer]
+
+
+@dataclass(frozen=True, eq=False)
+class ImpactIndex:
+    """Postings with impacts over internal document numbers, which follow the order of ties.
+
+    impacts: the postings; vocabularies: for each field, the terms whose numbers follow those of the
+    field before; order: int32[N], the corpus number of each internal number; forward: the documents'
+    terms, for systems that expand queries, or None.
+    """
+
+    impacts: Impacts
+    vocabularies: tuple[Strings, ...]
+    order: Int32
+    forward: ForwardIndex | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """Answers to many queries: ptr int64[Q + 1], doc int32[n] corpus numbers, score float64[n], in order."""
+
+    ptr: Int64
+    doc: Int32
+    score: Float64
+
+
+def top(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) -> Hits:
+    """The k best documents of each query.
+
+    query: int64[Q + 1] where each query's terms start; term: int32, weight: float32, aligned.
+    """
+    count, block = len(query) - 1, max(1, BLOCK // k)
+    if count <= block:
+        return _block(index, query, term, weight, k)
+    parts = []
+    for start in range(0, count, block):
+        ptr = query[start : start + block + 1]
+        span = slice(int(ptr[0]), int(ptr[-1]))
+        parts.append(_block(index, ptr - ptr[0], term[span], weight[span], k))
+    starts = np.cumsum([0, *(len(part.doc) for part in parts)])
+    ends = [part.ptr[1:] + start for part, start in zip(parts, starts[:-1], strict=True)]
+    doc, score = (np.concatenate(column) for column in zip(*((p.doc, p.score) for p in parts), strict=True))
+    return Hits(np.concatenate([np.zeros(1, np.int64), *ends]), doc, score)
+
+
+def _block(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) -> Hits:
+    found, doc, score = search(index.impacts, query, term, weight, k, settings().threads)
+    filled = np.arange(k) < found[:, None]
+    ptr = np.zeros(len(found) + 1, np.int64)
+    found.cumsum(out=ptr[1:])
+    return Hits(ptr, index.order[doc[filled]], score[filled].astype(np.float64))
+
+
+def save_index(indexes: tuple[ImpactIndex, ...], at: Path, facts: dict[str, object]) -> None:
+    """Write indexes into the folder `at`, which appears when it is complete, with facts about them.
+
+    facts: whatever the caller wants to find again, `documents` among them. Raises StoreError where the disk refuses.
+    """
+    with atomic_dir(at) as folder:
+        for number, index in enumerate(indexes):
+            for name, array in _arrays(index).items():
+                np.save(folder / f"{number}-{name}.npy", array)
+        head = {"format": FORMAT, "parts": len(indexes), "fields": [len(i.vocabularies) for i in indexes]}
+        seal_folder(folder, RECORD, head | facts)
+
+
+def load_index(at: Path) -> tuple[tuple[ImpactIndex, ...], dict[str, object]]:
+    """Open indexes written by `save_index`, memory-mapped, with the facts written beside them.
+
+    Every file is compared with its checksum, and what a search takes for granted of its arrays is looked at. Raises
+    StoreError where the folder is damaged or of another format.
+    """
+    try:
+        facts = open_folder(at, RECORD)
+        if facts.get("format") != FORMAT:
+            raise StoreError(f"index format {facts.get('format')}, expected {FORMAT}")
+        files, documents = facts.pop("files"), facts["documents"]
+        return tuple(_opened(at, n, some, documents, files) for n, some in enumerate(facts["fields"])), facts
+    except (StoreError, KeyError, TypeError) as error:
+        raise StoreError(f"{at}: the index is damaged ({error}); delete it to build it again") from None
+
+
+def _arrays(index: ImpactIndex) -> dict[str, NDArray[np.generic]]:
+    arrays: dict[str, NDArray[np.generic]] = {
+        "ptr": index.impacts.ptr,
+        "doc": index.impacts.doc,
+        "impact": index.impacts.impact,
+        "order": index.order,
+    }
+    bounds = index.impacts.bounds
+    if bounds is not None:
+        arrays |= {f"bounds-{f.name}": np.asarray(getattr(bounds, f.name)) for f in fields(BlockBounds)}
+    if index.impacts.columns is not None:
+        arrays |= {f"columns-{f.name}": getattr(index.impacts.columns, f.name) for f in fields(ByteBounds)}
+    for number, terms in enumerate(index.vocabularies):
+        arrays |= {f"terms{number}-data": terms.data, f"terms{number}-ptr": terms.ptr}
+    if index.forward is not None:
+        arrays |= {f"forward-{f.name}": getattr(index.forward, f.name) for f in fields(ForwardIndex)}
+    return arrays
+
+
+KINDS: dict[str, tuple[type[np.generic] | None, tuple[int, ...]]] = {
+    "ptr": (np.int64, (-1,)),
+    "doc": (np.int32, (-1,)),
+    "impact": (np.float32, (-1,)),
+    "order": (np.int32, (-1,)),
+    "bounds-listed": (np.int32, (-1,)),
+    "bounds-top": (np.float32, (-1, 1 + len(RANKS))),
+    "bounds-shift": (np.uint8, (-1,)),
+    "bounds-base": (np.int64, (-1,)),
+    "bounds-offset": (np.int32, (-1,)),
+    "bounds-peak": (np.float32, (-1,)),
+    "columns-number": (np.int32, (-1,)),
+    "columns-step": (np.float32, (-1,)),
+    "columns-values": (np.uint8, (-1, -1, -1)),
+    "terms-data": (np.uint8, (-1,)),
+    "terms-ptr": (np.int64, (-1,)),
+    "forward-ptr": (np.int64, (-1,)),
+    "forward-term": (np.int32, (-1,)),
+    "forward-count": (None, (-1,)),
+}
+"""dtype and shape of each array on disk; None: any numbers, -1: any length."""
+
+
+def _opened(
+    at: Path, number: int, vocabularies: int, documents: int, files: Mapping[str, Checksum]
+) -> ImpactIndex:
+    """One index of a folder; raises StoreError for arrays that would lead a search out of them."""
+
+    def mapped(name: str, kind: str = "") -> Any:  # noqa: ANN401 - the dtype is what was saved
+        return read_array(at / f"{number}-{name}.npy", *KINDS[kind or name])
+
+    order, ptr, doc, impact = map(mapped, ("order", "ptr", "doc", "impact"))
+    bounds = columns = forward = None
+    if f"{number}-bounds-listed.npy" in files:
+        bounds = BlockBounds(**{f.name: mapped(f"bounds-{f.name}") for f in fields(BlockBounds)})
+    if f"{number}-columns-number.npy" in files:
+        columns = ByteBounds(**{f.name: mapped(f"columns-{f.name}") for f in fields(ByteBounds)})
+    wrong = flaw(documents, ptr, doc, impact, bounds, columns)
+    if wrong:
+        raise _senseless(number, wrong)
+    impacts = Impacts(documents, ptr, doc, impact, bounds, columns)
+    terms = tuple(
+        Strings(mapped(f"terms{n}-data", "terms-data"), mapped(f"terms{n}-ptr", "terms-ptr"))
+        for n in range(vocabularies)
+    )
+    if f"{number}-forward-ptr.npy" in files:
+        forward = ForwardIndex(**{f.name: mapped(f"forward-{f.name}") for f in fields(ForwardIndex)})
+    found = ImpactIndex(impacts, terms, order, forward)
+    wrong = _flaw(found, documents)
+    if wrong:
+        raise _senseless(number, wrong)
+    return found
+
+
+def _senseless(number: int, name: str) -> StoreError:
+    return StoreError(f"{number}-{name}.npy holds what was never written there")
+
+
+def _flaw(index: ImpactIndex, documents: int) -> str:
+    """The first array beside the postings that does not fit them, "" where all do."""
+    impacts, forward = index.impacts, index.forward
+    if len(index.order) != documents or not permutes(index.order):
+        return "order"
+    for number, terms in enumerate(index.vocabularies):
+        if not cuts(terms.ptr, len(terms.data)):
+            return f"terms{number}-ptr"
+    known = [len(terms) for terms in index.vocabularies]
+    if known and sum(known) != len(impacts.ptr) - 1:  # a learned index has the encoder's vocabulary
+        return "ptr"
+    if forward is None:
+        return ""
+    if len(forward.ptr) != documents + 1 or not cuts(forward.ptr, len(forward.term)):
+        return "forward-ptr"
+    if not known or not below(forward.term, known[0]):
+        return "forward-term"
+    counted = forward.count.dtype.kind in "iu" and forward.count.shape == forward.term.shape
+    return "" if counted and forward.count.min(initial=0) >= 0 else "forward-count"

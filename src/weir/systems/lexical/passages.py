@@ -1,0 +1,239 @@
+"""Passages of documents as a corpus: where each lies is kept, its text and its name are made when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.corpus import Corpus
+from weir.core.ids import Ids
+from weir.core.strings import Int32, Int64, StringColumn, Strings
+from weir.text.spaces import WHITE_SPACE, spaces
+
+__all__ = ["PassageSpans", "as_corpus", "cut"]
+
+BATCH = 1 << 20
+"""Bytes of documents cut at once."""
+AT_ONCE = 1 << 14
+"""Passages made at once by who goes through all of them."""
+WHOLE = -1
+"""The end of a passage that is its document as it stands."""
+
+SPACED = bytes(ord(" ") if chr(byte) in WHITE_SPACE[:10] else byte for byte in range(256))
+"""ASCII with all its white space as spaces."""
+
+Whole: TypeAlias = NDArray[np.signedinteger[Any]]
+Places: TypeAlias = tuple[Whole, Whole, Whole, Whole]
+"""Of passages: document, first byte in it, end, and bytes once made."""
+
+
+@dataclass(frozen=True, eq=False)
+class PassageSpans:
+    """Where passages lie, 16 bytes for each.
+
+    owner: int32, the document of each, ascending; start, stop: its bytes in the document's text, or 0 and WHOLE;
+    size: its bytes, words separated by one space.
+    """
+
+    owner: Int32
+    start: NDArray[np.integer]
+    stop: NDArray[np.integer]
+    size: NDArray[np.integer]
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+
+def cut(corpus: Corpus, words: int, overlap: int, first: bool = False) -> PassageSpans:
+    """Cut texts into passages of at most so many words, separated by white space as str.split separates them.
+
+    overlap: words shared with the passage before; first: only the first passage of each document. A text that is
+    short enough is one passage, as it stands.
+    """
+    parts: list[Places] = [_cut(Strings.of([]), 0, words, overlap, first)]
+    for number, texts in corpus.batches("text", BATCH):
+        parts.append(_narrow(_cut(texts, number, words, overlap, first)))
+    owner, start, stop, size = (np.concatenate(column) for column in zip(*parts[1:] or parts, strict=True))
+    return PassageSpans(owner.astype(np.int32, copy=False), start, stop, size)
+
+
+def as_corpus(corpus: Corpus, cuts: PassageSpans, fingerprint: str) -> Corpus:
+    """The passages as a corpus: each with its document's title, identified by its document's number and its own."""
+    title = None if corpus.title is None else _Titles(corpus.title, cuts.owner)
+    return Corpus(Ids(_Names(cuts.owner)), _Texts(corpus.text, cuts), title, fingerprint)
+
+
+def _cut(texts: Strings, number: int, words: int, overlap: int, first: bool) -> Places:
+    """The passages of some texts, of which the first is that of document `number`."""
+    base = int(texts.ptr[0])
+    data, ptr = texts.data[base : int(texts.ptr[-1])], texts.ptr - base
+    begin, end = _words(data, ptr)
+    word = np.searchsorted(begin, ptr)
+    count = np.diff(word)
+    pieces = np.where(count <= words, 1, 1 if first else -(-(count - overlap) // (words - overlap)))
+    doc = np.repeat(np.arange(len(texts)), pieces)
+    piece = np.arange(len(doc)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    start, stop, size = np.zeros(len(doc), np.int64), np.full(len(doc), WHOLE), texts.lengths()[doc]
+    some = np.flatnonzero(count[doc] > words)
+    low = word[doc[some]] + piece[some] * (words - overlap)
+    high = np.minimum(low + words, word[doc[some] + 1])
+    start[some], stop[some] = begin[low] - ptr[doc[some]], end[high - 1] - ptr[doc[some]]
+    letters = np.concatenate([np.zeros(1, np.int64), np.cumsum(end - begin)])
+    size[some] = letters[high] - letters[low] + (high - low - 1)
+    return doc + number, start, stop, size
+
+
+def _words(data: NDArray[np.uint8], ptr: Int64) -> tuple[Int64, Int64]:
+    """Where the words of texts data[ptr[i]:ptr[i + 1]] begin and end."""
+    white = spaces(data)
+    before, behind = np.ones(len(data) + 1, np.bool_), np.ones(len(data) + 1, np.bool_)
+    before[1:] = behind[:-1] = white
+    before[ptr] = behind[ptr] = True  # a text begins and ends a word; behind[i]: what follows byte i - 1
+    return np.flatnonzero(~white & before[:-1]), np.flatnonzero(~white & behind[1:]) + 1
+
+
+def _narrow(places: Places) -> Places:
+    """The same in half the memory, unless a document is larger than 2 GB."""
+    kind: type[np.signedinteger[Any]] = (
+        np.int32 if max(int(p.max(initial=0)) for p in places) < 2**31 else np.int64
+    )
+    document, start, stop, size = (p.astype(kind) for p in places)
+    return document, start, stop, size
+
+
+def _made(texts: Strings, which: Int64, start: Int64, stop: Int64, size: Int64) -> Strings:
+    """Passages of texts: bytes start:stop of the text `which`, white space between words as one space."""
+    base = texts.ptr - texts.ptr[0]
+    low, whole = base[which] + start, stop == WHOLE
+    high = np.where(whole, base[which + 1], base[which] + stop)
+    raw = texts.data[int(texts.ptr[0]) : int(texts.ptr[-1])].tobytes()
+    # A passage as long as its words and a space between each has no white space but single bytes.
+    plain, given = memoryview(raw.translate(SPACED)), memoryview(raw)
+    kinds = np.where(whole, 0, np.where(high - low == size, 1, 2))
+    pieces: list[bytes | memoryview] = []
+    for first, last, kind in zip(low.tolist(), high.tolist(), kinds.tolist(), strict=True):
+        if kind == 2:
+            pieces.append(" ".join(raw[first:last].decode("utf-8", "replace").split()).encode("utf-8"))
+        else:
+            pieces.append((plain if kind else given)[first:last])
+    ptr = np.zeros(len(pieces) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)), out=ptr[1:])
+    return Strings(np.frombuffer(b"".join(pieces), np.uint8), ptr)
+
+
+def _pieces(column: StringColumn) -> Iterator[Strings]:
+    for start in range(0, len(column), AT_ONCE):
+        yield column.slice(start, start + AT_ONCE)
+
+
+@dataclass(frozen=True, eq=False)
+class _Texts:
+    """The texts of passages; see StringColumn."""
+
+    texts: StringColumn
+    cuts: PassageSpans
+
+    def __len__(self) -> int:
+        return len(self.cuts)
+
+    def __getitem__(self, i: int) -> str:
+        return self.take(np.array([i]))[0]
+
+    def __iter__(self) -> Iterator[str]:
+        return (text for piece in _pieces(self) for text in piece)
+
+    def lengths(self) -> Int64:
+        """Bytes of each passage."""
+        return self.cuts.size.astype(np.int64)
+
+    def slice(self, start: int, stop: int) -> Strings:
+        """Passages start..stop-1."""
+        start, stop, _ = slice(start, stop).indices(len(self))
+        return self.take(np.arange(start, stop))
+
+    def take(self, codes: NDArray[np.integer]) -> Strings:
+        """These passages."""
+        docs, which = np.unique(self.cuts.owner[codes], return_inverse=True)
+        near = len(docs) and int(docs[-1]) - int(docs[0]) == len(docs) - 1
+        texts = self.texts.slice(int(docs[0]), int(docs[-1]) + 1) if near else self.texts.take(docs)
+        places = (
+            column[codes].astype(np.int64) for column in (self.cuts.start, self.cuts.stop, self.cuts.size)
+        )
+        return _made(texts, which, *places)
+
+    def tolist(self) -> list[str]:
+        """All passages."""
+        return list(self)
+
+
+@dataclass(frozen=True, eq=False)
+class _Titles:
+    """The title of each passage's document; see StringColumn."""
+
+    titles: StringColumn
+    owner: Int32
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+    def __getitem__(self, i: int) -> str:
+        return self.titles[int(self.owner[i])]
+
+    def __iter__(self) -> Iterator[str]:
+        return (title for piece in _pieces(self) for title in piece)
+
+    def lengths(self) -> Int64:
+        """Bytes of each title."""
+        return self.titles.lengths()[self.owner]
+
+    def slice(self, start: int, stop: int) -> Strings:
+        """The titles of passages start..stop-1."""
+        return self.titles.take(self.owner[start:stop])
+
+    def take(self, codes: NDArray[np.integer]) -> Strings:
+        """The titles of these passages."""
+        return self.titles.take(self.owner[codes])
+
+    def tolist(self) -> list[str]:
+        """All titles."""
+        return list(self)
+
+
+@dataclass(frozen=True, eq=False)
+class _Names:
+    """What identifies each passage, document:passage, both by number; see StringColumn."""
+
+    owner: Int32
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+    def __getitem__(self, i: int) -> str:
+        return self.take(np.array([range(len(self))[i]]))[0]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for piece in _pieces(self) for name in piece)
+
+    def lengths(self) -> Int64:
+        """Bytes of each name."""
+        return self.slice(0, len(self)).lengths()
+
+    def slice(self, start: int, stop: int) -> Strings:
+        """The names of passages start..stop-1."""
+        start, stop, _ = slice(start, stop).indices(len(self))
+        parts = [np.arange(at, min(at + AT_ONCE, stop)) for at in range(start, stop, AT_ONCE)]
+        return Strings.concatenated([self.take(part) for part in parts])
+
+    def take(self, codes: NDArray[np.integer]) -> Strings:
+        """The names of these passages."""
+        owner = self.owner[codes]
+        number = codes - np.searchsorted(self.owner, owner)
+        return Strings.of(f"{d}:{n}" for d, n in zip(owner.tolist(), number.tolist(), strict=True))
+
+    def tolist(self) -> list[str]:
+        """All names."""
+        return list(self)

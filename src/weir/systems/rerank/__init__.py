@@ -1,0 +1,1 @@
+"""Re-ranking: pipelines and what scores their candidates."""
