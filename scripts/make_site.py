@@ -16,6 +16,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import weir
+
 ROOT = Path(__file__).resolve().parents[1]
 STAGE = ROOT / "build" / "pages"
 BESIDE = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")
@@ -34,10 +36,20 @@ def stage() -> None:
 
 
 def with_directives(page: str) -> str:
-    """The API page with `::: weir.name` in each section of a name."""
-    return re.sub(
-        r"^(### (\w+)\n\n)`weir\.\2.*?(?=^##|\Z)", r"\1::: weir.\2\n\n", page, flags=re.MULTILINE | re.DOTALL
-    )
+    """The API page with a directive of mkdocstrings in the place of each name's heading and summary.
+
+    The directive names the module that defines the name: `weir.measure` alone could be the module of that name.
+    """
+
+    def directive(section: re.Match[str]) -> str:
+        found, name = getattr(weir, section[1]), section[1]
+        if not callable(found):
+            return section[0]
+        place = f"{found.__module__}.{found.__qualname__}"  # type: ignore[attr-defined]
+        return f"::: {place}\n    options:\n      heading: weir.{name}\n      toc_label: {name}\n\n"
+
+    sections = re.compile(r"^### (\w+)\n\n`weir\..*?(?=^##|\Z)", re.MULTILINE | re.DOTALL)
+    return sections.sub(directive, page)
 
 
 def main() -> int:
