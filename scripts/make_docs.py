@@ -19,6 +19,7 @@ import click
 import weir
 from weir.cli.main import COMMANDS, MODULES
 from weir.measures import MEASURES
+from weir.measures.aliases import CUT, REFUSED, VALUE, WHOLE
 from weir.systems import PRESETS, RERANKERS, SYSTEMS, usage
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -52,7 +53,29 @@ def measures_page() -> str:
         if known.of == "intents":
             lines += ["- needs judgments of intents: the second column of a TREC file names the intent"]
         lines += [*([""] if known.defaults() else []), inspect.getdoc(known.function) or "", ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_names_of_others()])
+
+
+def _names_of_others() -> list[str]:
+    """What other tools call the measures."""
+    lines = [
+        "## Names of other tools",
+        "",
+        "Read wherever a measure is named, in any case and with or without `_` and `-`; results print our name. A rank",
+        "follows as in `ndcg_cut_10`, `P.10`, `recall@100`, `map_at_10` or `nDCG10`. ranx's `map@10-l2` is",
+        "`AP(rel=2)@10`, sentence-transformers' `cosine_ndcg@10` is `nDCG@10`; of ir-measures,",
+        "`nDCG(dcg='exp-log2')@10` is `nDCG(gain='exp')@10` and `P(judged_only=True)@5` is `condensed(P@5)`.",
+        "`Accuracy@10` is ir-measures', `accuracy@10` that of sentence-transformers. Counts such as `num_rel`",
+        "have a mean here and a total in trec_eval.",
+        "",
+        "| elsewhere | here |",
+        "|---|---|",
+    ]
+    found = {f"{name}@k": ours.format("k") for name, ours in CUT.items()} | WHOLE
+    found |= {f"{name}_0.1": ours.format("0.1") for name, ours in VALUE.items()}
+    lines += [f"| `{name}` | `{found[name]}` |" for name in sorted(found)]
+    lines += [f"| `{name.rstrip('.*')}` | refused: {why} |" for name, why in REFUSED.items()]
+    return [*lines, ""]
 
 
 def systems_page() -> str:
