@@ -30,11 +30,17 @@ def part(name):
     return found[1]
 
 
+@pytest.fixture(scope="module")
+def folder(shared, tmp_path_factory):
+    made = tmp_path_factory.mktemp("coming-from")
+    coming_from.prepare(made, None)
+    return made
+
+
 @pytest.mark.real
 @pytest.mark.parametrize("snippet", [s for s in OURS if s.task not in NEURAL], ids=lambda s: f"task {s.task}")
-def test_what_weir_prints_is_what_the_page_shows(snippet, shared, tmp_path):
-    coming_from.prepare(tmp_path, None)
-    outcome = coming_from.run(snippet.code, "Weir", None, tmp_path)
+def test_what_weir_prints_is_what_the_page_shows(snippet, folder):
+    outcome = coming_from.run(snippet.code, "Weir", None, folder)
     assert not outcome.raised
     assert outcome.printed == PAGE[slice(*snippet.output)].rstrip()
 
