@@ -46,8 +46,8 @@ def test_scores_show_a_table(scores):
     assert re.search(r"nDCG@10 +0\.\d{4} +0\.\d{4} to 1\.0000 +3", repr(scores))
     assert "note: 1 of 3 judged queries are not answered and score 0" in repr(scores)
     html = scores._repr_html_()
-    assert '<td style="text-align:left">nDCG@10</td>' in html
-    assert not re.search(r"color|background|#[0-9a-f]{3}", html)
+    assert "nDCG@10" in html
+    assert "95% interval" in html
 
 
 def test_values_of_a_measure_are_a_mapping(scores):
@@ -126,13 +126,14 @@ def test_runs_and_judgments_say_what_they_are_and_survive_files(tmp_path):
     assert repr(qrels) == "<Qrels: 3 queries, 5 judgments, 4 of them relevant>"
     for value in (run, qrels):
         assert "<caption>" in value._repr_html_()
+        assert "class=" in value._repr_html_()
         assert ">a<" in value._repr_html_()
     for ending in (".trec", ".json", ".csv", ".tsv", ".parquet"):
         run.save(tmp_path / f"run{ending}")
         qrels.save(tmp_path / f"qrels{ending}")
         assert weir.Run.load(tmp_path / f"run{ending}").to_dict() == run.to_dict()
         assert weir.Qrels.load(tmp_path / f"qrels{ending}").to_dict() == qrels.to_dict()
-    assert weir.Run.of({})._repr_html_().startswith("<table><caption>Run run: 0 queries")
+    assert "Run run: 0 queries" in weir.Run.of({})._repr_html_()
 
 
 def test_judgments_of_intents_keep_the_names_of_intents(tmp_path):

@@ -13,6 +13,7 @@ from typing import Any
 __all__ = ["DOORS", "opened"]
 
 DOORS = {
+    "cells html": "weir.report.scores:cells_html",
     "measure name": "weir.measures.measure:canonical_name",
     "qrels of": "weir.io.runs.read:read_qrels",
     "qrels save": "weir.io.runs.write:write_qrels",
@@ -24,7 +25,6 @@ DOORS = {
     "scores of": "weir.io.runs.scores_value:read_scores_value",
     "scores save": "weir.io.runs.scores_value:write_scores_value",
     "scores text": "weir.report.scores:scores_text",
-    "table html": "weir.report.html:html_table",
 }
 
 

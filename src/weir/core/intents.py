@@ -124,7 +124,7 @@ class IntentQrels:
         rows = [
             list(map(str, row)) for row in zip(*(column[:10] for column in columns.values()), strict=True)
         ]
-        html: str = opened("table html")([list(columns), *rows], 1, repr(self)[1:-1])
+        html: str = opened("cells html")(repr(self)[1:-1], [list(columns), *rows], 3)
         return html
 
     def to_dict(self) -> dict[str, dict[str, dict[str, int]]]:

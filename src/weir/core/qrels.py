@@ -112,7 +112,7 @@ class Qrels:
         rows = [
             list(map(str, row)) for row in zip(*(column[:10] for column in columns.values()), strict=True)
         ]
-        html: str = opened("table html")([list(columns), *rows], 1, repr(self)[1:-1])
+        html: str = opened("cells html")(repr(self)[1:-1], [list(columns), *rows], 2)
         return html
 
     def to_frame(self, library: FrameLibrary = "pandas") -> Any:  # noqa: ANN401  any library's

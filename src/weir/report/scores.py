@@ -1,30 +1,38 @@
-"""Scores as people read them: the mean of each measure with its interval."""
+"""Scores as people read them, and the first rows of other values: what a terminal and a notebook show of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from weir.core.scores import Scores
 from weir.report.format import count, score
-from weir.report.html import html_table, html_text
+from weir.report.marked_table import MarkedCell, MarkedTable
 from weir.report.notes import score_notes
-from weir.report.table import columns
 from weir.stats.score_rows import rows
 
-__all__ = ["scores_html", "scores_text"]
+__all__ = ["cells_html", "scores_html", "scores_text"]
 
 
 def scores_text(scores: Scores) -> str:
     """A line for each measure: mean, 95% bootstrap interval over queries, and over how many; then what to know."""
-    return "\n".join([columns(_lines(scores), right=3), *score_notes(scores)])
+    return _table(scores).text()
 
 
 def scores_html(scores: Scores) -> str:
-    """The same as HTML."""
-    notes = score_notes(scores)
-    return html_table(_lines(scores), right=3) + (html_text("\n".join(notes)) if notes else "")
+    """The same for a notebook."""
+    return _table(scores).html()
 
 
-def _lines(scores: Scores) -> list[list[str]]:
-    lines = [["measure", "mean", "95% interval", "queries"]]
+def cells_html(title: str, lines: Sequence[Sequence[str]], keys: int) -> str:
+    """Cells under a header for a notebook; the first `keys` columns are names, the others numbers."""
+    rows = tuple(tuple(map(MarkedCell, line)) for line in lines[1:])
+    return MarkedTable(title, tuple(lines[0]), rows, keys=keys).html()
+
+
+def _table(scores: Scores) -> MarkedTable:
+    found = []
     for row, counted in zip(rows(scores, "", ""), scores.counted().tolist(), strict=True):
-        lines.append([row.measure, score(row.mean), f"{score(row.low)} to {score(row.high)}", count(counted)])
-    return lines
+        cells = (row.measure, score(row.mean), f"{score(row.low)} to {score(row.high)}", count(counted))
+        found.append(tuple(map(MarkedCell, cells)))
+    header = ("measure", "mean", "95% interval", "queries")
+    return MarkedTable("", header, tuple(found), tuple(score_notes(scores)))
