@@ -24,7 +24,8 @@ class Scores:
     documents whose score is another's too; ignored: queries of the run that nobody judged; geometric: measures
     whose values are logarithms; conventions: those in force, as they print; low, high: float64[M, Q] the least and
     the greatest value that another order of tied documents gives, NaN where it is not known; None: not looked at;
-    asked: other names by which measures were asked for, such as "AP(rel=1)", with those in `measures`.
+    asked: other names by which measures were asked for, such as "AP(rel=1)", with those in `measures`; judged_at_10:
+    the mean share of the first 10 documents returned that were judged, NaN where it is not known.
     """
 
     measures: tuple[str, ...]
@@ -38,6 +39,7 @@ class Scores:
     low: Float64 | None = None
     high: Float64 | None = None
     asked: tuple[tuple[str, str], ...] = ()
+    judged_at_10: float = math.nan
 
     def of(self, measure: str) -> Float64:
         """The values of one measure, by its name or as it was asked for, float64[Q]; raises UnknownName."""
