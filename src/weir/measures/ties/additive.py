@@ -167,8 +167,8 @@ def _dcg(
 def _ndcg(
     j: Judged, *, k: int | None, gain: str = "linear", base: float = 2.0, discount: str = "trec"
 ) -> Float64:
-    ideal = Measure("IDCG", cutoff=k).with_settings({"gain": gain, "base": base, "discount": discount})
-    return ratio(_dcg(j, k=k, gain=gain, base=base, discount=discount), ideal(j))
+    ideal = Measure("IDCG", cutoff=k)(gain=gain, base=base, discount=discount)
+    return ratio(_dcg(j, k=k, gain=gain, base=base, discount=discount), ideal.per_query(j))
 
 
 @over_ties("SDCG", "gain")
