@@ -22,42 +22,92 @@ if TYPE_CHECKING:
     from weir.core.run import Run
     from weir.core.scores import Scores
     from weir.datasets.load import Dataset, fetch, load
+    from weir.encode.object_encoder import as_encoder as encoder
     from weir.errors import WeirError
     from weir.experiment import Experiment
     from weir.experiment.published.published_scores import published
     from weir.measures import Measure, measure, parse_measure
     from weir.measures.conventions import Conventions, parse_conventions
     from weir.stats.score_rows import rows
-    from weir.systems import BM25, RM3, parse_system
+    from weir.systems import (
+        BM25,
+        RM3,
+        ColBERT,
+        Cross,
+        Dense,
+        MonoT5,
+        Score,
+        Sparse,
+        parse_system,
+        system,
+    )
+    from weir.systems import as_reranker as reranker
+    from weir.systems.fused import (
+        borda,
+        combanz,
+        combmax,
+        combmed,
+        combmin,
+        combmnz,
+        combsum,
+        condorcet,
+        isr,
+        logisr,
+        rbc,
+        rrf,
+        wsum,
+    )
 
 __all__ = [
     "BM25",
     "RM3",
+    "ColBERT",
     "Conventions",
     "Corpus",
+    "Cross",
     "Dataset",
+    "Dense",
     "Experiment",
     "IntentQrels",
     "Judged",
     "Measure",
+    "MonoT5",
     "Qrels",
     "Queries",
     "Row",
     "Run",
+    "Score",
     "Scores",
+    "Sparse",
     "WeirError",
+    "borda",
+    "combanz",
+    "combmax",
+    "combmed",
+    "combmin",
+    "combmnz",
+    "combsum",
     "compare",
+    "condorcet",
+    "encoder",
     "evaluate",
     "fetch",
     "fuse",
+    "isr",
     "load",
+    "logisr",
     "measure",
     "parse_conventions",
     "parse_measure",
     "parse_system",
     "published",
+    "rbc",
     "read_results",
+    "reranker",
     "rows",
+    "rrf",
+    "system",
+    "wsum",
 ]
 
 _HOMES = {
@@ -88,13 +138,36 @@ _HOMES = {
     "published": "experiment.published.published_scores",
     "read_results": "api",
     "rows": "stats.score_rows",
+    "ColBERT": "systems",
+    "Cross": "systems",
+    "Dense": "systems",
+    "MonoT5": "systems",
+    "Score": "systems",
+    "Sparse": "systems",
+    "system": "systems",
+    "encoder": "encode.object_encoder:as_encoder",
+    "reranker": "systems:as_reranker",
+    "borda": "systems.fused",
+    "combanz": "systems.fused",
+    "combmax": "systems.fused",
+    "combmed": "systems.fused",
+    "combmin": "systems.fused",
+    "combmnz": "systems.fused",
+    "combsum": "systems.fused",
+    "condorcet": "systems.fused",
+    "isr": "systems.fused",
+    "logisr": "systems.fused",
+    "rbc": "systems.fused",
+    "rrf": "systems.fused",
+    "wsum": "systems.fused",
 }
 
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'weir' has no attribute '{name}'")
-    return getattr(importlib.import_module(f"weir.{_HOMES[name]}"), name)
+    module, _, attribute = _HOMES[name].partition(":")
+    return getattr(importlib.import_module(f"weir.{module}"), attribute or name)
 
 
 def __dir__() -> list[str]:
