@@ -21,7 +21,6 @@ PARTS = (BM25(), RM3())
 NOTHING: Mapping[str, object] = MappingProxyType({})
 OTHER: dict[str, tuple[object, ...]] = {
     "activation": ("log1p_relu",),
-    "ann": ("HNSW32",),
     "analyzer": ("whitespace",),
     "candidates": (500,),
     "collapse": ("sum",),

@@ -47,11 +47,11 @@ def made(monkeypatch) -> Counter:
 
     def indexing(self, corpus, context, keep_terms):
         counts[f"index {self}{' with terms' * keep_terms}"] += 1
-        return indexed(self, corpus, at, progress, keep_terms)
+        return indexed(self, corpus, context, keep_terms)
 
-    def searching(self, queries, k):
+    def searching(self, queries, k, context):
         counts[f"search {self.system}"] += len(queries) == ASKED
-        return search(self, queries, k)
+        return search(self, queries, k, context)
 
     monkeypatch.setattr(BM25, "indexed", indexing)
     monkeypatch.setattr(BM25Searcher, "search", searching)
@@ -64,9 +64,9 @@ from weir.experiment import Experiment
 from weir.systems import BM25
 from weir.systems.lexical.bm25 import BM25Searcher
 search = BM25Searcher.search
-def once(self, queries, k):
+def once(self, queries, k, context):
     assert len(queries) == 1, "searched again"
-    return search(self, queries, k)
+    return search(self, queries, k, context)
 def never(*given):
     raise AssertionError("indexed again")
 BM25.indexed, BM25Searcher.search = never, once

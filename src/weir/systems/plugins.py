@@ -98,7 +98,10 @@ def _place(who: object, collection: str) -> str:
 
 
 def _kind(given: object) -> str:
-    return "nothing" if given is None else f"a {type(given).__name__}"
+    if given is None:
+        return "nothing"
+    name = type(given).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
 def _wrong(run: object, queries: Queries) -> str:
@@ -174,7 +177,7 @@ def _ranking(ranking: object) -> tuple[list[str], list[float]]:
     elif isinstance(ranking, (list, tuple)):
         pairs = [(one[0], one[1]) for one in ranking if isinstance(one, (list, tuple)) and len(one) == 2]
         if len(pairs) < len(ranking):
-            raise TypeError("found other things than documents, or (document, score)")
+            raise TypeError(f"its ranking begins {repr(ranking)[:60]}; expected texts, or (document, score)")
     else:
         raise TypeError(f"its ranking is {_kind(ranking)}; expected a dict or a list")
     for name, _ in pairs:
