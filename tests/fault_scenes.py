@@ -25,7 +25,7 @@ from tests.faults import Fault
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.errors import StoreError, StoreWarning
-from weir.io.collections.corpus_store import open_corpus
+from weir.io.collections.corpus_store import open_corpus, open_store
 from weir.io.collections.layout import CollectionPart
 from weir.kernels.inverted import block_bounds as bounds
 from weir.settings import settings
@@ -147,16 +147,24 @@ def write_collection(root: Path) -> object:
 
 
 def answer_collection(root: Path) -> tuple[str, list[str]]:
-    corpus = open_corpus(CollectionPart(root / "corpus.jsonl"))
+    store = open_store(CollectionPart(root / "corpus.jsonl"))
+    corpus = store.corpus
     assert corpus.ids.codes(["d7", "none", "d0"]).tolist() == [7, -1, 0]
+    assert store.metadata[9] == '{"n": 1}'
     return digest(BM25().index(corpus).search(QUERIES, 10)) + corpus.fingerprint, []
 
 
 def answer_documents(root: Path) -> tuple[str, list[str]]:
     """Only some documents are read, those of a re-ranker."""
-    corpus = open_corpus(CollectionPart(root / "corpus.jsonl"))
-    rows = np.array([5, 190, 7])
-    columns = (corpus.text.take(rows), corpus.title.take(rows), corpus.ids.take(rows), [corpus.text[3]])
+    store = open_store(CollectionPart(root / "corpus.jsonl"))
+    corpus, rows = store.corpus, np.array([5, 190, 7])
+    columns = (
+        store.metadata.take(rows),
+        corpus.text.take(rows),
+        corpus.title.take(rows),
+        corpus.ids.take(rows),
+        [corpus.text[3]],
+    )
     return str([list(column) for column in columns]), []
 
 

@@ -39,7 +39,7 @@ class Settings:
 
 @cache
 def settings() -> Settings:
-    """The settings of this process."""
+    """The settings of this process; raises BadValue for a WEIR_THREADS that is no whole number from 1."""
     home = os.environ.get("WEIR_HOME")
     threads = os.environ.get("WEIR_THREADS")
     if threads is not None and not (threads.isdecimal() and int(threads) > 0):

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -227,35 +222,6 @@ def test_more_are_asked_for_than_there_are_and_equals_are_cut_by_place():
         np.testing.assert_array_equal(found.doc, doc)
         np.testing.assert_array_equal(found.score, score)
         assert found.ptr.tolist() == [min(k, 1000) * q for q in range(5)]
-
-
-DIGEST = """
-import hashlib, sys
-import numpy as np
-from weir.vectors import ArraySource, search
-
-rng = np.random.default_rng(14)
-documents = (rng.standard_normal((5000, 75)) + 1).astype(np.float32)
-queries = rng.standard_normal((37, 75)).astype(np.float32)
-digest = hashlib.blake2b()
-for similarity in ("dot", "cosine"):
-    for way in ("auto", "int8", "fp32"):
-        found = search(ArraySource(documents), queries, 50, similarity, None, way)
-        digest.update(found.doc.tobytes() + found.score.tobytes())
-print(digest.hexdigest())
-"""
-
-
-@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names a processor of this family")
-def test_an_older_processor_gives_the_same_bits():
-    """Without AVX-512, VNNI and fused multiplication: other instructions, another first pass, the same answers."""
-    found = [
-        subprocess.run(
-            [sys.executable, "-c", DIGEST], env=os.environ | more, capture_output=True, text=True, check=True
-        ).stdout
-        for more in ({}, {"NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": ""})
-    ]
-    assert found[0] == found[1] != ""
 
 
 def test_the_first_pass_leaves_out_nearly_everything():

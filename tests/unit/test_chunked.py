@@ -12,7 +12,7 @@ from weir.datasets.load import load
 from weir.errors import BadValue, StoreError
 from weir.systems import BM25, Chunked, parse_system
 from weir.systems.protocol import Context
-from weir.text.spaces import WHITE, spaces
+from weir.text.spaces import WHITE_SPACE, spaces
 
 WORDS = [
     "river",
@@ -100,7 +100,7 @@ def test_passages_cover_every_word_in_order(words, overlap, length):
 
 
 TEXTS = st.lists(
-    st.text(st.sampled_from([*WHITE, "a", "é", "二", "\U0001f600", "\u200b", "\x00"]), max_size=40),
+    st.text(st.sampled_from([*WHITE_SPACE, "a", "é", "二", "\U0001f600", "\u200b", "\x00"]), max_size=40),
     max_size=8,
 )
 
@@ -131,7 +131,7 @@ def test_passages_are_those_of_str_split_however_they_are_asked_for(texts, words
 
 
 def test_white_space_is_what_str_split_cuts_at():
-    assert "".join(map(chr, (c for c in range(0x110000) if chr(c).isspace()))) == WHITE
+    assert "".join(map(chr, (c for c in range(0x110000) if chr(c).isspace()))) == WHITE_SPACE
     every = "".join(map(chr, (c for c in range(0x110000) if not 0xD800 <= c < 0xE000)))
     encoded = [c.encode() for c in every]
     found = spaces(np.frombuffer(b"".join(encoded), np.uint8))

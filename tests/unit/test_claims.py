@@ -15,7 +15,7 @@ from weir.core.order import close_as_floats
 from weir.core.run import Run
 from weir.datasets.load import load
 from weir.datasets.self_match import self_matches
-from weir.errors import FormatError, UnknownName
+from weir.errors import FormatError
 from weir.io.runs.read import read_run
 from weir.report.collection import collection_notes
 
@@ -193,19 +193,6 @@ def test_few_queries_are_said_by_eval_too(tmp_path, capsys):
         run = lines(tmp_path / "run", *(f"q{n} Q0 a 1 1 t" for n in range(queries)))
         assert main(["eval", qrels, run, "-m", "RR"]) == 0
         assert (f"note: {queries} queries are too few for an interval" in capsys.readouterr().err) == said
-
-
-@pytest.mark.parametrize(
-    ("asked", "here"),
-    [
-        ("MAP", "AP"), ("map_cut_10", "AP@10"), ("recip_rank", "RR"), ("MRR@10", "RR@10"), ("Recall@100", "R@100"),
-        ("recall_1000", "R@1000"), ("precision", "P@10"), ("NDCG@10", "nDCG@10"), ("ndcg_cut_5", "nDCG@5"),
-        ("hit_rate@5", "Success@5"), ("RRR", "RR"),
-    ],
-)  # fmt: skip
-def test_measures_asked_for_by_the_names_of_other_tools(asked, here):
-    with pytest.raises(UnknownName, match=f"did you mean {here}( or .*)?\\?$"):
-        weir.parse_measure(asked)
 
 
 def test_a_run_in_the_place_of_the_judgments(selfish, capsys):

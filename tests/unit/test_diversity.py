@@ -146,7 +146,7 @@ def test_judgments_of_documents_have_no_intents():
     judged = joined(Run.of({"q": {"a": 1.0}}), Qrels.of({"q": {"a": 1}}))
     for measure in ("alpha_nDCG@10", "StRecall@10", "condensed(NRBP)"):
         with pytest.raises(BadValue, match="of documents, not of intents"):
-            parse_measure(measure)(judged)
+            parse_measure(measure).per_query(judged)
     assert judged.intents is None
 
 

@@ -164,7 +164,7 @@ def test_blocks_of_any_size_give_the_same(monkeypatch, rows):
         for _ in range(3)
     ]
     whole = {name: weir.fuse(runs, name, 4).to_dict() for name in METHODS}
-    monkeypatch.setattr("weir.fusion.pool.BLOCK", rows)
+    monkeypatch.setattr("weir.fusion.pool.BLOCK_ROWS", rows)
     assert {name: weir.fuse(runs, name, 4).to_dict() for name in METHODS} == whole
 
 

@@ -20,7 +20,7 @@ from weir.stats.distributions import student_quantile
 from weir.stats.gate import gate
 from weir.stats.intervals import INTERVALS, bounds, resampled
 from weir.stats.paired import t_statistic
-from weir.stats.power import MOST, detectable, equivalence, plan, power, queries_needed
+from weir.stats.power import MOST_QUERIES, detectable, equivalence, plan, power, queries_needed
 from weir.stats.rank_stability import kendall_tau, letters, rbo
 from weir.stats.resampling import sign_sums
 from weir.stats.significance import TESTS, Draws, all_pairs, p_values
@@ -134,7 +134,7 @@ def test_ties_of_the_permutation_statistic_count_whatever_the_rounding():
 def test_signs_are_one_stream_whatever_the_blocks_and_the_other_systems(monkeypatch):
     values = fresh(12).random((3, 100))
     whole = np.concatenate(list(sign_sums(values, 500, fresh(1))))
-    monkeypatch.setattr(resampling, "BLOCK", 5_000)
+    monkeypatch.setattr(resampling, "BLOCK_CELLS", 5_000)
     blocks = list(sign_sums(values, 500, fresh(1)))
     assert len(blocks) > 5
     assert np.concatenate(blocks) == pytest.approx(whole, abs=1e-12)
@@ -178,9 +178,9 @@ def test_there_are_as_many_deals_as_asked_for(count):
 def test_deals_do_not_depend_on_the_size_of_the_blocks(monkeypatch):
     values = fresh(4).random((4, 60))
     whole = np.concatenate(list(ranges(values, Draws(500))))
-    monkeypatch.setattr(tukey, "BLOCK", 4 * 32 * 16)  # all shuffles at once, a few queries at a time
+    monkeypatch.setattr(tukey, "BLOCK_CELLS", 4 * 32 * 16)  # all shuffles at once, a few queries at a time
     assert np.concatenate(list(ranges(values, Draws(500)))) == pytest.approx(whole, abs=1e-12)
-    monkeypatch.setattr(tukey, "BLOCK", 1)  # one shuffle at a time: other deals, as many
+    monkeypatch.setattr(tukey, "BLOCK_CELLS", 1)  # one shuffle at a time: other deals, as many
     assert len(np.concatenate(list(ranges(values, Draws(500))))) == 500
 
 
@@ -307,7 +307,7 @@ def test_power_at_the_edges():
     assert detectable(0, 50) == 0
     assert queries_needed(0.1, 0) == 2
     assert queries_needed(1e-6, 1) is None
-    assert power(1e-3, 1, MOST) > 0.8
+    assert power(1e-3, 1, MOST_QUERIES) > 0.8
     for bad in (
         lambda: power(0.1, 0.1, 1),
         lambda: power(0.1, -1, 9),

@@ -95,7 +95,7 @@ def test_sums_are_exact_and_no_bit_depends_on_anything_else(monkeypatch):
     alone = np.concatenate(list(resampled_sums(values[3:4], 200, fresh(1))))
     assert (alone[:, 0] == whole[:, 3]).all()
     assert (resampled_means(values[3], fresh(1), 200) == whole[:, 3] / 400).all()
-    monkeypatch.setattr(resampling, "BLOCK", 40_000)
+    monkeypatch.setattr(resampling, "BLOCK_CELLS", 40_000)
     assert (np.concatenate(list(resampled_sums(values, 200, fresh(1)))) == whole).all()
 
 

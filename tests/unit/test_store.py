@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import os
 import subprocess
@@ -11,18 +12,16 @@ import time
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from weir.core.ids import HashIndex
 from weir.core.strings import Strings
 from weir.errors import FormatError, StoreError, WeirError
-from weir.io.collections import spool
-from weir.io.collections.arrow_file import Column, write_strings
 from weir.io.collections.corpus_store import fingerprint_of, open_corpus, open_store, store_paths
 from weir.io.collections.layout import CollectionPart
+from weir.io.collections.stored_strings import ColumnWriter
 
 ROWS = [
     {"_id": "d1", "title": "One", "text": "first text", "metadata": {}},
@@ -77,69 +76,49 @@ def test_columns_nobody_has_are_not_kept(tmp_path: Path):
     )
     assert store.corpus.title is None
     assert store.metadata is None
-    table = pa.ipc.open_file(pa.memory_map(str(store.path / "corpus.arrow"))).read_all()
-    assert table.schema.names == ["_id", "text"]
+    assert sorted(p.name for p in store.path.iterdir()) == [
+        "_id.offsets", "_id.utf8", "ids.code.npy", "ids.hash.npy", "store.json", "text.offsets", "text.utf8",
+    ]  # fmt: skip
 
 
-def test_an_arrow_library_reads_the_file(part: CollectionPart):
+def test_numpy_alone_reads_the_columns(part: CollectionPart):
+    """What docs/datasets.md says of the files: bytes, and little-endian int64 offsets."""
     store = open_store(part)
-    reader = pa.ipc.open_file(pa.memory_map(str(store.path / "corpus.arrow")))
-    assert reader.num_record_batches == 1
-    batch = reader.get_batch(0)
-    batch.validate(full=True)
-    assert batch.schema == pa.schema(
-        [pa.field(name, pa.large_string(), nullable=False) for name in ("_id", "title", "text", "metadata")]
-    )
-    assert batch.column("text").to_pylist() == ["first text", "two ß 二", ""]
+    for name, texts in (("_id", ["d1", "d2", "d3"]), ("text", ["first text", "two ß 二", ""])):
+        data, ends = (
+            (store.path / f"{name}.utf8").read_bytes(),
+            np.fromfile(store.path / f"{name}.offsets", "<i8"),
+        )
+        assert [data[a:b].decode() for a, b in itertools.pairwise(ends)] == texts
+        assert ends[0] == 0
+        assert ends[-1] == len(data)
 
 
-@given(st.lists(st.lists(st.text(), min_size=3, max_size=3), max_size=8), st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
-def test_any_texts_survive_arrow(rows: list[list[str]], width: int):
-    class Held:
-        def __init__(self, data: bytes) -> None:
-            self.data, self.size = data, len(data)
-
-        def pour(self, into):
-            into.write(self.data)
-
-    columns = [
-        Strings.of([row[i % 3].encode("utf-8", "replace").decode() for row in rows]) for i in range(width)
-    ]
-    names = [f"column {i}" * (i + 1) for i in range(width)]
-    parts = [
-        Column(name, Held(c.ptr.tobytes()), Held(c.data.tobytes()))
-        for name, c in zip(names, columns, strict=True)
-    ]
-    sink = pa.BufferOutputStream()
-    extents = write_strings(sink, parts, len(rows))
-    data = sink.getvalue().to_pybytes()
-    batch = pa.ipc.open_file(data).get_batch(0)
-    batch.validate(full=True)
-    assert batch.num_rows == len(rows)
-    assert pa.ipc.open_stream(data[8:]).read_all().num_rows == len(rows)
-    for name, column in zip(names, columns, strict=True):
-        assert batch.column(name).to_pylist() == column.tolist()
-        offsets, values = extents[name]
-        assert offsets.start % 64 == values.start % 64 == 0
-        assert data[offsets.start : offsets.start + offsets.size] == column.ptr.tobytes()
-        assert data[values.start : values.start + values.size] == column.data.tobytes()
-
-
-def test_large_columns_leave_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    rows = [{"_id": f"d{i}", "title": f"t{i}", "text": "word " * (i % 50)} for i in range(3000)]
-    small = open_corpus(written(tmp_path / "a" / "corpus.jsonl", rows))
-    monkeypatch.setattr(spool, "_IN_MEMORY", 1000)
-    large = open_corpus(written(tmp_path / "b" / "corpus.jsonl", rows))
-    assert large.text.tolist() == small.text.tolist() == [row["text"] for row in rows]
-    assert large.fingerprint == small.fingerprint
-    store = tmp_path / "b" / "corpus.jsonl.weir"
-    assert sorted(p.name for p in store.iterdir()) == [
-        "corpus.arrow",
-        "ids.code.npy",
-        "ids.hash.npy",
-        "store.json",
-    ]
+@given(batches=st.lists(st.lists(st.text(max_size=5), max_size=8), max_size=5))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_column_does_not_depend_on_its_batches(batches: list[list[str]], tmp_path: Path):
+    given = [Strings.of([text.encode("utf-8", "replace").decode() for text in batch]) for batch in batches]
+    whole = Strings.concatenated(given) if given else Strings.of([])
+    found = []
+    for name, parts in (
+        ("pieces", [Strings.concatenated([Strings.of(["x"]), p]).slice(1, 1 + len(p)) for p in given]),
+        ("whole", [whole]),
+    ):
+        column = ColumnWriter(tmp_path, name)
+        for one in parts:
+            column.append(one)
+        column.close()
+        found.append(
+            (
+                column.rows,
+                column.bytes,
+                column.digest(),
+                *((tmp_path / f"{name}.{end}").read_bytes() for end in ("utf8", "offsets")),
+            )
+        )
+    assert found[0] == found[1]
+    assert found[0][0] == len(whole)
+    assert found[0][3:] == (whole.data.tobytes(), whole.ptr.tobytes())
 
 
 def test_the_index_is_that_of_the_ids(tmp_path: Path):
@@ -222,7 +201,7 @@ def test_nowhere_to_write_is_one_line(part: CollectionPart, home: Path):
 
 
 @pytest.mark.parametrize("after", [0, 1, 5])
-@pytest.mark.parametrize("where", [(np, "save"), (spool.Spool, "pour"), (spool.Spool, "write")])
+@pytest.mark.parametrize("where", [(np, "save"), (ColumnWriter, "append"), (ColumnWriter, "close")])
 def test_a_full_disk_leaves_nothing_behind(
     part: CollectionPart, monkeypatch: pytest.MonkeyPatch, where, after: int
 ):
@@ -232,7 +211,9 @@ def test_a_full_disk_leaves_nothing_behind(
     def full(*args, **kwargs):
         nonlocal calls
         calls += 1
-        if calls > after % (2 if where[0] is np else 6):
+        if calls > after % (2 if where[0] is np else 4):
+            if where[1] == "close":  # the file is closed all the same
+                write(*args, **kwargs)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         write(*args, **kwargs)
 
@@ -261,6 +242,7 @@ import sys, time
 from pathlib import Path
 from weir.io.collections.corpus_store import open_corpus
 from weir.io.collections.layout import CollectionPart
+from weir.io.collections.stored_strings import ColumnWriter
 from weir.io.storage.sealed import read_sealed, write_sealed
 while time.time() < float(sys.argv[2]): pass
 print(open_corpus(CollectionPart(Path(sys.argv[1]))).fingerprint)

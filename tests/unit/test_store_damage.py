@@ -61,7 +61,7 @@ def test_a_few_documents_are_read_without_the_others(tmp_path: Path):
     rows = [{"_id": f"d{i}", "text": f"{i} " * 500} for i in range(2500)]
     part = written(tmp_path / "corpus.jsonl", rows)
     open_corpus(part)
-    file = beside(part) / "corpus.arrow"
+    file = beside(part) / "text.utf8"
     data = bytearray(file.read_bytes())
     data[data.rindex(b"2400 2400")] ^= 1
     file.write_bytes(data)
@@ -69,7 +69,7 @@ def test_a_few_documents_are_read_without_the_others(tmp_path: Path):
     assert text.take(np.array([3, -2499])).tolist() == [rows[3]["text"], rows[1]["text"]]
     early = text.slice(0, 3)
     with pytest.warns(
-        StoreWarning, match=r"corpus\.arrow: changed since it was written, in bytes 5242880 and foll"
+        StoreWarning, match=r"text\.utf8: changed since it was written, in bytes 5242880 and foll"
     ):
         assert text[2400] == rows[2400]["text"]
     assert early.tolist() == [row["text"] for row in rows[:3]]
@@ -82,7 +82,15 @@ def test_a_few_documents_are_read_without_the_others(tmp_path: Path):
         open_corpus(part).text.tolist()
 
 
-FILES = ["corpus.arrow", "ids.hash.npy", "ids.code.npy", "store.json"]
+FILES = [
+    "_id.utf8",
+    "_id.offsets",
+    "text.utf8",
+    "metadata.offsets",
+    "ids.hash.npy",
+    "ids.code.npy",
+    "store.json",
+]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -108,11 +116,11 @@ def test_a_damaged_store_is_built_again(part: CollectionPart, name: str, damage:
     "change",
     [
         lambda about: about.pop("columns"),
-        lambda about: about["columns"].pop("text"),
+        lambda about: about["columns"].remove("text"),
         lambda about: about.update(columns=[]),
-        lambda about: about["columns"].update(text=[[0, 8], [10**9, 5]]),
-        lambda about: about["columns"].update(text=[[3, 32], [0, 5]]),
-        lambda about: about["columns"].update(text=[[-64, 32], [0, 5]]),
+        lambda about: about.update(columns=["_id", "text", "../corpus"]),
+        lambda about: about["files"].update({"text.offsets": about["files"]["text.utf8"]}),
+        lambda about: about["files"].update({"text.utf8": {"bytes": -1, "crc32": ""}}),
         lambda about: about.update(documents=4),
         lambda about: about.update(documents="x"),
         lambda about: about.update(files={}),
@@ -126,19 +134,27 @@ def test_a_record_that_makes_no_sense_is_damage_even_where_its_checksum_fits(par
     write_sealed(path, about)
     with pytest.warns(StoreWarning):
         assert open_corpus(part).text.tolist() == ["first text", "two ß 二", ""]
-    assert read_sealed(path)["format"] == 2
+    assert read_sealed(path)["format"] == 3
 
 
-@pytest.mark.parametrize(
-    "change", [lambda about: about.update(format=99), lambda about: about.update(source=1)]
-)
-def test_a_store_of_another_version_or_source_is_built_again_without_a_word(part: CollectionPart, change):
+def test_a_store_of_another_source_is_built_again_without_a_word(part: CollectionPart):
     open_corpus(part)
     path = beside(part) / "store.json"
-    about = read_sealed(path)
-    change(about)
-    write_sealed(path, about)
+    write_sealed(path, {**read_sealed(path), "source": 1})
     assert len(open_corpus(part)) == 3
+    assert read_sealed(path)["source"] != 1
+
+
+@pytest.mark.parametrize("version", [2, 99, None])
+def test_a_store_of_another_version_is_built_again_and_said_in_one_line(part: CollectionPart, version):
+    open_corpus(part)
+    path = beside(part) / "store.json"
+    write_sealed(path, {**read_sealed(path), "format": version})
+    with pytest.warns(StoreWarning, match=r"weir is of another version; the store is built again") as said:
+        assert len(open_corpus(part)) == 3
+    assert len(said) == 1
     path.write_text('{"format": 1, "documents": 7}', encoding="utf-8")  # as version 0.1 wrote it
-    assert len(open_corpus(part)) == 3
-    assert read_sealed(path)["format"] == 2
+    with pytest.warns(StoreWarning, match=r"is of another version; the store is built again") as said:
+        assert len(open_corpus(part)) == 3
+    assert len(said) == 1
+    assert read_sealed(path)["format"] == 3

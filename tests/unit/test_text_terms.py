@@ -64,7 +64,7 @@ def test_nothing_in_nothing_out():
 
 
 def test_many_words_of_every_length_get_their_own_number(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(terms_module, "PIECE", 1 << 14)
+    monkeypatch.setattr(terms_module, "PIECE_BYTES", 1 << 14)
     words = [f"{i:x}".rjust(n, "z") for i in range(3000) for n in (5, 8, 9, 16, 17, 24, 40, 300)]
     words = list(dict.fromkeys(words))
     rng = np.random.default_rng(7)

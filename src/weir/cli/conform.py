@@ -97,7 +97,7 @@ def _written(found: float | None) -> float | str | None:
 
 def _show(found: Summary, worst: Sequence[tuple[Graded, ValueDifference]]) -> None:
     from weir.report.format import count
-    from weir.report.table import columns
+    from weir.report.layout import columns
 
     total = found.total
     questions = total.passed + total.differs + total.refused + total.not_applicable

@@ -18,7 +18,7 @@ def command(as_json: bool) -> None:
     from dataclasses import asdict
 
     from weir.datasets import catalogue
-    from weir.report.table import columns
+    from weir.report.layout import columns
 
     known = catalogue.entries()
     groups = [catalogue.group(name) for name in catalogue.groups()]

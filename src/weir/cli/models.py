@@ -41,7 +41,7 @@ def command(name: str | None, dtype: str, engine: str, device: str, probe: bool,
     from weir.encode import Encoder
     from weir.encode.recipes.cards import cards
     from weir.errors import BadValue
-    from weir.report.table import columns
+    from weir.report.layout import columns
 
     if name is not None:
         facts = _facts(Encoder(name, dtype=dtype, engine=engine), device, probe)

@@ -24,13 +24,14 @@ def command(folder: Path, form: str | None, provenance: bool) -> None:
     from weir.experiment.finished import damaged_records, finished_cells
     from weir.experiment.results import mixed_worlds, rows_with_groups
     from weir.report.provenance import provenance_json, provenance_text
-    from weir.report.table import csv_table, json_lines, latex_table, text_table
+    from weir.report.table import csv_table, json_lines, long_table, text_table
 
     cells = finished_cells(folder)
     if provenance:
         click.echo(provenance_json(cells) if form == "json" else provenance_text(cells))
     else:
-        shown = {"json": json_lines, "csv": csv_table, "latex": latex_table}.get(form or "", text_table)
-        click.echo(shown(rows_with_groups(cells)))
+        rows = rows_with_groups(cells)
+        shown = {"json": json_lines, "csv": csv_table, "text": text_table}
+        click.echo(long_table(rows).latex() if form == "latex" else shown[form or "text"](rows))
     for note in [*damaged_records(folder), *mixed_worlds(cells)]:
         click.echo(f"note: {note}", err=True)

@@ -26,7 +26,7 @@ def command(names: tuple[str, ...], split: str | None, as_json: bool) -> None:
 
     from weir.datasets.load import load_group
     from weir.report.collection import collection_notes
-    from weir.report.table import columns
+    from weir.report.layout import columns
 
     for dataset in [d for name in names for d in load_group(name, split)]:
         card = dataset.card

@@ -30,7 +30,7 @@ NOT_INSTALLED = 3
 
 
 def adapter(name: str) -> Any:  # noqa: ANN401 - a module whose attributes are described above
-    """The adapter of that name, loaded without making its folder importable."""
+    """The adapter of that name, loaded without making its folder importable; raises ImportError."""
     path = Path(__file__).with_name("adapters") / f"{name}.py"
     spec = importlib.util.spec_from_file_location("adapter", path)
     if spec is None or spec.loader is None:

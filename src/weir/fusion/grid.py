@@ -15,7 +15,7 @@ __all__ = ["STEP", "candidates"]
 STEP = 0.1
 """Between the weights that are tried; they add up to 1."""
 
-MOST = 2_000
+MOST_SETTINGS = 2_000
 """Settings tried at once."""
 
 
@@ -33,9 +33,9 @@ def candidates(method: str | Fusion, runs: int, step: float = STEP) -> tuple[Fus
     count = math.prod(map(len, open_.values()))
     if count < 2:
         raise BadValue(f"{how}: no setting is left to fit; try rrf, rbc, wsum or a method with norms")
-    if count > MOST:
+    if count > MOST_SETTINGS:
         raise BadValue(
-            f"{how}: {count:,} settings to try, more than {MOST:,}; take a larger step or fix the norm"
+            f"{how}: {count:,} settings to try, more than {MOST_SETTINGS:,}; take a larger step or fix the norm"
         )
     return tuple(
         how.with_settings(dict(zip(open_, chosen, strict=True)))
@@ -60,7 +60,7 @@ def _simplex(runs: int, step: float) -> Iterator[tuple[float, ...]]:
     parts = round(1 / step) if 0 < step <= 1 else 0
     if parts == 0 or abs(parts * step - 1) > 1e-9:
         raise BadValue(f"the step of the weights is {step}; expected one that divides 1, such as 0.1 or 0.05")
-    if math.comb(parts + runs - 1, runs - 1) > 100 * MOST:
+    if math.comb(parts + runs - 1, runs - 1) > 100 * MOST_SETTINGS:
         raise BadValue(
             f"{runs} rankings with a step of {step} are too many weights to try; take a larger step"
         )

@@ -18,7 +18,7 @@ from weir.fusion.union import united, united_sorted
 
 __all__ = ["CandidateBlock", "Pool", "refuse_strangers"]
 
-BLOCK = 1 << 18
+BLOCK_ROWS = 1 << 18
 """Rows of all runs looked at together: what is made of them stays near the processor."""
 
 
@@ -96,7 +96,7 @@ class Pool:
         rows = np.concatenate([[0], np.cumsum(self.length.sum(axis=0))])
         cuts, last = [0], len(self.queries)
         while cuts[-1] < last:
-            stop = int(np.searchsorted(rows, rows[cuts[-1]] + BLOCK, side="right")) - 1
+            stop = int(np.searchsorted(rows, rows[cuts[-1]] + BLOCK_ROWS, side="right")) - 1
             cuts.append(max(cuts[-1] + 1, stop))
         return (self._block(a, b) for a, b in pairwise(cuts))
 

@@ -14,7 +14,7 @@ from weir.io.runs.distinct_ids import distinct_strings
 
 __all__ = ["united", "united_sorted"]
 
-BLOCK = 1 << 15
+BLOCK_IDENTIFIERS = 1 << 15
 """Identifiers looked at together: what is made of them stays near the processor."""
 
 Codes = list[Int32 | None]
@@ -28,7 +28,9 @@ def united(tables: Sequence[Ids]) -> tuple[Ids, Codes]:
     strings = Strings.concatenated([table.strings for table in tables])
     codes, first = _numbered(strings)
     cuts = np.cumsum([len(table) for table in tables])[:-1]
-    blocks = [strings.take(first[at : at + BLOCK]) for at in range(0, len(first), BLOCK)]
+    blocks = [
+        strings.take(first[at : at + BLOCK_IDENTIFIERS]) for at in range(0, len(first), BLOCK_IDENTIFIERS)
+    ]
     return Ids(Strings.concatenated(blocks)), list(np.split(codes, cuts))
 
 
@@ -54,7 +56,7 @@ def _numbered(strings: Strings) -> tuple[Int32, Int64]:
     leader = np.minimum.reduceat(order, heads)  # the first string of each hash
     group = np.cumsum(fresh, dtype=np.int32) - 1
     other = leader[group]
-    spans = [slice(at, at + BLOCK) for at in range(0, len(order), BLOCK)]
+    spans = [slice(at, at + BLOCK_IDENTIFIERS) for at in range(0, len(order), BLOCK_IDENTIFIERS)]
     if not all(_equal(strings, order[span], other[span]) for span in spans):  # two strings share a hash
         numbers = distinct_strings(strings)[0]
         return numbers.astype(np.int32), np.unique(numbers, return_index=True)[1]

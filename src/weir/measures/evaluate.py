@@ -77,7 +77,7 @@ def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conven
     tied = Tied.of(judged)
     values, low, high = (np.empty((len(measures), len(judged))) for _ in range(3))
     for row, one in enumerate(measures):
-        values[row] = one(judged)
+        values[row] = one.per_query(judged)
         low[row], high[row] = extreme_values(one, tied, values[row], strict=conventions.ties == "bounds")
         if conventions.ties == "expected":
             values[row] = expected_values(one, tied, values[row])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weir.report.format import score, share
-from weir.report.table import columns
+from weir.report.layout import columns
 from weir.stats.abstention import Abstention
 
 __all__ = ["abstention_text"]

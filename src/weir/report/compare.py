@@ -11,9 +11,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from weir.core.scores import Scores
+from weir.report.escaping import csv_cell, latex_escaped
 from weir.report.format import change, count, effect, probability, score, share
+from weir.report.layout import columns
 from weir.report.notes import convention_notes, unanswered
-from weir.report.table import columns, csv_cell, escaped
 from weir.stats.comparison import Comparison, DatasetCounts, Pair, Standing
 from weir.stats.intervals import fewest
 from weir.stats.significance import TESTS
@@ -136,11 +137,11 @@ def compare_latex(comparisons: Sequence[Comparison]) -> str:
     told apart. Against a baseline, upward and downward triangles mark better and worse instead.
     """
     measures = list(dict.fromkeys(c.measure for c in comparisons))
-    head = " & ".join(["Dataset", "System", *map(escaped, measures)])
+    head = " & ".join(["Dataset", "System", *map(latex_escaped, measures)])
     lines = [rf"\begin{{tabular}}{{ll{'l' * len(measures)}}}", r"\toprule", rf"{head} \\", r"\midrule"]
     for dataset, system, cells in _grid(comparisons, measures):
         shown = [_latex_cell(*cell) if cell else "" for cell in cells]
-        lines.append(" & ".join([escaped(dataset), escaped(system), *shown]) + r" \\")
+        lines.append(" & ".join([latex_escaped(dataset), latex_escaped(system), *shown]) + r" \\")
     note = [f"% {line}" for line in [*_tallies(comparisons), *_notes(comparisons).split("\n")]]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *note])
 

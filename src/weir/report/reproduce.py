@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from weir.experiment.published.reproduce import Check
 from weir.report.format import change, count, score
-from weir.report.table import columns
+from weir.report.layout import columns
 
 __all__ = ["reproduce_json", "reproduce_text"]
 

@@ -18,7 +18,7 @@ from weir.registry import Registry
 __all__ = ["CONFIDENCES", "RATES", "Abstention", "abstention", "confidence_of", "curve", "nauc"]
 
 RATES: Float64 = np.linspace(0, 1, 11)[:-1]
-_SAME = 1e-12
+_RELATIVE_ROUNDING = 1e-12
 
 Ties: TypeAlias = Literal["mean", "order"]
 Confidence: TypeAlias = Callable[[Float64, Int64], Float64]
@@ -151,7 +151,7 @@ def _at(score: Float64, ptr: Int64, place: int) -> Float64:
 def _normalised(own: Float64, oracle: Float64) -> float:
     flat = float(oracle[0]) * (RATES[-1] - RATES[0])
     room = _area(oracle) - flat
-    if not room > _SAME * max(abs(flat), _SAME):  # NaN, too
+    if not room > _RELATIVE_ROUNDING * max(abs(flat), _RELATIVE_ROUNDING):  # NaN, too
         return math.nan
     return float((_area(own) - flat) / room)
 

@@ -104,7 +104,10 @@ def compare_scores(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """One comparison for each measure that all systems have; errors as `table` and `compared`."""
+    """One comparison for each measure that all systems have.
+
+    Raises BadValue for fewer than two systems, and what `shared_measures`, `table` and `compared` raise.
+    """
     if len(scores) < 2:
         raise BadValue(f"a comparison needs at least two systems; found {len(scores)}")
     return [compared(table(dataset, m, scores), baseline, method) for m in shared_measures(scores.values())]

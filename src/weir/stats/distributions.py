@@ -23,8 +23,8 @@ __all__ = [
     "student_tail",
 ]
 
-_SMALLEST = 1e-300
-_TERMS = 20_000
+_SMALLEST_DENOMINATOR = 1e-300
+_MOST_TERMS = 20_000
 
 
 def normal_tail(z: float) -> float:
@@ -131,7 +131,7 @@ def _log_gamma_step(a: float, b: float) -> float:
 def _fraction(a: float, b: float, x: float) -> float:
     c, d = 1.0, 1 / _away(1 - (a + b) * x / (a + 1))
     found = d
-    for m in range(1, _TERMS):
+    for m in range(1, _MOST_TERMS):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         for term in (even, odd):
@@ -145,4 +145,4 @@ def _fraction(a: float, b: float, x: float) -> float:
 
 def _away(value: float) -> float:
     """The value, kept away from zero so that it can divide."""
-    return value if abs(value) > _SMALLEST else _SMALLEST
+    return value if abs(value) > _SMALLEST_DENOMINATOR else _SMALLEST_DENOMINATOR

@@ -19,7 +19,7 @@ from weir.stats.significance import Draws
 
 __all__ = ["INTERVALS", "Resampled", "bounds", "fewest", "resampled"]
 
-_TOGETHER = 200
+_DIFFERENCES_TOGETHER = 200
 _ROUNDING = 1e-11
 
 
@@ -55,8 +55,8 @@ def bounds(rows: Float64, how: str, level: float = LEVEL, draws: Draws | None = 
     power = np.frexp(np.abs(rows).max(axis=1, keepdims=True))[1]
     rows = np.ldexp(rows, -power)
     found = np.empty((len(rows), 2))
-    for start in range(0, len(rows), _TOGETHER):
-        part = rows[start : start + _TOGETHER]
+    for start in range(0, len(rows), _DIFFERENCES_TOGETHER):
+        part = rows[start : start + _DIFFERENCES_TOGETHER]
         drawn = [] if how == "t" else resampled(part, draws)
         for number, values in enumerate(part):
             if np.all(values == values[0]):

@@ -13,7 +13,7 @@ from weir.stats.significance import Draws, Pairs, significance
 
 __all__ = ["sign_p", "sign_test", "t_statistic", "t_test", "wilcoxon_p", "wilcoxon_test"]
 
-EXACT = 50
+EXACT_DIFFERENCES = 50
 
 
 @significance("t")
@@ -69,7 +69,7 @@ def wilcoxon_p(differences: Float64) -> float:
     _, at, ties = np.unique(np.abs(found), return_inverse=True, return_counts=True)
     ranks = (np.cumsum(ties) - (ties - 1) / 2)[at]
     above = float(ranks[found > 0].sum())
-    if n < EXACT and len(ties) == n:
+    if n < EXACT_DIFFERENCES and len(ties) == n:
         return _exact_ranks(round(above), n)
     from_middle = above - n * (n + 1) / 4
     variance = n * (n + 1) * (2 * n + 1) / 24 - float(np.sum(ties.astype(np.float64) ** 3 - ties)) / 48

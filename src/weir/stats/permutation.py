@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.strings import Float64
-from weir.stats.resampling import BLOCK, resampled_sums, sign_sums
+from weir.stats.resampling import BLOCK_CELLS, resampled_sums, sign_sums
 from weir.stats.significance import Draws, Pairs, significance
 
 __all__ = ["bootstrap_shift_test", "exact_p", "permutation_test"]
@@ -74,7 +74,7 @@ def _shares(values: Float64, pairs: Pairs, sums: Iterator[Float64], draws: int) 
     threshold = observed - _ROUNDING * (scale[first] + scale[second])
     larger: NDArray[np.int64] = np.zeros(len(pairs), np.int64)
     for block in sums:
-        width = max(1, BLOCK // len(block))
+        width = max(1, BLOCK_CELLS // len(block))
         for start in range(0, len(pairs), width):
             part = slice(start, start + width)
             by_system = block.T

@@ -14,7 +14,7 @@ from weir.stats.paired import t_statistic
 
 __all__ = [
     "ALPHA",
-    "MOST",
+    "MOST_QUERIES",
     "POWER",
     "Need",
     "PowerPlan",
@@ -27,7 +27,7 @@ __all__ = [
 
 ALPHA = 0.05
 POWER = 0.8
-MOST = 10_000_000
+MOST_QUERIES = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def power(difference: float, deviation: float, queries: int, alpha: float = ALPH
 def detectable(deviation: float, queries: int, wanted: float = POWER, alpha: float = ALPHA) -> float:
     """The smallest true difference that a two-sided paired t-test finds with the wanted probability.
 
-    Arguments and errors as `power`; BadValue also for a wanted power that is not above alpha and below 1.
+    Arguments as in `power`. Raises BadValue as `power`, and for a wanted power that is not above alpha and below 1.
     """
     _check(queries, deviation, alpha)
     if not alpha < wanted < 1:
@@ -126,7 +126,7 @@ def queries_needed(
     low, high = 1, 2
     while power(difference, deviation, high, alpha) < wanted:
         low, high = high, 2 * high
-        if high > MOST:
+        if high > MOST_QUERIES:
             return None
     while high - low > 1:
         middle = (low + high) // 2

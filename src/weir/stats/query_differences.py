@@ -19,8 +19,8 @@ from weir.errors import BadValue
 
 __all__ = ["Move", "Moves", "Shift", "moved", "with_documents", "with_texts"]
 
-SHOWN = 3  # documents of a query
-EXCERPT = 200  # characters of a document
+SHOWN_DOCUMENTS = 3  # documents of a query
+EXCERPT_LETTERS = 200  # characters of a document
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def _shifts(query: str, qrels: Qrels, first: Run, second: Run) -> tuple[Shift, .
     order = np.lexsort((-qrels.grade[rows].astype(np.int64), -far))
     return tuple(
         Shift(names[i], int(qrels.grade[rows[i]]), int(before[i]) or None, int(after[i]) or None)
-        for i in order[:SHOWN].tolist()
+        for i in order[:SHOWN_DOCUMENTS].tolist()
         if before[i] != after[i]
     )
 
@@ -184,4 +184,4 @@ def _described(shift: Shift, corpus: Corpus) -> Shift:
     if d < 0:
         return shift
     title = "" if corpus.title is None else corpus.title[d]
-    return replace(shift, title=title, text=" ".join(corpus.text[d].split())[:EXCERPT])
+    return replace(shift, title=title, text=" ".join(corpus.text[d].split())[:EXCERPT_LETTERS])

@@ -18,7 +18,7 @@ def letters(apart: NDArray[np.bool_]) -> list[str]:
     """Letters of systems, best first: two systems share a letter exactly if they cannot be told apart.
 
     apart: bool[K, K], symmetric, whether two systems differ by the test. Groups are as large as can be. Letters go
-    on with aa, ab after z. Source: Piepho 2004 (insert and absorb).
+    on with aa, ab after z. Raises BadValue for a matrix that is not symmetric. Source: Piepho 2004 (insert and absorb).
     """
     count = len(apart)
     if apart.shape != (count, count) or (apart != apart.T).any():

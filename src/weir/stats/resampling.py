@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from weir.core.strings import Float64
 
-__all__ = ["BLOCK", "resampled_counts", "resampled_sums", "sign_sums", "summable"]
+__all__ = ["BLOCK_CELLS", "resampled_counts", "resampled_sums", "sign_sums", "summable"]
 
-BLOCK = 2_000_000
+BLOCK_CELLS = 2_000_000
 
 _SIGNS = np.where(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1) > 0, 1.0, -1.0)
-_COMMON = 5
+_COMMON_COUNTS = 5
 
 
 def sign_sums(values: Float64, draws: int, generator: np.random.Generator) -> Iterator[Float64]:
@@ -32,7 +32,7 @@ def sign_sums(values: Float64, draws: int, generator: np.random.Generator) -> It
     words = -(-queries // 64)
     padded = np.zeros((systems, 64 * words))
     padded[:, :queries] = values
-    rows = max(1, min(_cells(systems) // (64 * words), BLOCK // systems))
+    rows = max(1, min(_cells(systems) // (64 * words), BLOCK_CELLS // systems))
     signs = np.empty((rows * words * 8, 8))
     for start in range(0, draws, rows):
         count = min(rows, draws - start)
@@ -54,7 +54,7 @@ def resampled_sums(columns: Float64, resamples: int, generator: np.random.Genera
 
 
 def resampled_counts(
-    queries: int, resamples: int, generator: np.random.Generator, cells: int = BLOCK
+    queries: int, resamples: int, generator: np.random.Generator, cells: int = BLOCK_CELLS
 ) -> Iterator[Float64]:
     """How often each query is in each sample of as many drawn with replacement, in blocks float64[rows, queries].
 
@@ -99,13 +99,13 @@ def summable(rows: Float64) -> Float64:
 
 def _cells(columns: int) -> int:
     """How large a block is: near the core for few columns, worth a product for many."""
-    return min(BLOCK, max(BLOCK // 20, columns * BLOCK // 200))
+    return min(BLOCK_CELLS, max(BLOCK_CELLS // 20, columns * BLOCK_CELLS // 200))
 
 
 def _poisson(mean: float) -> Float64:
     """Probabilities of the counts 0, 1, 2 ... as long as a double holds them beside 1, at least of the common ones."""
     found = [math.exp(-mean)]
-    while found[-1] > 1e-17 or len(found) <= _COMMON:
+    while found[-1] > 1e-17 or len(found) <= _COMMON_COUNTS:
         found.append(found[-1] * mean / len(found))
     return np.array(found)
 
@@ -118,9 +118,9 @@ def _poisson_counts(
     The words decide on the first counts but for what their chances leave over in 1/65536; the rest, three in
     a thousand, is decided by the second generator, so the chances are those given and not rounded ones.
     """
-    shares = np.floor(chances[:_COMMON] * 65536)
+    shares = np.floor(chances[:_COMMON_COUNTS] * 65536)
     left = chances * 65536
-    left[:_COMMON] -= shares
+    left[:_COMMON_COUNTS] -= shares
     counts, above = marks
     counts[...] = 0
     for edge in np.cumsum(shares).astype(np.int64).tolist():
@@ -128,7 +128,7 @@ def _poisson_counts(
             break
         np.greater_equal(drawn, np.uint16(edge), out=above.view(np.bool_))
         np.add(counts, above, out=counts)
-    open_ = np.flatnonzero(counts.reshape(-1) == _COMMON)
+    open_ = np.flatnonzero(counts.reshape(-1) == _COMMON_COUNTS)
     if len(open_):
         at = np.searchsorted(np.cumsum(left) / left.sum(), rare.random(len(open_)), side="right")
         counts.reshape(-1)[open_] = at

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.strings import Float64
-from weir.stats.resampling import BLOCK
+from weir.stats.resampling import BLOCK_CELLS
 from weir.stats.significance import Draws, Pairs, significance
 
 __all__ = ["ranges", "tukey_test"]
 
-_LEAST = 32
+_LEAST_SHUFFLES = 32
 _ROUNDING = 1e-11
 
 
@@ -48,9 +48,9 @@ def ranges(values: Float64, draws: Draws) -> Iterator[Float64]:
     first, second = draws.generator().spawn(2)
     centred = np.ascontiguousarray((values - values.mean(axis=0)).T)
     roots = np.exp(2j * np.pi * np.outer(np.arange(1, systems // 2 + 1), np.arange(systems)) / systems)
-    turns = max(_LEAST, min(queries // 10, math.isqrt(draws.count)))
-    shuffles = min(-(-draws.count // turns), max(1, BLOCK // (turns * systems)))
-    together = max(1, BLOCK // (systems * (turns + shuffles)))
+    turns = max(_LEAST_SHUFFLES, min(queries // 10, math.isqrt(draws.count)))
+    shuffles = min(-(-draws.count // turns), max(1, BLOCK_CELLS // (turns * systems)))
+    together = max(1, BLOCK_CELLS // (systems * (turns + shuffles)))
     done = 0
     while done < draws.count:
         sums = np.zeros((len(roots), turns, shuffles), np.complex128)

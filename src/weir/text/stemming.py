@@ -21,7 +21,7 @@ SNOWBALL = (
 # fmt: on
 
 # How a stem of Snowball's may end that Lucene's stemmer makes differently.
-SUSPECT = ("li", "gi", "yi", "cc", "hh", "jj", "kk", "qq", "vv", "ww", "xx", "yy")
+SUSPECT_ENDINGS = ("li", "gi", "yi", "cc", "hh", "jj", "kk", "qq", "vv", "ww", "xx", "yy")
 # What may follow "...bl" and "...log" in a word that Porter's first step turns into "...bli" and "...logi".
 FIRST_STEP_ENDINGS = frozenset(
     ("i", "is", "ies", "y", "ys", "ying", "yings", "iing", "iings", "yed", "yeds", "ied", "ieds")
@@ -65,11 +65,11 @@ def _lucene_porter(words: list[str]) -> list[str]:
 
 
 def _suspects(stems: list[str]) -> list[int]:
-    """Which stems are short, end in SUSPECT, or end beyond ASCII."""
+    """Which stems are short, end in SUSPECT_ENDINGS, or end beyond ASCII."""
     raw = np.frombuffer("\n".join([*stems, ""]).encode(), np.uint8)
     ends = np.flatnonzero(raw == ord("\n"))
     last, before = (raw.take(ends - back, mode="wrap") for back in (1, 2))  # of a short one, anything
-    endings = np.array([int.from_bytes(s.encode(), "big") for s in SUSPECT], np.uint16)
+    endings = np.array([int.from_bytes(s.encode(), "big") for s in SUSPECT_ENDINGS], np.uint16)
     listed = np.zeros(1 << 16, np.bool_)
     listed[endings] = True
     short = np.diff(ends, prepend=-1) <= 3

@@ -12,13 +12,15 @@ from weir.errors import BadValue
 from weir.text.analyzer import Analyzer
 from weir.text.scanner import WordScanner
 from weir.text.segment import tokenizer
-from weir.text.words import WordTable
+from weir.text.word_table import WordTable
 
 __all__ = ["TermTable"]
 
 UNKNOWN = -1
 DROPPED = -2
-PIECE = 1 << 21  # bytes of text between two looks at the new words: what was written is still in the cache
+PIECE_BYTES = (
+    1 << 21
+)  # bytes of text between two looks at the new words: what was written is still in the cache
 FIRST_SCRATCH = 1 << 12
 # U+0130 lowercases to two characters and U+03A3 by its neighbours: such texts are lowercased before they are cut.
 NEEDS_LOWER = re.compile("\u0130|\u03a3".encode())
@@ -68,7 +70,7 @@ class TermTable:
 
     def _analyse(self, texts: Strings, grow: bool) -> tuple[Int64, Int32]:
         with self._lock:
-            pieces = [self._piece(piece, grow) for piece in _pieces(texts, PIECE)]
+            pieces = [self._piece(piece, grow) for piece in _pieces(texts, PIECE_BYTES)]
         if len(pieces) == 1:
             return pieces[0]
         starts = np.cumsum([0, *(len(numbers) for _, numbers in pieces)])

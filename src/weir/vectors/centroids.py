@@ -212,9 +212,8 @@ def write_clusters(
     folder: Path, clusters: Centroids, lists: CentroidLists | None, small: Compressed | None
 ) -> None:
     """Write what was made of token vectors into a folder."""
-    for part in (clusters, lists):
+    for name, part in (("clusters", clusters), ("lists", lists)):
         if part is not None:
-            name = type(part).__name__.lower()
             for field in fields(part):
                 np.save(folder / f"{name}-{field.name}.npy", getattr(part, field.name))
     if small is not None:

@@ -1,16 +1,17 @@
-"""A collection's documents as an Arrow file that opens in milliseconds, whatever its size.
+"""A collection's documents as columns in files that open in milliseconds, whatever their size.
 
 A store is a folder `<file>.weir` beside the documents, or in Weir's home where that place is read-only:
 
-    corpus.arrow     columns _id, title, text (and metadata where documents have any); one record batch
-    ids.hash.npy     the sorted 64-bit hashes of the ids
-    ids.code.npy     the document each of them belongs to
-    store.json       format, source, fingerprint, number of documents, where each column lies in corpus.arrow,
-                     the length and the checksums of each file, and a checksum of its own
+    _id.utf8 _id.offsets     the texts of a column and where each begins (see stored_strings.py); likewise
+                             title, text, and metadata where documents have any
+    ids.hash.npy             the sorted 64-bit hashes of the ids
+    ids.code.npy             the document each of them belongs to
+    store.json               format, source, fingerprint, number of documents, columns,
+                             the length and the checksums of each file, and a checksum of its own
 
-It is derived data: an outdated one is rebuilt from its source without a question, a damaged one with one line
-(StoreWarning). Lengths are compared when it is opened; bytes, a block at a time, when they are first used: opening
-five million documents takes milliseconds, and what decides a number was verified before.
+It is derived data: one whose source has changed is rebuilt without a question, one that is damaged or of another
+version with one line (StoreWarning). Lengths are compared when it is opened; bytes, a block at a time, when they are
+first used: opening five million documents takes milliseconds, and what decides a number was verified before.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -33,11 +34,9 @@ from weir.core.hashing import hash_strings
 from weir.core.ids import HashIndex, Ids
 from weir.core.strings import StringColumn, Strings
 from weir.errors import FormatError, StoreError, StoreWarning, is_shortage
-from weir.io.collections.arrow_file import Extent, write_strings
 from weir.io.collections.layout import CollectionPart
 from weir.io.collections.records import duplicate, read_documents
-from weir.io.collections.spool import ColumnSpool
-from weir.io.collections.stored_strings import CheckedFile, StoredStrings
+from weir.io.collections.stored_strings import CheckedFile, ColumnWriter, StoredStrings, column_files
 from weir.io.storage.arrays import read_array
 from weir.io.storage.atomic import atomic_dir, locked, writable
 from weir.io.storage.checksums import Checksum, checksums_read
@@ -46,8 +45,8 @@ from weir.settings import settings
 
 __all__ = ["CorpusStore", "fingerprint_of", "open_corpus", "open_store", "store_paths"]
 
-FORMAT, FINGERPRINT = 2, 1
-RECORD, TEXTS, HASHES, CODES = "store.json", "corpus.arrow", "ids.hash.npy", "ids.code.npy"
+FORMAT, FINGERPRINT = 3, 1
+RECORD, HASHES, CODES = "store.json", "ids.hash.npy", "ids.code.npy"
 _COLUMNS = ("_id", "title", "text", "metadata")
 _HASH_BLOCK = 1 << 20  # ids hashed at a time
 
@@ -74,9 +73,9 @@ def open_corpus(part: CollectionPart, beside: bool = True) -> Corpus:
 def open_store(part: CollectionPart, beside: bool = True) -> CorpusStore:
     """Open the store of a documents file, building it on the first call or when the file has changed.
 
-    beside: keep the store next to the file where that is possible. Warns (StoreWarning) where it was damaged and is
-    built again. Raises FormatError for a file that is no collection, StoreError when the store cannot be written, or
-    is damaged with no file to rebuild it from.
+    beside: keep the store next to the file where that is possible. Warns (StoreWarning) where it was damaged, or of
+    another version, and is built again. Raises FormatError for a file that is no collection, StoreError when the
+    store cannot be written, or is damaged with no file to rebuild it from.
     """
     places, damage = store_paths(part, beside), list[StoreError]()
     for place in places:
@@ -107,6 +106,8 @@ def _again(place: Path, part: CollectionPart, damage: list[StoreError]) -> Corpu
         store, damage = None, [error]
     if store is not None:
         return store
+    if not damage and place.is_dir() and _record(place) is None:
+        damage = [StoreError(f"{place} is of another version")]
     if damage:
         warnings.warn(StoreWarning(f"{damage[0]}; the store is built again"), stacklevel=4)
     _build(place, part)
@@ -165,25 +166,26 @@ def _fingerprint(documents: int, digests: dict[str, bytes]) -> str:
 def _build(place: Path, part: CollectionPart) -> None:
     with atomic_dir(place) as folder:
         stat = part.path.stat()
-        columns = {name: ColumnSpool(folder, name) for name in _COLUMNS}
-        try:
+        columns: dict[str, ColumnWriter] = {}
+        with ExitStack() as opened:
+            for name in _COLUMNS:
+                columns[name] = ColumnWriter(folder, name)
+                opened.callback(columns[name].close)
             nulls = _fill(columns, part)
-            rows = columns["_id"].rows
-            kept = [columns[n] for n in _COLUMNS if n in ("_id", "text") or not columns[n].empty]
-            with (folder / TEXTS).open("wb") as file:
-                extents = write_strings(file, [c.column() for c in kept], rows)
-        finally:
-            for column in columns.values():
-                column.close()
-        _write_index(folder, extents["_id"], part)
+        rows = columns["_id"].rows
+        for name in ("title", "metadata"):
+            if columns[name].bytes == 0:
+                columns.pop(name).remove()
+        _write_index(folder, part)
+        digests = {name: column.digest() for name, column in columns.items() if name != "metadata"}
         about = {
             "format": FORMAT,
             "documents": rows,
-            "fingerprint": _fingerprint(rows, {c.name: c.digest() for c in kept if c.name != "metadata"}),
+            "fingerprint": _fingerprint(rows, digests),
             "source": _source(part, stat),
             "null_texts": nulls,
-            "columns": {name: [[e.start, e.size] for e in pair] for name, pair in extents.items()},
-        }  # fmt: skip
+            "columns": list(columns),
+        }
         seal_folder(folder, RECORD, about)
 
 
@@ -192,7 +194,7 @@ def _source(part: CollectionPart, stat: os.stat_result) -> dict[str, object]:
     return {"name": str(part.member or part.path.name), "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
 
 
-def _fill(columns: dict[str, ColumnSpool], part: CollectionPart) -> int:
+def _fill(columns: dict[str, ColumnWriter], part: CollectionPart) -> int:
     """Append every document of the file to the columns; returns how many had no text."""
     nulls = 0
     for batch in read_documents(part):
@@ -206,10 +208,9 @@ def _fill(columns: dict[str, ColumnSpool], part: CollectionPart) -> int:
     return nulls
 
 
-def _write_index(folder: Path, where: tuple[Extent, Extent], part: CollectionPart) -> None:
+def _write_index(folder: Path, part: CollectionPart) -> None:
     """Hash and sort the ids, block by block; raises FormatError for an id that occurs twice."""
-    raw = np.memmap(folder / TEXTS, np.uint8, "r")
-    offsets, data = (raw[e.start : e.start + e.size] for e in where)
+    data, offsets = (np.memmap(folder / file, np.uint8, "r") for file in column_files("_id"))
     ids = Strings(data, offsets.view("<i8"))
     n = len(ids)
     hashes = np.empty(n, np.uint64)
@@ -236,16 +237,17 @@ def _opened(place: Path, part: CollectionPart | None) -> CorpusStore | None:
 
     Raises StoreError where it is damaged, as far as that is seen without reading the documents.
     """
-    about = _record(place)
+    about = _record(place) if place.is_dir() else None
     if about is None or (part is not None and not _fresh(about, part)):
         return None
     try:
         files = checksums_read(about["files"])
-        for name in (TEXTS, HASHES, CODES):
-            files[name].verify(place / name, 0, 0)  # its length
         rows, mend = int(about["documents"]), partial(_mend, place, part, about)
-        file = CheckedFile(place / TEXTS, files[TEXTS], mend)
-        columns = {name: _column(file, where, rows) for name, where in about["columns"].items()}
+        for name in (HASHES, CODES):
+            files[name].verify(place / name, 0, 0)  # its length
+        columns = {name: _column(place, name, files, mend) for name in about["columns"]}
+        if any(len(column) != rows for column in columns.values()):
+            raise StoreError(f"{place}: columns of other lengths than {RECORD} says")
         ids = Ids(columns["_id"], partial(_index, place, rows, files, mend))
         corpus = Corpus(ids, columns["text"], columns.get("title"), str(about["fingerprint"]))
         return CorpusStore(place, corpus, columns.get("metadata"), int(about["null_texts"]))
@@ -256,33 +258,32 @@ def _opened(place: Path, part: CollectionPart | None) -> CorpusStore | None:
 
 
 def _record(place: Path) -> dict[str, Any] | None:
-    """What store.json says, None where there is no store or one of another version; raises StoreError for damage."""
-    if not place.is_dir():
-        return None
+    """What store.json says, None where it is of another version; raises StoreError for damage."""
     path = place / RECORD
     try:
         about = read_sealed(path)
     except StoreError:
-        if _of_before(path):
+        if _of_first_version(path):
             return None
         raise
     return about if about.get("format") == FORMAT else None
 
 
-def _of_before(path: Path) -> bool:
-    """Whether a record is of a version that did not seal its records."""
+def _of_first_version(path: Path) -> bool:
+    """Whether a record is of the version that did not seal its records."""
     with suppress(OSError, ValueError, RecursionError):
         about = json.loads(path.read_text(encoding="utf-8"))
         return isinstance(about, dict) and about.get("format") == 1 and "seal" not in about
     return False
 
 
-def _column(file: CheckedFile, where: list[list[int]], rows: int) -> StoredStrings:
-    column = StoredStrings(file, *(Extent(int(start), int(size)) for start, size in where))
-    whole = all(0 <= e.start <= e.start + e.size <= len(file.raw) for e in (column.offsets, column.data))
-    if len(column) != rows or column.offsets.start % 8 or not whole:
-        raise StoreError(f"{file.path}: its columns do not lie where {RECORD} says")
-    return column
+def _column(
+    place: Path, name: str, files: dict[str, Checksum], mend: Callable[[StoreError], None]
+) -> StoredStrings:
+    data, offsets = column_files(name)
+    for file in (data, offsets):
+        files[file].verify(place / file, 0, 0)  # its length
+    return StoredStrings(*(CheckedFile(place / file, files[file], mend) for file in (data, offsets)))
 
 
 def _index(

@@ -1,7 +1,12 @@
-"""Columns of strings in a file whose bytes are compared with their checksums when they are first used."""
+"""Text columns in files: written as they grow, memory-mapped, compared with their checksums when they are first used.
+
+A column is two files: `<name>.utf8`, the bytes of its texts one behind the other, and `<name>.offsets`, little-endian
+int64[n + 1], where each text begins and the last one ends.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -12,13 +17,55 @@ from numpy.typing import NDArray
 
 from weir.core.strings import Bytes, Int64, Strings
 from weir.errors import StoreError
-from weir.io.collections.arrow_file import Extent
 from weir.io.storage.checksums import BLOCK_BYTES, Checksum
 
-__all__ = ["CheckedFile", "StoredStrings"]
+__all__ = ["CheckedFile", "ColumnWriter", "StoredStrings", "column_files"]
 
 AT_ONCE = 4096
 """Strings read together by who goes through all of them."""
+
+
+def column_files(name: str) -> tuple[str, str]:
+    """The names of the files of a column: of its bytes and of its offsets."""
+    return f"{name}.utf8", f"{name}.offsets"
+
+
+class ColumnWriter:
+    """Writes a text column batch by batch, with a SHA-256 of its bytes and one of its offsets, whatever the batches."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.rows = self.bytes = 0
+        self._paths = tuple(folder / file for file in column_files(name))
+        self._data, self._offsets = (path.open("wb") for path in self._paths)
+        self._offsets.write(np.zeros(1, "<i8").tobytes())
+        self._hash = (hashlib.sha256(), hashlib.sha256())
+
+    def append(self, texts: Strings) -> None:
+        """Write some texts; raises OSError where the disk refuses."""
+        first = int(texts.ptr[0])
+        offsets = (texts.ptr[1:] + (self.bytes - first)).astype("<i8", copy=False).tobytes()
+        data = texts.data[first : int(texts.ptr[-1])].tobytes()
+        for file, digest, part in zip((self._data, self._offsets), self._hash, (data, offsets), strict=True):
+            file.write(part)
+            digest.update(part)
+        self.bytes += len(data)
+        self.rows += len(texts)
+
+    def digest(self) -> bytes:
+        """The hash of the column: equal columns have equal ones."""
+        return self._hash[0].digest() + self._hash[1].digest()
+
+    def close(self) -> None:
+        """Close both files, which is when the last of their bytes are written."""
+        try:
+            self._data.close()
+        finally:
+            self._offsets.close()
+
+    def remove(self) -> None:
+        """Remove both files of a column that nobody needs."""
+        for path in self._paths:
+            path.unlink()
 
 
 @dataclass(eq=False)
@@ -70,23 +117,23 @@ class CheckedFile:
         return None
 
     def _map(self) -> None:
-        self.raw = np.asarray(np.memmap(self.path, np.uint8, "r"))
+        empty = self.checksum.bytes == 0  # which cannot be mapped
+        self.raw = np.empty(0, np.uint8) if empty else np.asarray(np.memmap(self.path, np.uint8, "r"))
         self._seen = np.zeros(len(self.checksum.blocks), np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
 class StoredStrings:
-    """A column of a file; see StringColumn. offsets, data: where its n + 1 offsets (int64) and its bytes lie.
+    """A column in its two files; see StringColumn.
 
     Raises StoreError, when strings are read, for damage that cannot be mended.
     """
 
-    file: CheckedFile
-    offsets: Extent
-    data: Extent
+    data: CheckedFile
+    offsets: CheckedFile
 
     def __len__(self) -> int:
-        return self.offsets.size // 8 - 1
+        return self.offsets.checksum.bytes // 8 - 1
 
     def __getitem__(self, i: int) -> str:
         if not -len(self) <= i < len(self):
@@ -106,22 +153,24 @@ class StoredStrings:
         """Strings start..stop-1, sharing the memory of the file."""
         start, stop, _ = slice(start, stop).indices(len(self))
         ptr = self._cuts(start, max(start, stop))
-        self.file.need(self.data.start + int(ptr[0]), self.data.start + int(ptr[-1]))
-        return Strings(self._bytes, ptr)
+        self.data.need(int(ptr[0]), int(ptr[-1]))
+        return Strings(self.data.raw, ptr)
 
     def take(self, codes: NDArray[np.integer]) -> Strings:
-        """The strings at these positions, copied; only what they stand on is read."""
+        """The strings at these positions, copied; only the blocks they stand on are read."""
         at = np.asarray(codes, np.int64)
         at = np.where(at < 0, at + len(self), at)
         if len(at) and not 0 <= at.min() <= at.max() < len(self):
             raise IndexError(int(at.max()))
-        self.file.need_all(self.offsets.start + 8 * at, self.offsets.start + 8 * at + 16)
+        self.offsets.need_all(8 * at, 8 * at + 16)
         ptr = self._ptr
         starts, stops = ptr[at], ptr[at + 1]
-        if len(at) and not (starts.min() >= 0 and (starts <= stops).all() and stops.max() <= self.data.size):
+        if len(at) and not (
+            starts.min() >= 0 and (starts <= stops).all() and stops.max() <= self.data.checksum.bytes
+        ):
             raise self._senseless()
-        self.file.need_all(self.data.start + starts, self.data.start + stops)
-        return Strings(self._bytes, ptr).take(at)
+        self.data.need_all(starts, stops)
+        return Strings(self.data.raw, ptr).take(at)
 
     def tolist(self) -> list[str]:
         """All strings as Python strings."""
@@ -129,19 +178,17 @@ class StoredStrings:
 
     @property
     def _ptr(self) -> Int64:
-        return self.file.raw[self.offsets.start : self.offsets.start + self.offsets.size].view("<i8")
-
-    @property
-    def _bytes(self) -> Bytes:
-        return self.file.raw[self.data.start : self.data.start + self.data.size]
+        return self.offsets.raw.view("<i8")
 
     def _cuts(self, start: int, stop: int) -> Int64:
         """Where strings start..stop-1 lie among the bytes: int64[n + 1], rising."""
-        self.file.need(self.offsets.start + 8 * start, self.offsets.start + 8 * stop + 8)
+        self.offsets.need(8 * start, 8 * stop + 8)
         ptr = self._ptr[start : stop + 1]
-        if not (ptr[0] >= 0 and ptr[-1] <= self.data.size and (ptr[1:] >= ptr[:-1]).all()):
+        if not (ptr[0] >= 0 and ptr[-1] <= self.data.checksum.bytes and (ptr[1:] >= ptr[:-1]).all()):
             raise self._senseless()
         return ptr
 
     def _senseless(self) -> StoreError:
-        return StoreError(f"{self.file.path}: its offsets were never written so; delete it to build it again")
+        return StoreError(
+            f"{self.offsets.path}: its offsets were never written so; delete it to build it again"
+        )

@@ -46,7 +46,6 @@ _TEXT = "UTF-8; write the file again in it"
 _FOREIGN = (
     (b"\x1f\x8b", "gzip data", "its name to end in .gz"),
     (b"\x28\xb5\x2f\xfd", "zstd data", "its name to end in .zst"),
-    (b"BZh", "bzip2 data", _UNPACKED),
     (b"\xfd7zXZ\x00", "xz data", _UNPACKED),
     (b"\x04\x22\x4d\x18", "lz4 data", _UNPACKED),
     (b"PK\x03\x04", "a zip", "one file out of it"),
@@ -90,6 +89,8 @@ def _refuse_foreign(path: Path, head: bytes) -> None:
         raise FormatError(
             path, "a Python pickle", "JSON or a table: reading a pickle would run what is in it"
         )
+    if head.startswith(b"BZh") and head[4:10] == b"1AY&SY":  # an identifier may begin with BZh
+        raise FormatError(path, "bzip2 data", _UNPACKED)
     if b"\0" in head[:4] and head[:1].isalnum():  # letters and zeros in turn
         raise FormatError(path, "text in UTF-16", _TEXT)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from weir.core.corpus import Corpus
 from weir.core.ids import Ids
 from weir.core.strings import Int32, Int64, StringColumn, Strings
-from weir.text.spaces import WHITE, spaces
+from weir.text.spaces import WHITE_SPACE, spaces
 
 __all__ = ["PassageSpans", "as_corpus", "cut"]
 
@@ -23,7 +23,7 @@ AT_ONCE = 1 << 14
 WHOLE = -1
 """The end of a passage that is its document as it stands."""
 
-SPACED = bytes(ord(" ") if chr(byte) in WHITE[:10] else byte for byte in range(256))
+SPACED = bytes(ord(" ") if chr(byte) in WHITE_SPACE[:10] else byte for byte in range(256))
 """ASCII with all its white space as spaces."""
 
 Whole: TypeAlias = NDArray[np.signedinteger[Any]]
