@@ -104,8 +104,10 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
 
 def _show_finished(plan: Experiment, output: Path, display: Display) -> None:
     """The rows that are there although the grid failed."""
-    from weir.cli.tables import show_cells
+    from weir.cli.terminal import show
+    from weir.experiment.results import rows_with_groups
+    from weir.report.display import rows_shown
 
     found = plan.finished(output) if output.exists() else []
     if found:
-        show_cells(found, display)
+        show(rows_shown(rows_with_groups(found), display))

@@ -115,7 +115,7 @@ def refuse_strangers(judged: Judged) -> None:
 
 def _judged_at_10(judged: Judged, left_out: NDArray[np.bool_]) -> float:
     """The mean of Judged@10 over the queries that count."""
-    values = parse_measure("Judged@10")(judged)[~left_out]
+    values = parse_measure("Judged@10").per_query(judged)[~left_out]
     return math.fsum(values.tolist()) / len(values)
 
 
