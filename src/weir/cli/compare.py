@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from weir.cli.tables import label_option
+from weir.cli.terminal import say
 
 if TYPE_CHECKING:
     from weir.measures.conventions import Conventions
@@ -120,7 +121,7 @@ def _files(paths: Sequence[Path], conventions: Conventions, asked: Asked, shown:
     display = display_of(form, long, labels, scores)
     found = compare_scores(scores, paths[0].name, _named(baseline, display), method)
     for note in answer_notes(scores):
-        click.echo(note, err=True)
+        say(note)
     _show(found, display)
 
 
@@ -151,7 +152,7 @@ def _folder(
         found = across
     _show(found, display)
     for note in [*lacking_notes(cells, measures, baseline), *mixed_worlds(cells)]:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}")
 
 
 def _named(baseline: str | None, display: Display) -> str | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from weir.cli.tables import label_option, table_options
+from weir.cli.terminal import say
 from weir.errors import WeirError
 
 if TYPE_CHECKING:
@@ -98,8 +99,8 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     show_cells(found, display)
     wanted = [str(measure) for measure in plan.measures]
     for note in [n for d in plan.loaded_datasets() for n in collection_notes(d, wanted, drop_self or None)]:
-        click.echo(note, err=True)
-    click.echo(f"results: {output}", err=True)
+        say(note)
+    say(f"results: {output}")
 
 
 def _show_finished(plan: Experiment, output: Path, display: Display) -> None:
