@@ -162,28 +162,41 @@ def api_page() -> str:
         "",
         "Made from the code by `make docs`. What is not listed here is internal ([what may change](stability.md)).",
         "The site shows the whole documentation of each name; `help(weir.evaluate)` does too.",
+        "`weir.__version__` is the version.",
     ]
-    kinds: dict[str, list[str]] = {
-        "Functions": [],
-        "Systems": [],
-        "Values": [],
-        "Errors": [],
-        "Constants": [],
-    }
+    kinds: dict[str, list[str]] = {"Functions": [], "Systems": [], "Values": [], "Errors": [], "Measures": []}
     for name in weir.__all__:
-        kinds[_kind(getattr(weir, name))].append(name)
+        if name != "__version__":
+            kinds[_kind(getattr(weir, name))].append(name)
     for kind, names in kinds.items():
-        lines += ["", f"## {kind}"] if names else []
-        for name in names:
+        lines += ["", f"## {kind}", ""]
+        lines += _measures(names) if kind == "Measures" else []
+        for name in names if kind != "Measures" else []:
             found = getattr(weir, name)
-            said = (inspect.getdoc(found) or "").split("\n\n")[0] if callable(found) else f"`{found}`"
-            lines += ["", f"### {name}", "", f"`weir.{name}{_parameters(found)}`", "", said]
+            said = (inspect.getdoc(found) or "").split("\n\n")[0]
+            lines += [f"### {name}", "", f"`weir.{name}{_parameters(found)}`", "", said, ""]
+        lines = lines[:-1] if not lines[-1] else lines
     return "\n".join([*lines, ""])
 
 
+def _measures(names: list[str]) -> list[str]:
+    listed = []
+    for name in names:
+        base = getattr(weir, name).name
+        listed.append(f"[`weir.{name}`](measures.md#{base.lower()})" + (f" ({base})" if base != name else ""))
+    return [
+        "Measures are values: call one with its settings, cut it with `@`, print it; equal settings are equal values.",
+        '`weir.nDCG(gain="exp") @ 10` and the text `"nDCG(gain=\'exp\')@10"` name the same.',
+        "",
+        ", ".join(listed) + ".",
+    ]
+
+
 def _kind(found: object) -> str:
+    if isinstance(found, weir.Measure):
+        return "Measures"
     if not isinstance(found, type):
-        return "Functions" if inspect.isfunction(found) else "Constants"
+        return "Functions"
     if issubclass(found, BaseException):
         return "Errors"
     return "Systems" if any(SYSTEMS.get(name) is found for name in SYSTEMS) else "Values"

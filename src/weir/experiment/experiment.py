@@ -37,18 +37,24 @@ def _silent(stage: str, done: int, total: int) -> None:
 class Experiment:
     """A grid: every system answers every dataset and every measure scores the answers.
 
-    datasets: catalogue names, groups, folders, or datasets; systems and measures: themselves, or their names; k: how
+    datasets: catalogue names, groups, folders, or datasets; systems and measures: themselves, or their names; a system
+    may also be a function or an object of one's own, see weir.system; k: how
     many documents each query is answered with at most; stages: a folder in which indexes and rankings that others use
     are kept for other results folders too, None keeps them with the results; drop_self: leave out documents that are
     the query itself, also in collections that do not say so.
     """
 
     datasets: tuple[str | Path | Dataset, ...]
-    systems: tuple[str | Retriever, ...]
+    systems: tuple[object, ...]
     measures: tuple[str | Measure, ...] = DEFAULT_MEASURES
     k: int = DEPTH
     stages: str | Path | None = None
     drop_self: bool = False
+
+    def __post_init__(self) -> None:
+        # An object without a version is a stage of its own: it is adapted once.
+        found = tuple(one if isinstance(one, str) else _system(one) for one in self.systems)
+        object.__setattr__(self, "systems", found)
 
     @staticmethod
     def read(path: Path | str) -> Experiment:
@@ -101,8 +107,16 @@ class Experiment:
         return [_without_self_matches(d) for d in found] if self.drop_self else found
 
     def parsed_systems(self) -> list[Retriever]:
-        """The systems; raises UnknownName or BadValue for one that is none."""
-        return [_system(s) for s in self.systems]
+        """The systems; raises UnknownName or BadValue for one that is none, and for two of one name."""
+        found: dict[str, Retriever] = {}
+        systems = [_system(s) for s in self.systems]
+        for system in systems:
+            other = found.setdefault(str(system), system)
+            if other != system:
+                raise BadValue(
+                    f"two systems are named '{system}'; give one another name: weir.system(..., name='other')"
+                )
+        return systems
 
     def cells(self, at: Path, watch: Watch = _silent) -> list[Cell]:
         """The cells of the grid, in its order: their keys need nothing but what is declared, and checkpoints here.
@@ -141,15 +155,14 @@ def _completed(cells: list[Cell], measures: tuple[Measure, ...]) -> list[tuple[P
 def _check(cell: Cell) -> None:
     """Raise what making the cell would raise in the end, before anything starts."""
     from weir.systems.composite import parts_of
-    from weir.systems.dense import Dense
-    from weir.vectors.ann import require_library
+    from weir.systems.dense import DenseRetriever
 
     check_available()  # kernels that are kept compiled need not have numba imported
     if None not in cell.stage.engines:
         return
     for part in parts_of(cell.system):
-        if isinstance(part, Dense) and part.ann is not None:
-            require_library(part.ann)
+        if isinstance(part, DenseRetriever) and part.nearest is not None:
+            part.nearest.require()
     require("torch", extra="neural")
 
 
@@ -172,14 +185,10 @@ def _folder(at: Path) -> Iterator[None]:
                 at.rmdir()
 
 
-def _system(given: str | Retriever) -> Retriever:
-    from weir.systems import Retriever, parse_system
+def _system(given: object) -> Retriever:
+    from weir.systems import as_system, parse_system
 
-    if isinstance(given, str):
-        return parse_system(given)
-    if not isinstance(given, Retriever):
-        raise BadValue(f"{given!r} is no system; give one such as weir.BM25(), or its name")
-    return given
+    return parse_system(given) if isinstance(given, str) else as_system(given)
 
 
 def _datasets(given: str | Path | Dataset) -> list[Dataset]:
