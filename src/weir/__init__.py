@@ -13,15 +13,20 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from weir.api import compare, evaluate, fuse, read_results
+    from weir.api.benchmark import Benchmark, benchmark
+    from weir.api.comparisons import abstention, compare, diff, gate, power, why
+    from weir.api.evaluation import evaluate
+    from weir.api.fusing import fit_fusion, fuse
+    from weir.api.result_set import ResultSet
+    from weir.api.results_folder import describe, efficiency, plan, reproduce, results, verify
     from weir.core.corpus import Corpus, Queries
     from weir.core.intents import IntentQrels
     from weir.core.judged import Judged
     from weir.core.qrels import Qrels
     from weir.core.result_row import Row
     from weir.core.run import Run
-    from weir.core.scores import Scores
-    from weir.datasets.load import Dataset, fetch, load
+    from weir.core.scores import MeasureScores, Scores
+    from weir.datasets.load import Dataset, fetch, load, load_group
     from weir.errors import WeirError
     from weir.experiment import Experiment
     from weir.experiment.published.published_scores import published
@@ -90,6 +95,7 @@ if TYPE_CHECKING:
         parse_measure,
     )
     from weir.measures.conventions import Conventions, parse_conventions
+    from weir.stats.comparison import ComparisonMethod
     from weir.stats.score_rows import rows
     from weir.systems import BM25, RM3, parse_system
 
@@ -117,6 +123,8 @@ __all__ = [
     "RR",
     "SDCG",
     "Accuracy",
+    "Benchmark",
+    "ComparisonMethod",
     "Compat",
     "Conventions",
     "Corpus",
@@ -130,6 +138,7 @@ __all__ = [
     "Judged",
     "Judged_at",
     "Measure",
+    "MeasureScores",
     "NumNonrelRet",
     "NumRel",
     "NumRelRet",
@@ -141,6 +150,7 @@ __all__ = [
     "R",
     "RBP_residual",
     "R_cap",
+    "ResultSet",
     "RnDCG",
     "Row",
     "Rprec",
@@ -156,19 +166,27 @@ __all__ = [
     "Utility",
     "WeirError",
     "__version__",
+    "abstention",
     "alpha_DCG",
     "alpha_nDCG",
+    "benchmark",
     "binG",
     "bpref",
     "compare",
     "condensed",
+    "describe",
+    "diff",
+    "efficiency",
     "evaluate",
     "fetch",
+    "fit_fusion",
     "fuse",
+    "gate",
     "gmAP",
     "gmbpref",
     "infAP",
     "load",
+    "load_group",
     "measure",
     "nDCG",
     "nDCG_rel",
@@ -178,12 +196,38 @@ __all__ = [
     "parse_conventions",
     "parse_measure",
     "parse_system",
+    "plan",
+    "power",
     "published",
-    "read_results",
+    "reproduce",
+    "results",
     "rows",
+    "verify",
+    "why",
 ]
 
 _HOMES = {
+    "Benchmark": "api.benchmark",
+    "ComparisonMethod": "stats.comparison",
+    "MeasureScores": "core.scores",
+    "ResultSet": "api.result_set",
+    "abstention": "api.comparisons",
+    "benchmark": "api.benchmark",
+    "compare": "api.comparisons",
+    "describe": "api.results_folder",
+    "diff": "api.comparisons",
+    "efficiency": "api.results_folder",
+    "evaluate": "api.evaluation",
+    "fit_fusion": "api.fusing",
+    "fuse": "api.fusing",
+    "gate": "api.comparisons",
+    "load_group": "datasets.load",
+    "plan": "api.results_folder",
+    "power": "api.comparisons",
+    "reproduce": "api.results_folder",
+    "results": "api.results_folder",
+    "verify": "api.results_folder",
+    "why": "api.comparisons",
     "BM25": "systems",
     "Conventions": "measures.conventions",
     "Corpus": "core.corpus",
@@ -199,18 +243,14 @@ _HOMES = {
     "Run": "core.run",
     "Scores": "core.scores",
     "WeirError": "errors",
-    "compare": "api",
     "condensed": "measures",
-    "evaluate": "api",
     "fetch": "datasets.load",
-    "fuse": "api",
     "load": "datasets.load",
     "measure": "measures",
     "parse_conventions": "measures.conventions",
     "parse_measure": "measures",
     "parse_system": "systems",
     "published": "experiment.published.published_scores",
-    "read_results": "api",
     "rows": "stats.score_rows",
     # every measure is a value by the name it prints
     "AP": "measures",

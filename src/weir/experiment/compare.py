@@ -15,7 +15,7 @@ from weir.stats.across import compared_across
 from weir.stats.compare import compared, shared_measures, table
 from weir.stats.comparison import Comparison, ComparisonMethod, ScoreTable
 
-__all__ = ["compare_results"]
+__all__ = ["compare_grid", "compare_results"]
 
 
 def compare_results(
@@ -31,12 +31,25 @@ def compare_results(
     one dataset if there are others. Raises BadValue where no dataset has two systems and for a measure that some
     system lacks, naming it and its dataset, UnknownName for one that none has.
     """
+    cells = read_scores_of(root)
+    if len({dataset for dataset, _ in cells}) == len(cells):
+        raise BadValue(f"{root}: no dataset has two systems, so there is nothing to compare")
+    return compare_grid(cells, measures, baseline, method)
+
+
+def compare_grid(
+    cells: Mapping[tuple[str, str], Scores],
+    measures: Iterable[Measure | str] = (),
+    baseline: str | None = None,
+    method: ComparisonMethod | None = None,
+) -> list[Comparison]:
+    """As `compare_results`, of scores by dataset and system; raises BadValue as it does."""
     by_dataset: dict[str, dict[str, Scores]] = {}
-    for (dataset, system), scores in read_scores_of(root).items():
+    for (dataset, system), scores in cells.items():
         by_dataset.setdefault(dataset, {})[system] = scores
     several = {d: systems for d, systems in by_dataset.items() if len(systems) > 1}
     if not several:
-        raise BadValue(f"{root}: no dataset has two systems, so there is nothing to compare")
+        raise BadValue("no dataset has two systems, so there is nothing to compare")
     known = shared_measures(s for systems in several.values() for s in systems.values())
     wanted = [str(m) for m in measures_of(tuple(measures))] if measures else known
     found = []

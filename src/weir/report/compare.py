@@ -7,7 +7,7 @@ import io
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from weir.core.scores import Scores
@@ -20,7 +20,6 @@ from weir.stats.intervals import fewest
 from weir.stats.significance import TESTS
 
 __all__ = [
-    "Verdicts",
     "answer_notes",
     "compare_csv",
     "compare_json",
@@ -31,16 +30,6 @@ __all__ = [
     "tally",
     "verdict",
 ]
-
-
-@dataclass(frozen=True)
-class Verdicts:
-    """Comparisons, one for each dataset and measure; printing it shows the tables and verdicts."""
-
-    comparisons: tuple[Comparison, ...]
-
-    def __str__(self) -> str:
-        return compare_text(self.comparisons)
 
 
 def answer_notes(scores: Mapping[str, Scores]) -> list[str]:
