@@ -7,7 +7,7 @@ import io
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from weir.core.scores import Scores
@@ -21,7 +21,6 @@ from weir.stats.intervals import fewest
 from weir.stats.significance import TESTS
 
 __all__ = [
-    "Verdicts",
     "answer_notes",
     "compare_csv",
     "compare_html",
@@ -36,16 +35,6 @@ __all__ = [
 
 SEVERAL = 6
 """Systems up to which every pair is listed unasked."""
-
-
-@dataclass(frozen=True)
-class Verdicts:
-    """Comparisons, one for each dataset and measure; printing it shows the tables and verdicts."""
-
-    comparisons: tuple[Comparison, ...]
-
-    def __str__(self) -> str:
-        return compare_text(self.comparisons)
 
 
 def answer_notes(scores: Mapping[str, Scores]) -> list[str]:
