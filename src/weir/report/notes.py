@@ -38,7 +38,9 @@ def score_notes(scores: Scores) -> list[str]:
 def float_tie_notes(usual: Scores, as_floats: Scores) -> list[str]:
     """A sentence on each measure whose mean, as printed, is another where scores compare as floats."""
     found = []
-    for measure, here, there in zip(usual.measures, usual.means(), as_floats.means(), strict=True):
+    for measure, here, there in zip(
+        usual.measures, usual.mean_values(), as_floats.mean_values(), strict=True
+    ):
         if score(float(here)) != score(float(there)):
             found.append(
                 f"note: {measure} is {score(float(there))} under trec_eval 9, which compares scores as floats "
