@@ -12,6 +12,7 @@ import importlib
 import inspect
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -164,7 +165,7 @@ def api_page() -> str:
         "The site shows the whole documentation of each name; `help(weir.evaluate)` does too.",
         "`weir.__version__` is the version.",
     ]
-    kinds: dict[str, list[str]] = {"Functions": [], "Systems": [], "Values": [], "Errors": [], "Measures": []}
+    kinds: dict[str, list[str]] = {kind: [] for kind in KINDS}
     for name in weir.__all__:
         if name != "__version__":
             kinds[_kind(getattr(weir, name))].append(name)
@@ -192,22 +193,28 @@ def _measures(names: list[str]) -> list[str]:
     ]
 
 
+KINDS = ("Functions", "Systems", "Re-rankers", "Values", "Errors", "Measures")
+
+
 def _kind(found: object) -> str:
     if isinstance(found, weir.Measure):
         return "Measures"
+    for kind, registry in (("Systems", SYSTEMS), ("Re-rankers", RERANKERS)):
+        if any(registry.get(name) is found for name in registry):
+            return kind
     if not isinstance(found, type):
         return "Functions"
-    if issubclass(found, BaseException):
-        return "Errors"
-    return "Systems" if any(SYSTEMS.get(name) is found for name in SYSTEMS) else "Values"
+    return "Errors" if issubclass(found, BaseException) else "Values"
 
 
-def _parameters(found: object) -> str:
-    """The names of the parameters, those with a default in brackets; none for a class that is made by functions."""
-    if not inspect.isfunction(found) and not (isinstance(found, type) and _kind(found) == "Systems"):
+def _parameters(found: Callable[..., object]) -> str:
+    """The names of the parameters, those with a default in brackets; none for a class that functions make."""
+    if _kind(found) in ("Values", "Errors"):
         return ""
     known = inspect.signature(found).parameters.values()
-    return f"({', '.join(p.name if p.default is p.empty else f'[{p.name}]' for p in known)})"
+    names = ["*" * (p.kind is p.VAR_POSITIONAL) + p.name for p in known]
+    shown = [name if p.default is p.empty else f"[{name}]" for name, p in zip(names, known, strict=True)]
+    return f"({', '.join(shown)})"
 
 
 def picture(path: Path) -> None:
