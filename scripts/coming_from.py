@@ -45,7 +45,7 @@ SLOW = 100.0
 """Seconds beyond which a script runs once."""
 FAILS = (8, "BEIR")
 """The one script that is known to fail: BM25Search of BEIR 2.2.0 is an abstract class."""
-SAID = 150
+SAID = 260
 """Characters of what a tool said that a table shows."""
 
 _BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -215,7 +215,7 @@ def _mistaken(call: dict[str, str], mistake: dict[str, object]) -> str:
 def _said(outcome: Outcome) -> str:
     if outcome.raised:
         return _code(outcome.raised, SAID)
-    printed = _code(outcome.printed.replace("\n", " "), SAID)
+    printed = _code(" ".join(re.sub(r"^[- ]+$", "", outcome.printed, flags=re.MULTILINE).split()), SAID)
     return printed + (f", with {_code(outcome.warned, SAID)}" if outcome.warned else ", nothing said")
 
 
