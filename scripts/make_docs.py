@@ -18,7 +18,7 @@ from pathlib import Path
 import click
 
 import weir
-from weir.cli.main import COMMANDS, MODULES
+from weir.cli.main import COMMANDS, GROUPS, MODULES
 from weir.measures import MEASURES
 from weir.measures.aliases import CUT, REFUSED, VALUE, WHOLE
 from weir.systems import PRESETS, RERANKERS, SYSTEMS, usage
@@ -122,11 +122,14 @@ def commands_page() -> str:
     lines += [
         "Results go to standard output, notes and progress to standard error. The exit code is 0; 1 where a command",
         "says so, as `weir gate` does; 2 for a mistake or bad input, with one line that names it; 130 when interrupted",
-        "and 143 when terminated. [Shell completion](shell-completion.md) is there for bash, zsh and fish.",
+        "and 143 when terminated. [Shell completion](completion.md) is there for bash, zsh and fish.",
         "",
     ]
-    lines += [f"- [`weir {name}`](#weir-{name}): {sentence}" for name, sentence in sorted(COMMANDS.items())]
-    for name in sorted(COMMANDS):
+    for group, commands in GROUPS.items():
+        listed = [f"- [`weir {name}`](#weir-{name}): {sentence}" for name, sentence in commands.items()]
+        lines += [f"**{group}**", "", *listed, ""]
+    lines = lines[:-1]
+    for name in COMMANDS:
         command = importlib.import_module(f"weir.cli.{MODULES.get(name, name)}").command
         lines += ["", f"## weir {name}", "", *_command(name, command)]
     return "\n".join([*lines, ""])
