@@ -300,9 +300,8 @@ _HOMES = {
     "encoder": "encode.object_encoder:as_encoder",
     "reranker": "systems:as_reranker",
     "system": "systems",
-    # every fusion method makes a system of systems, and every measure is a value, by the name it prints
     **dict.fromkeys(
-        [
+        (
             "borda",
             "combanz",
             "combmax",
@@ -313,75 +312,10 @@ _HOMES = {
             "condorcet",
             "isr",
             "logisr",
-            "rbc",
-            "rrf",
-            "wsum",
-        ],
+        ),
         "systems.fused",
     ),
-    **dict.fromkeys(
-        [
-            "AP",
-            "AP_IA",
-            "BPM",
-            "DCG",
-            "ERR",
-            "ERR_IA",
-            "IAP",
-            "IDCG",
-            "INSQ",
-            "INST",
-            "NCG",
-            "NERR8",
-            "NERR9",
-            "NERR10",
-            "NERR11",
-            "NRBP",
-            "P_IA",
-            "RBP",
-            "RR",
-            "SDCG",
-            "Accuracy",
-            "Compat",
-            "F",
-            "G",
-            "Hole",
-            "IPrec",
-            "Judged_at",
-            "NumNonrelRet",
-            "NumRel",
-            "NumRelRet",
-            "NumRet",
-            "P",
-            "Q",
-            "R",
-            "RBP_residual",
-            "R_cap",
-            "RnDCG",
-            "Rprec",
-            "SetAP",
-            "SetF",
-            "SetP",
-            "SetR",
-            "SetR_cap",
-            "StRecall",
-            "Success",
-            "Utility",
-            "alpha_DCG",
-            "alpha_nDCG",
-            "binG",
-            "bpref",
-            "gmAP",
-            "gmbpref",
-            "infAP",
-            "nDCG",
-            "nDCG_rel",
-            "nERR",
-            "nERR_IA",
-            "nNRBP",
-        ],
-        "measures",
-    ),
+    **dict.fromkeys(("rbc", "rrf", "wsum"), "systems.fused"),
 }
 
 
@@ -390,9 +324,11 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version  # it takes longer to import than the rest
 
         return version("weir-ir")
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'weir' has no attribute '{name}'")
-    module, _, attribute = _HOMES[name].partition(":")
+    module, _, attribute = _HOMES.get(name, "measures").partition(
+        ":"
+    )  # a measure is a value, by the name it prints
     return getattr(importlib.import_module(f"weir.{module}"), attribute or name)
 
 
