@@ -62,7 +62,7 @@ def test_e13_passages_never_count_twice(collapse):
     run = system.index(Corpus.of(LONG)).search(Queries.of({"q": "river"}), 8)
     assert sorted(run.to_dict()["q"]) == sorted(LONG)
     scores = evaluate(Qrels.of({"q": dict.fromkeys(LONG, 1)}), run, ["R@5", "R@8"])
-    assert scores.means().tolist() == [5 / 8, 1.0]
+    assert scores.mean_values().tolist() == [5 / 8, 1.0]
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weir.cli.terminal import say
+
 if TYPE_CHECKING:
     from weir.datasets.card import CollectionCard
 
@@ -35,7 +37,7 @@ def command(names: tuple[str, ...], split: str | None, as_json: bool) -> None:
         else:
             click.echo(columns([[card.name, card.title], *_lines(card)]) + "\n")
         for note in collection_notes(dataset, ()):
-            click.echo(note, err=True)
+            say(note)
 
 
 def _lines(card: CollectionCard) -> list[list[str]]:

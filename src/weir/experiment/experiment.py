@@ -12,7 +12,7 @@ from weir.core.result_row import Row
 from weir.datasets.load import Dataset, load_group
 from weir.errors import BadValue, FormatError, StoreError, UnknownName, require
 from weir.experiment.finished import Finished, cell_of
-from weir.experiment.results import group_rows
+from weir.experiment.results import rows_with_groups
 from weir.experiment.stage_store import StageShelf, Watch
 from weir.experiment.task import Cell
 from weir.io.storage.atomic import storing, writable
@@ -83,19 +83,23 @@ class Experiment:
         given the same grid and folder share its cells. Names, settings, judgments and what has to be installed are
         checked before anything starts. Raises the WeirErrors of the parts.
         """
+        return rows_with_groups(self.complete(at, watch))
+
+    def complete(self, at: Path | str, watch: Watch = _silent) -> list[Finished]:
+        """As `execute`, but returns the cells of the grid, in its order, each with the rows of these measures."""
         at, measures = Path(at), measures_of(self.measures)
         with _folder(at):
             cells = self.cells(at, watch)
             unfinished = [cell for cell in cells if cell.finished(measures) is None]
             for cell in unfinished:
                 _check(cell)
-            return _rows(_completed(cells, measures))
+            return [cell_of(folder, rows) for folder, rows in _completed(cells, measures)]
 
-    def finished(self, at: Path | str) -> list[Row]:
-        """The rows of the cells of the grid that are finished in the folder `at`; raises as `execute` does."""
+    def finished(self, at: Path | str) -> list[Finished]:
+        """The cells of the grid that are finished in the folder `at`; raises as `execute` does."""
         measures = measures_of(self.measures)
         found = [cell.finished(measures) for cell in self.cells(Path(at), _silent)]
-        return _rows([one for one in found if one is not None])
+        return [cell_of(*one) for one in found if one is not None]
 
     def loaded_datasets(self) -> list[Dataset]:
         """The datasets, members of groups apart; raises what `load` raises, and FormatError for what they hold."""
@@ -134,11 +138,6 @@ class Experiment:
         kept = at if self.stages is None else Path(self.stages)
         shelves = [StageShelf(at / slug(d.name), kept / slug(d.name), d, watch) for d in datasets]
         return [Cell(shelf.named(str(system)), system, self.k) for shelf in shelves for system in systems]
-
-
-def _rows(found: list[tuple[Path, list[Row]]]) -> list[Row]:
-    cells: list[Finished] = [cell_of(folder, rows) for folder, rows in found]
-    return [*(row for _, rows in found for row in rows), *group_rows(cells)]
 
 
 def _completed(cells: list[Cell], measures: tuple[Measure, ...]) -> list[tuple[Path, list[Row]]]:

@@ -31,6 +31,6 @@ def standing_text(held_out: Scores, single: Mapping[str, Scores], dataset: str) 
     held_out: scores of the cross-validated run; single: those of each run by name. The best is picked on these very
     queries, which favours it.
     """
-    best = max(single, key=lambda name: float(single[name].means()[0]))
+    best = max(single, key=lambda name: float(single[name].mean_values()[0]))
     found = compare_scores({"fused, held out": held_out, best: single[best]}, dataset, best)
     return f"{compare_text(found)}\n{best}: the best of {len(single)} runs, picked on these queries, which favours it"
