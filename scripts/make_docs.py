@@ -18,9 +18,9 @@ import click
 
 import weir
 from weir.cli.main import COMMANDS, MODULES
-from weir.measures import MEASURES, Measure
+from weir.measures import MEASURES
 from weir.measures.aliases import CUT, REFUSED, VALUE, WHOLE
-from weir.systems import PRESETS, RERANKERS, SYSTEMS, usage
+from weir.systems import PRESETS, RERANKERS, SYSTEMS, Sparse, usage
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MINILM = 'dense("minilm", dtype="bf16")'
@@ -162,43 +162,46 @@ def api_page() -> str:
         "",
         "Made from the code by `make docs`. What is not listed here is internal ([what may change](stability.md)).",
         "The site shows the whole documentation of each name; `help(weir.evaluate)` does too.",
+        "`weir.__version__` is the version.",
     ]
-    kinds: dict[str, list[str]] = {
-        "Functions": [],
-        "Systems": [],
-        "Values": [],
-        "Measures": [],
-        "Errors": [],
-        "Constants": [],
-    }
+    kinds: dict[str, list[str]] = {"Functions": [], "Systems": [], "Values": [], "Errors": [], "Measures": []}
     for name in weir.__all__:
-        kinds[_kind(getattr(weir, name))].append(name)
+        if name != "__version__":
+            kinds[_kind(getattr(weir, name))].append(name)
     for kind, names in kinds.items():
-        lines += ["", f"## {kind}"] if names else []
-        if kind == "Measures":
-            lines += [
-                "",
-                "Each is a value to call and cut, such as `weir.nDCG(gain='exp') @ 10` ([all](measures.md)).",
-            ]
-            lines += ["", ", ".join(f"`{name}`" for name in names)]
-            continue
-        for name in names:
+        lines += ["", f"## {kind}", ""]
+        lines += _measures(names) if kind == "Measures" else []
+        for name in names if kind != "Measures" else []:
             found = getattr(weir, name)
-            said = (
-                (inspect.getdoc(found) or "").split("\n\n")[0] if callable(found) else f"The value `{found}`."
-            )
-            lines += ["", f"### {name}", "", f"`weir.{name}{_parameters(found)}`", "", said]
+            said = (inspect.getdoc(found) or "").split("\n\n")[0]
+            lines += [f"### {name}", "", f"`weir.{name}{_parameters(found)}`", "", said, ""]
+        lines = lines[:-1] if not lines[-1] else lines
     return "\n".join([*lines, ""])
 
 
+def _measures(names: list[str]) -> list[str]:
+    listed = []
+    for name in names:
+        base = getattr(weir, name).name
+        listed.append(f"[`weir.{name}`](measures.md#{base.lower()})" + (f" ({base})" if base != name else ""))
+    return [
+        "Measures are values: call one with its settings, cut it with `@`, print it; equal settings are equal values.",
+        '`weir.nDCG(gain="exp") @ 10` and the text `"nDCG(gain=\'exp\')@10"` name the same.',
+        "",
+        ", ".join(listed) + ".",
+    ]
+
+
 def _kind(found: object) -> str:
-    if isinstance(found, Measure):
+    if isinstance(found, weir.Measure):
         return "Measures"
+    if any(found is registry.get(name) for registry in (SYSTEMS, RERANKERS) for name in registry):
+        return "Systems"
     if not isinstance(found, type):
-        return "Functions" if inspect.isfunction(found) else "Constants"
+        return "Functions"
     if issubclass(found, BaseException):
         return "Errors"
-    return "Systems" if any(SYSTEMS.get(name) is found for name in SYSTEMS) else "Values"
+    return "Systems" if isinstance(found, type) and issubclass(found, Sparse) else "Values"
 
 
 def _parameters(found: object) -> str:
@@ -206,7 +209,12 @@ def _parameters(found: object) -> str:
     if not inspect.isfunction(found) and not (isinstance(found, type) and _kind(found) == "Systems"):
         return ""
     known = inspect.signature(found).parameters.values()
-    return f"({', '.join(p.name if p.default is p.empty else f'[{p.name}]' for p in known)})"
+    shown = [p.name if p.default is p.empty else f"[{p.name}]" for p in known]
+    several = [
+        f"{p.name}, {p.name}, ..." if p.kind is p.VAR_POSITIONAL else n
+        for p, n in zip(known, shown, strict=True)
+    ]
+    return f"({', '.join(several)})"
 
 
 def picture(path: Path) -> None:

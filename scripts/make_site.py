@@ -43,9 +43,7 @@ def with_directives(page: str) -> str:
 
     def directive(section: re.Match[str]) -> str:
         found, name = getattr(weir, section[1]), section[1]
-        if not callable(found):
-            return section[0]
-        place = f"{found.__module__}.{found.__qualname__}"  # type: ignore[attr-defined]
+        place = f"{found.__module__}.{found.__qualname__}"
         return f"::: {place}\n    options:\n      heading: weir.{name}\n      toc_label: {name}\n\n"
 
     sections = re.compile(r"^### (\w+)\n\n`weir\..*?(?=^##|\Z)", re.MULTILINE | re.DOTALL)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from weir.core.run import Run
     from weir.core.scores import MeasureScores, Scores
     from weir.datasets.load import Dataset, fetch, load, load_group
+    from weir.encode.object_encoder import as_encoder as encoder
     from weir.errors import WeirError
     from weir.experiment import Experiment
     from weir.experiment.published.published_scores import published
@@ -97,7 +98,23 @@ if TYPE_CHECKING:
     from weir.measures.conventions import Conventions, parse_conventions
     from weir.stats.comparison import ComparisonMethod
     from weir.stats.score_rows import rows
-    from weir.systems import BM25, RM3, parse_system
+    from weir.systems import BM25, RM3, ColBERT, Cross, Dense, MonoT5, Score, Sparse, parse_system, system
+    from weir.systems import as_reranker as reranker
+    from weir.systems.fused import (
+        borda,
+        combanz,
+        combmax,
+        combmed,
+        combmin,
+        combmnz,
+        combsum,
+        condorcet,
+        isr,
+        logisr,
+        rbc,
+        rrf,
+        wsum,
+    )
 
 __all__ = [
     "AP",
@@ -124,11 +141,14 @@ __all__ = [
     "SDCG",
     "Accuracy",
     "Benchmark",
+    "ColBERT",
     "ComparisonMethod",
     "Compat",
     "Conventions",
     "Corpus",
+    "Cross",
     "Dataset",
+    "Dense",
     "Experiment",
     "F",
     "G",
@@ -139,6 +159,7 @@ __all__ = [
     "Judged_at",
     "Measure",
     "MeasureScores",
+    "MonoT5",
     "NumNonrelRet",
     "NumRel",
     "NumRelRet",
@@ -155,12 +176,14 @@ __all__ = [
     "Row",
     "Rprec",
     "Run",
+    "Score",
     "Scores",
     "SetAP",
     "SetF",
     "SetP",
     "SetR",
     "SetR_cap",
+    "Sparse",
     "StRecall",
     "Success",
     "Utility",
@@ -171,12 +194,21 @@ __all__ = [
     "alpha_nDCG",
     "benchmark",
     "binG",
+    "borda",
     "bpref",
+    "combanz",
+    "combmax",
+    "combmed",
+    "combmin",
+    "combmnz",
+    "combsum",
     "compare",
     "condensed",
+    "condorcet",
     "describe",
     "diff",
     "efficiency",
+    "encoder",
     "evaluate",
     "fetch",
     "fit_fusion",
@@ -185,8 +217,10 @@ __all__ = [
     "gmAP",
     "gmbpref",
     "infAP",
+    "isr",
     "load",
     "load_group",
+    "logisr",
     "measure",
     "nDCG",
     "nDCG_rel",
@@ -199,118 +233,55 @@ __all__ = [
     "plan",
     "power",
     "published",
+    "rbc",
     "reproduce",
+    "reranker",
     "results",
     "rows",
+    "rrf",
+    "system",
     "verify",
     "why",
+    "wsum",
 ]
 
+# The public names of each module, "name=its name there" where that is another.
+_MODULES = {
+    "api.benchmark": "Benchmark benchmark",
+    "api.comparisons": "abstention compare diff gate power why",
+    "api.evaluation": "evaluate",
+    "api.fusing": "fit_fusion fuse",
+    "api.result_set": "ResultSet",
+    "api.results_folder": "describe efficiency plan reproduce results verify",
+    "core.corpus": "Corpus Queries",
+    "core.intents": "IntentQrels",
+    "core.judged": "Judged",
+    "core.qrels": "Qrels",
+    "core.result_row": "Row",
+    "core.run": "Run",
+    "core.scores": "MeasureScores Scores",
+    "datasets.load": "Dataset fetch load load_group",
+    "encode.object_encoder": "encoder=as_encoder",
+    "errors": "WeirError",
+    "experiment": "Experiment",
+    "experiment.published.published_scores": "published",
+    "measures": (
+        "AP AP_IA Accuracy BPM Compat DCG ERR ERR_IA F G Hole IAP IDCG INSQ INST IPrec Judged_at Measure "
+        "NCG NERR10 NERR11 NERR8 NERR9 NRBP NumNonrelRet NumRel NumRelRet NumRet P P_IA Q R RBP "
+        "RBP_residual RR R_cap RnDCG Rprec SDCG SetAP SetF SetP SetR SetR_cap StRecall Success Utility "
+        "alpha_DCG alpha_nDCG binG bpref condensed gmAP gmbpref infAP measure nDCG nDCG_rel nERR nERR_IA "
+        "nNRBP parse_measure"
+    ),
+    "measures.conventions": "Conventions parse_conventions",
+    "stats.comparison": "ComparisonMethod",
+    "stats.score_rows": "rows",
+    "systems": "BM25 ColBERT Cross Dense MonoT5 RM3 Score Sparse parse_system reranker=as_reranker system",
+    "systems.fused": "borda combanz combmax combmed combmin combmnz combsum condorcet isr logisr rbc rrf wsum",
+}
 _HOMES = {
-    "Benchmark": "api.benchmark",
-    "ComparisonMethod": "stats.comparison",
-    "MeasureScores": "core.scores",
-    "ResultSet": "api.result_set",
-    "abstention": "api.comparisons",
-    "benchmark": "api.benchmark",
-    "compare": "api.comparisons",
-    "describe": "api.results_folder",
-    "diff": "api.comparisons",
-    "efficiency": "api.results_folder",
-    "evaluate": "api.evaluation",
-    "fit_fusion": "api.fusing",
-    "fuse": "api.fusing",
-    "gate": "api.comparisons",
-    "load_group": "datasets.load",
-    "plan": "api.results_folder",
-    "power": "api.comparisons",
-    "reproduce": "api.results_folder",
-    "results": "api.results_folder",
-    "verify": "api.results_folder",
-    "why": "api.comparisons",
-    "BM25": "systems",
-    "Conventions": "measures.conventions",
-    "Corpus": "core.corpus",
-    "Dataset": "datasets.load",
-    "Experiment": "experiment",
-    "IntentQrels": "core.intents",
-    "Judged": "core.judged",
-    "Measure": "measures",
-    "Qrels": "core.qrels",
-    "Queries": "core.corpus",
-    "RM3": "systems",
-    "Row": "core.result_row",
-    "Run": "core.run",
-    "Scores": "core.scores",
-    "WeirError": "errors",
-    "condensed": "measures",
-    "fetch": "datasets.load",
-    "load": "datasets.load",
-    "measure": "measures",
-    "parse_conventions": "measures.conventions",
-    "parse_measure": "measures",
-    "parse_system": "systems",
-    "published": "experiment.published.published_scores",
-    "rows": "stats.score_rows",
-    # every measure is a value by the name it prints
-    "AP": "measures",
-    "AP_IA": "measures",
-    "BPM": "measures",
-    "DCG": "measures",
-    "ERR": "measures",
-    "ERR_IA": "measures",
-    "IAP": "measures",
-    "IDCG": "measures",
-    "INSQ": "measures",
-    "INST": "measures",
-    "NCG": "measures",
-    "NERR8": "measures",
-    "NERR9": "measures",
-    "NERR10": "measures",
-    "NERR11": "measures",
-    "NRBP": "measures",
-    "P_IA": "measures",
-    "RBP": "measures",
-    "RR": "measures",
-    "SDCG": "measures",
-    "Accuracy": "measures",
-    "Compat": "measures",
-    "F": "measures",
-    "G": "measures",
-    "Hole": "measures",
-    "IPrec": "measures",
-    "Judged_at": "measures",
-    "NumNonrelRet": "measures",
-    "NumRel": "measures",
-    "NumRelRet": "measures",
-    "NumRet": "measures",
-    "P": "measures",
-    "Q": "measures",
-    "R": "measures",
-    "RBP_residual": "measures",
-    "R_cap": "measures",
-    "RnDCG": "measures",
-    "Rprec": "measures",
-    "SetAP": "measures",
-    "SetF": "measures",
-    "SetP": "measures",
-    "SetR": "measures",
-    "SetR_cap": "measures",
-    "StRecall": "measures",
-    "Success": "measures",
-    "Utility": "measures",
-    "alpha_DCG": "measures",
-    "alpha_nDCG": "measures",
-    "binG": "measures",
-    "bpref": "measures",
-    "gmAP": "measures",
-    "gmbpref": "measures",
-    "infAP": "measures",
-    "nDCG": "measures",
-    "nDCG_rel": "measures",
-    "nERR": "measures",
-    "nERR_IA": "measures",
-    "nNRBP": "measures",
+    name.partition("=")[0]: (module, name.partition("=")[2] or name)
+    for module, names in _MODULES.items()
+    for name in names.split()
 }
 
 
@@ -321,7 +292,8 @@ def __getattr__(name: str) -> object:
         return version("weir-ir")
     if name not in _HOMES:
         raise AttributeError(f"module 'weir' has no attribute '{name}'")
-    return getattr(importlib.import_module(f"weir.{_HOMES[name]}"), name)
+    module, attribute = _HOMES[name]
+    return getattr(importlib.import_module(f"weir.{module}"), attribute)
 
 
 def __dir__() -> list[str]:

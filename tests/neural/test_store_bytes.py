@@ -19,6 +19,7 @@ from weir.core.corpus import Corpus
 from weir.core.strings import Strings
 from weir.settings import settings
 from weir.systems import dense, parse_system
+from weir.systems.protocol import Context
 from weir.vectors.journal import hash_texts
 from weir.vectors.vector_store import VectorStore
 
@@ -67,7 +68,7 @@ def files(home: Path) -> dict[str, bytes]:
 def test_killed_after_any_block_it_ends_with_the_same_files(system, corpus, fresh_home):
     home = fresh_home("whole")
     blocks: list[int] = []
-    system.index(corpus, None, lambda done, _: blocks.append(done))
+    system.index(corpus, Context(progress=lambda done, _: blocks.append(done)))
     whole = files(home)
     assert len(blocks) == -(-COUNT // SIZE)
     for killed in range(1, len(blocks), 2):
@@ -79,7 +80,7 @@ def test_killed_after_any_block_it_ends_with_the_same_files(system, corpus, fres
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            system.index(corpus, None, stop)
+            system.index(corpus, Context(progress=stop))
         assert len(files(home)["texts.bin"]) == 16 * SIZE * killed
         system.index(corpus)
         assert files(home) == whole
@@ -123,6 +124,6 @@ def test_token_vectors_too(corpus, fresh_home, monkeypatch, colbert):
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            system.index(corpus, None, stop)
+            system.index(corpus, Context(progress=stop))
         system.index(corpus)
         assert files(home) == whole

@@ -21,7 +21,7 @@ from weir.errors import BadRanking, FormatError, MissingExtra
 from weir.io.runs import frames
 from weir.io.runs.frames import judged_from, qrels_from, run_from
 from weir.io.runs.read import judge_file, read_qrels, read_run, read_run_against, write_run
-from weir.io.storage import compression as packed
+from weir.io.storage import lines as packed
 
 ROWS = {"query_id": ["q2", "q2", "q1", "q1"], "doc_id": ["a", "b", "a", "c"], "score": [1.5, 2.5, 0.25, 0.25]}
 RUN = {"q2": {"b": 2.5, "a": 1.5}, "q1": {"c": 0.25, "a": 0.25}}
@@ -343,7 +343,7 @@ def test_evaluate_and_compare_take_the_paths_of_all_formats(ending, tmp_path):
     write_qrels(Qrels.of({"q2": {"a": 1}, "q1": {"a": 1}}), qrels)
     assert weir.evaluate(qrels, str(first), ["RR"]).mean_values().tolist() == [0.5]
     verdicts = weir.compare(qrels, [first, second], ["RR"])
-    assert {s.system for s in verdicts.comparisons[0].standings} == {"a", "b"}
+    assert {s.system for s in verdicts[0].standings} == {"a", "b"}
 
 
 @pytest.mark.parametrize("module", ["compression.zstd", "zstandard", "pyarrow"])

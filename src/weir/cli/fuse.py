@@ -111,9 +111,9 @@ def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -
     from weir.fusion.fit import cross_validated, fold_of, fused_by, trials
     from weir.fusion.fuse import fused
     from weir.fusion.grid import candidates
-    from weir.io.runs.read import read_qrels, run_name
+    from weir.io.runs.read import read_qrels
     from weir.measures import evaluate
-    from weir.measures.files import distinct_names
+    from weir.measures.files import names_of_runs
     from weir.report.fusion import fit_text, standing_text
 
     qrels, tried = read_qrels(judged), candidates(search.method, len(pool.runs), search.step)
@@ -126,7 +126,7 @@ def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -
     found = cross_validated(made, search.folds, search.seed)
     honest = fused_by(found, pool, search.depth)
     runs = dict(zip(paths, pool.runs, strict=True))
-    names = distinct_names([run_name(path) for path in runs], [str(path) for path in runs])
+    names = names_of_runs(list(runs))
     single = {
         name: evaluate(qrels, run, [made.measure]) for name, run in zip(names, runs.values(), strict=True)
     }

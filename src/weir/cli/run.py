@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weir.cli.tables import label_option, table_options
 from weir.errors import WeirError
 
 if TYPE_CHECKING:
     from weir.experiment import Experiment
+    from weir.report.display import Display
 
 __all__ = ["command"]
 
@@ -39,7 +41,8 @@ __all__ = ["command"]
     help="Where neural models run: cpu, cuda, cuda:1, or several such as cuda:0,cuda:1, on which documents are "
     "encoded side by side.  [default: a GPU where there is one]",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
+@label_option
+@table_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
     experiment: Path | None,
@@ -51,18 +54,21 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     stages: Path | None,
     drop_self: bool,
     device: str | None,
-    as_json: bool,
+    labels: tuple[str, ...],
+    form: str | None,
+    long: bool,
     quiet: bool,
 ) -> None:
     """Run systems on collections and score them, resumably.
 
     EXPERIMENT: a TOML file with the keys datasets, systems, measures and k; options replace its entries.
-    Every dataset is answered by every system. Killed at any moment, the same command continues.
+    Every dataset is answered by every system. Killed at any moment, the same command continues. The tables are those
+    of weir results.
     """
     from weir.cli.progress import Progress
+    from weir.cli.tables import display_of, show_cells
     from weir.experiment import Experiment
     from weir.report.collection import collection_notes
-    from weir.report.table import json_lines, text_table
     from weir.settings import use_device
 
     if device is not None:
@@ -77,27 +83,29 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
         stages=stages,
         drop_self=drop_self,
     )
+    named = [str(system) for system in plan.parsed_systems()] if labels else []
+    display = display_of(form, long, labels, named)
     progress = Progress(quiet)
     try:
-        found = plan.execute(output, progress)
+        found = plan.complete(output, progress)
     except WeirError:
         progress.close()
         with suppress(WeirError):  # what is wrong may be the grid itself
-            _show_finished(plan, output, as_json)
+            _show_finished(plan, output, display)
         raise
     finally:
         progress.close()
-    click.echo(json_lines(found) if as_json else text_table(found))
+    show_cells(found, display)
     wanted = [str(measure) for measure in plan.measures]
     for note in [n for d in plan.loaded_datasets() for n in collection_notes(d, wanted, drop_self or None)]:
         click.echo(note, err=True)
     click.echo(f"results: {output}", err=True)
 
 
-def _show_finished(plan: Experiment, output: Path, as_json: bool) -> None:
+def _show_finished(plan: Experiment, output: Path, display: Display) -> None:
     """The rows that are there although the grid failed."""
-    from weir.report.table import json_lines, text_table
+    from weir.cli.tables import show_cells
 
     found = plan.finished(output) if output.exists() else []
     if found:
-        click.echo(json_lines(found) if as_json else text_table(found))
+        show_cells(found, display)

@@ -73,7 +73,8 @@ class Scores:
     of returned documents whose score is another's too; ignored: queries of the run that nobody judged; geometric:
     measures whose values are logarithms; conventions: those in force, as they print; low, high: float64[M, Q] the
     least and the greatest value that another order of tied documents gives, NaN where it is not known; None: not
-    looked at; asked: other names by which measures were asked for, such as "AP(rel=1)", with those in `measures`.
+    looked at; asked: other names by which measures were asked for, such as "AP(rel=1)", with those in `measures`;
+    judged_at_10: the mean share of the first 10 documents returned that were judged, NaN where it is not known.
     """
 
     measures: tuple[str, ...]
@@ -87,6 +88,7 @@ class Scores:
     low: Float64 | None = None
     high: Float64 | None = None
     asked: tuple[tuple[str, str], ...] = ()
+    judged_at_10: float = math.nan
 
     def __getitem__(self, measure: object) -> MeasureScores:
         """The values of a measure by query, by any name of it; raises UnknownName where it is not among these."""

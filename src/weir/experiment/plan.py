@@ -128,11 +128,9 @@ def planned(experiment: Experiment, watch: Watch) -> list[Planned]:
     A collection that is not on this machine is stood in for by texts of the published length. Raises UnknownName and
     BadValue as running the grid would, BadValue where a probe fails, with the reason.
     """
-    from weir.systems import parse_system  # it needs the `run` extra
-
     if not experiment.datasets or not experiment.systems:
         raise BadValue("a plan needs at least one dataset and one system")
-    systems = [parse_system(s) if isinstance(s, str) else s for s in experiment.systems]
+    systems = experiment.parsed_systems()
     found = []
     for subject in [s for name in experiment.datasets for s in _subjects(str(name))]:
         for system in systems:
@@ -282,7 +280,7 @@ def _asks_an_api(system: object) -> bool:
     """Whether a part of a system asks a service that may want to be paid."""
     from weir.encode.api import Hosted
 
-    if isinstance(system, Hosted) or isinstance(getattr(system, "encoder", None), Hosted):
+    if isinstance(system, Hosted):
         return True
     if isinstance(system, tuple):
         return any(map(_asks_an_api, system))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from weir.errors import BadValue, FormatError, WeirError
@@ -15,6 +16,7 @@ __all__ = [
     "QUERY",
     "SCORE",
     "WRITTEN",
+    "ColumnLayout",
     "Kind",
     "is_header",
     "is_named",
@@ -45,6 +47,20 @@ WRITTEN: dict[Kind, tuple[str, str, str]] = {
     "qrels": ("query_id", "doc_id", "relevance"),
 }
 BEIR_HEAD = ("query-id", "corpus-id", "score")
+
+
+@dataclass(frozen=True)
+class ColumnLayout:
+    """What the lines of a table with a header hold: names of the cells, the byte between them, where to look.
+
+    query, doc, number: which cells hold the query, the document, and the score or grade.
+    """
+
+    separator: str
+    names: tuple[str, ...]
+    query: int
+    doc: int
+    number: int
 
 
 def three_columns(columns: Sequence[str], kind: Kind, path: object = None) -> tuple[int, int, int]:

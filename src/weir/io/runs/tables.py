@@ -19,8 +19,7 @@ from weir.core.strings import Float64, Int64
 from weir.errors import FormatError, is_shortage, require
 from weir.io.runs.blocks import ROWS, BufferTexts, TableChunk
 from weir.io.runs.column_names import Kind, three_columns
-from weir.io.storage.compression import PACKED
-from weir.io.storage.lines import open_bytes
+from weir.io.storage.lines import PACKED, open_bytes
 
 __all__ = ["as_arrow", "frame_chunks", "table_chunks", "table_columns"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +13,11 @@ from weir.core.order import ranked
 from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64, Strings
 from weir.errors import BadValue, StoreError
+from weir.systems.compose import then
 from weir.systems.lexical.bm25 import BM25, BM25Searcher
 from weir.systems.lexical.pair_scores import pair_scores
 from weir.systems.lexical.term_weights import query_terms
-from weir.systems.protocol import SYSTEMS, Progress, called
+from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, called
 
 __all__ = ["RM3", "RM3Searcher"]
 
@@ -70,6 +70,8 @@ class RM3:
             raise BadValue(f"rm3: weight is {self.weight!r}; expected a number from 0 to 1")
         object.__setattr__(self, "weight", float(self.weight))  # equal systems print equal
 
+    __rshift__ = then
+
     def __str__(self) -> str:
         default = RM3()
         first: list[object] = [] if self.first == default.first else [self.first]
@@ -89,18 +91,20 @@ class RM3:
         """Expansions by any settings search one index."""
         return RM3(self.first)
 
-    def index(self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None) -> RM3Searcher:
-        """Index a corpus, in memory or into the folder `at`."""
-        return RM3Searcher(self, self.first.indexed(corpus, at, progress, keep_terms=True))
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RM3Searcher:
+        """Index a corpus, in memory or into the context's folder."""
+        return RM3Searcher(self, self.first.indexed(corpus, context, keep_terms=True))
 
-    def open(self, at: Path, corpus: Corpus) -> RM3Searcher:
+    def open(self, corpus: Corpus, context: Context) -> RM3Searcher:
         """Open an index that `index` wrote for the same corpus.
 
         Raises StoreError for an index that does not keep the documents' terms.
         """
-        first = self.first.open(at, corpus)
+        first = self.first.open(corpus, context)
         if first.forward is None:
-            raise StoreError(f"{at}: this index has no terms by document; delete it to build it again")
+            raise StoreError(
+                f"{context.folder}: this index has no terms by document; delete it to build it again"
+            )
         return RM3Searcher(self, first)
 
 
@@ -111,18 +115,18 @@ class RM3Searcher:
     system: RM3
     first: BM25Searcher
 
-    def search(self, queries: Queries, k: int) -> Run:
+    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each enlarged query; raises BadValue for k below 1."""
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
         hits = self.first.weighted(*self.enlarged(queries), min(k, max(len(self.first.corpus), 1)))
         return Run(queries.ids, self.first.corpus.ids, hits.ptr, hits.doc, hits.score, str(self.system))
 
-    def fresh(self) -> RM3Searcher:
-        """The same: nothing is kept."""
-        return self
+    def costs(self) -> Costs:
+        """Time alone: nothing is kept."""
+        return Costs(repeatable=True)
 
-    def scores(self, queries: Queries, candidates: Run) -> Float64:
+    def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """The scores of given documents, as `search` scores them; 0 for one without a term of the query."""
         return pair_scores(self.first.parts[0], self.enlarged(queries), candidates)
 
