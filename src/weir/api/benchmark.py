@@ -83,18 +83,8 @@ class Benchmark:
 
         how = ComparisonMethod(method) if isinstance(method, str) else method
         wanted = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
-        names = (
-            [str(m) for m in measures_of(wanted)]
-            if wanted
-            else list(dict.fromkeys(r.measure for r in self.rows))
-        )
-        by_dataset: dict[str, dict[str, Scores]] = {}
-        for (dataset, system), scores in self.scores.items():
-            by_dataset.setdefault(dataset, {})[system] = scores
-        if len(self.systems) < 2:
-            raise BadValue(f"found {len(self.systems)} system alone; a comparison needs two")
         name = None if baseline is None else str(baseline)
-        return ResultSet("compare", tuple(compare_grid(by_dataset, names, name, how)))
+        return ResultSet("compare", tuple(compare_grid(self.scores, wanted, name, how)))
 
     def to_frame(self, library: FrameLibrary = "pandas") -> Any:  # noqa: ANN401  any library's
         """A frame with a line for each row; library and errors as `ResultSet.to_frame`."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-if TYPE_CHECKING:
-    pass
+from weir.cli.terminal import say
 
 __all__ = ["command"]
 
@@ -34,4 +31,4 @@ def command(names: tuple[str, ...], split: str | None, as_json: bool) -> None:
         else:
             click.echo(card_text(card) + "\n")
         for note in collection_notes(dataset, ()):
-            click.echo(note, err=True)
+            say(note)
