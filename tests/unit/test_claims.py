@@ -138,7 +138,7 @@ def test_one_sign_in_compare_gate_power_and_diff(selfish, capsys):
         assert "-0.5000" not in first
         assert main([command, "--help"]) == 0
         assert re.search(r"minus\s+(the\s+)?(first|baseline|FIRST)", capsys.readouterr().out)
-    assert [c.pairs[0].difference for c in weir.compare(qrels, [a, b], "RR").comparisons] == [0.5]
+    assert [c.pairs[0].difference for c in weir.compare(qrels, [a, b], "RR")] == [0.5]
 
 
 def test_gate_names_what_it_gates_which_queries_lost_and_when_it_cannot_tell(tmp_path, capsys):

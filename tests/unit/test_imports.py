@@ -110,7 +110,7 @@ def test_help_of_a_command_imports_nothing_heavy(command):
 def test_public_names_resolve():
     import weir
 
-    assert set(weir._HOMES) <= set(weir.__all__)
+    assert {*weir._HOMES, "__version__"} == set(weir.__all__)
     for name in weir.__all__:
         assert getattr(weir, name) is not None
     with pytest.raises(AttributeError):
