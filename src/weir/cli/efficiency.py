@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from weir.cli.completion import measure_names
 from weir.cli.terminal import say
 
 __all__ = ["command"]
@@ -13,7 +14,12 @@ __all__ = ["command"]
 
 @click.command("efficiency")
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
-@click.option("-m", "--measure", help="The quality shown, such as nDCG@10.  [default: nDCG@10, or the first]")
+@click.option(
+    "-m",
+    "--measure",
+    shell_complete=measure_names,
+    help="The quality shown, such as nDCG@10.  [default: nDCG@10, or the first]",
+)
 @click.option("--json", "form", flag_value="json", help="One JSON object per line, at full precision.")
 @click.option("--csv", "form", flag_value="csv", help="Comma-separated values, at full precision.")
 @click.option("--latex", "form", flag_value="latex", help="A LaTeX table.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weir.cli.completion import measure_names
 from weir.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -39,7 +40,12 @@ class Search:
 @click.option("-k", "depth", type=int, help="Documents kept for each query, at most.  [default: all]")
 @click.option("--fit", "qrels", type=click.Path(path_type=Path),
               help="Judgments to choose the method's open settings on, by cross-validation.")  # fmt: skip
-@click.option("-m", "--measure", help="With --fit: the measure to do best on.  [default: nDCG@10]")
+@click.option(
+    "-m",
+    "--measure",
+    shell_complete=measure_names,
+    help="With --fit: the measure to do best on.  [default: nDCG@10]",
+)
 @click.option("--folds", type=int, help="With --fit: folds of queries.  [default: 5]")
 @click.option("--seed", type=int, help="With --fit: deals the queries out to the folds.")
 @click.option("--step", type=float, help="With --fit: between the weights that are tried.  [default: 0.1]")

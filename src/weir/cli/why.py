@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from weir.cli.completion import dataset_names, measure_names
+
 __all__ = ["command"]
 
 
@@ -14,10 +16,17 @@ __all__ = ["command"]
 @click.option(
     "--published", "model", help="A published model to compare one result with, such as 'anserini bm25 flat'."
 )
-@click.option("-m", "--measure", help="A measure such as nDCG@10.  [default: the first that both have]")
+@click.option(
+    "-m",
+    "--measure",
+    shell_complete=measure_names,
+    help="A measure such as nDCG@10.  [default: the first that both have]",
+)
 @click.option("--qrels", type=click.Path(path_type=Path), help="Judgments to score folders again with.")
 @click.option(
-    "--collection", help="The collection with the judgments: a name or a path.  [default: as recorded]"
+    "--collection",
+    shell_complete=dataset_names,
+    help="The collection with the judgments: a name or a path.  [default: as recorded]",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, at full precision.")
 def command(
