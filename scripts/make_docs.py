@@ -20,7 +20,7 @@ import weir
 from weir.cli.main import COMMANDS, MODULES
 from weir.measures import MEASURES
 from weir.measures.aliases import CUT, REFUSED, VALUE, WHOLE
-from weir.systems import PRESETS, RERANKERS, SYSTEMS, usage
+from weir.systems import PRESETS, RERANKERS, SYSTEMS, Sparse, usage
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MINILM = 'dense("minilm", dtype="bf16")'
@@ -195,11 +195,13 @@ def _measures(names: list[str]) -> list[str]:
 def _kind(found: object) -> str:
     if isinstance(found, weir.Measure):
         return "Measures"
+    if any(found is registry.get(name) for registry in (SYSTEMS, RERANKERS) for name in registry):
+        return "Systems"
     if not isinstance(found, type):
         return "Functions"
     if issubclass(found, BaseException):
         return "Errors"
-    return "Systems" if any(SYSTEMS.get(name) is found for name in SYSTEMS) else "Values"
+    return "Systems" if isinstance(found, type) and issubclass(found, Sparse) else "Values"
 
 
 def _parameters(found: object) -> str:
@@ -207,7 +209,12 @@ def _parameters(found: object) -> str:
     if not inspect.isfunction(found) and not (isinstance(found, type) and _kind(found) == "Systems"):
         return ""
     known = inspect.signature(found).parameters.values()
-    return f"({', '.join(p.name if p.default is p.empty else f'[{p.name}]' for p in known)})"
+    shown = [p.name if p.default is p.empty else f"[{p.name}]" for p in known]
+    several = [
+        f"{p.name}, {p.name}, ..." if p.kind is p.VAR_POSITIONAL else n
+        for p, n in zip(known, shown, strict=True)
+    ]
+    return f"({', '.join(several)})"
 
 
 def picture(path: Path) -> None:
