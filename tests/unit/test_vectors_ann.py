@@ -55,9 +55,7 @@ def test_what_an_index_loses_is_split(tmp_path, vectors, name, effort, quantisat
     assert 1 - shared == pytest.approx(found.total, abs=0.01)
     assert (np.diff(answers.score.reshape(-1, K)) <= 0).all()
     index.write(tmp_path / "index")
-    again = search_with(
-        ApproximateIndex(name, effort).open(tmp_path / "index", D), rows, queries, K, rank
-    )
+    again = search_with(ApproximateIndex(name, effort).open(tmp_path / "index", D), rows, queries, K, rank)
     np.testing.assert_array_equal(again.doc, answers.doc)
     np.testing.assert_array_equal(again.score, answers.score)
 

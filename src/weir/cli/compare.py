@@ -159,8 +159,9 @@ def _folder(
     if across and display.form == "text" and not long:
         compared = {c.measure for c in found}
         rows = [row for row in rows_with_groups(cells) if row.measure in compared]
-        grid = grid_tables(rows, found, display.labels)
-        show(write_grids([g for g in grid if g.measure in compared], "text", display.width, display.colour))
+        tables = grid_tables(rows, found, display.labels)
+        grid = [table for table in tables if table.measure in compared]
+        show(write_grids(grid, "text", display.width, display.colour, legend=False))
         click.echo()
         found = across
     _show(found, display)
@@ -176,9 +177,8 @@ def _named(baseline: str | None, display: Display) -> str | None:
 def _show(found: Sequence[Comparison], display: Display) -> None:
     from weir.cli.terminal import show
     from weir.report import compare as report
-    from weir.report.display import relabelled
 
-    found = relabelled(found, display.labels)
+    found = report.relabelled(found, display.labels)
     shown = {
         "json": report.compare_json,
         "csv": report.compare_csv,
