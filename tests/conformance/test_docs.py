@@ -79,7 +79,7 @@ def test_every_public_name_is_in_the_api_page_and_documented_in_full_on_the_site
     assert all(name == again and len(said) > 10 for name, again, said in sections)
     staged = make_site.with_directives(page)
     assert re.findall(r"^      toc_label: (\w+)$", staged, re.MULTILINE) == [name for name, _, _ in sections]
-    assert "::: weir.api.evaluate\n" in staged
+    assert "::: weir.api.evaluation.evaluate\n" in staged
 
 
 def test_every_page_stands_in_the_navigation_of_the_site():

@@ -108,7 +108,7 @@ def test_compare_a_results_folder(tmp_path, capsys):
     assert {s["system"]: s["mean"] for s in found[2]["standings"]} == means
     assert weir.compare(results) == weir.compare(tmp_path / "results")
     assert weir.compare(results).comparisons[0].dataset == "first"
-    assert weir.read_results(results) == weir.read_results(tmp_path / "results")
+    assert weir.results(results) == weir.results(tmp_path / "results")
     assert main(["compare", results, "-m", "RR"]) == 2
     assert "no measure among these scores named 'RR'" in capsys.readouterr().err
     again = ["run", "-d", collections[1], "-s", "bm25", "-s", "rm3", "-m", "RR", "-o", results, "-q"]

@@ -184,7 +184,7 @@ def _show(found: Sequence[Comparison], display: Display) -> None:
         "csv": report.compare_csv,
         "latex": report.compare_latex,
         "markdown": report.compare_markdown,
-        "html": report.compare_html,
+        "html": report.compare_page,
     }
     if display.form == "text":
         show(report.compare_text(found, display.width, display.colour, display.long))

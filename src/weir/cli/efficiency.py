@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from weir.cli.completion import measure_names
-from weir.cli.terminal import say
+from weir.cli.terminal import output_width, say, show
 
 __all__ = ["command"]
 
@@ -43,6 +43,6 @@ def command(folder: Path, measure: str | None, form: str | None) -> None:
         "latex": report.efficiency_latex,
         "markdown": report.efficiency_markdown,
     }
-    click.echo(shown.get(form or "", report.efficiency_text)(found))
+    show(shown[form](found) if form else report.efficiency_text(found, output_width()))
     for note in report.efficiency_notes(found):
         say(note)

@@ -9,7 +9,7 @@ import click
 
 from weir.cli.completion import dataset_names, measure_names
 from weir.cli.tables import label_option, table_options
-from weir.cli.terminal import say
+from weir.cli.terminal import output_width, say, show
 
 if TYPE_CHECKING:
     from weir.core.intents import IntentQrels
@@ -170,4 +170,4 @@ def _abstention(run: Path, scores: Scores, confidence: str, as_json: bool) -> No
     if as_json:
         click.echo("\n".join(json.dumps(one.to_dict()) for one in found))
     else:
-        click.echo("\n" + abstention_text(found))
+        show("\n" + abstention_text(found, output_width()))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from weir.cli.completion import measure_names
-from weir.cli.terminal import say
+from weir.cli.terminal import output_width, say, show
 
 if TYPE_CHECKING:
     from weir.core.run import Run
@@ -138,8 +138,9 @@ def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -
     single = {
         name: evaluate(qrels, run, [made.measure]) for name, run in zip(names, runs.values(), strict=True)
     }
-    click.echo(fit_text(found))
-    click.echo("\n" + standing_text(evaluate(qrels, honest, [made.measure]), single, judged.name))
+    show(fit_text(found, output_width()))
+    fused_scores = evaluate(qrels, honest, [made.measure])
+    show("\n" + standing_text(fused_scores, single, judged.name, output_width()))
     if search.on_all:
         warning = f"every query is fused with {found.chosen}, chosen on these very judgments: do not score the result"
         _note(f"{warning} against {judged}; the held-out score above is what it is worth", "WARNING")

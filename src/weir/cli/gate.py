@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from weir.cli.completion import measure_names
-from weir.cli.terminal import say
+from weir.cli.terminal import output_width, say, show
 
 __all__ = ["command"]
 
@@ -77,6 +77,6 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
             click.echo(json.dumps(asdict(found) | {"verdict": found.verdict}))
         else:
             lost = () if found.passed else moved(measure, ("baseline", "candidate"), before, after, LOST).down
-            click.echo(gate_text(found, lost))
+            show(gate_text(found, lost, output_width()))
     undecided = 0 if allow_undecided else UNDECIDED
     click.get_current_context().exit(1 if "fail" in verdicts else undecided if "undecided" in verdicts else 0)

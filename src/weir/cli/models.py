@@ -41,6 +41,7 @@ def command(
     import json
     from dataclasses import asdict
 
+    from weir.cli.terminal import output_width, show
     from weir.encode.recipes.cards import cards
     from weir.errors import BadValue
     from weir.report.layout import columns
@@ -78,7 +79,7 @@ def command(
                 entry.hub,
             ]
         )
-    click.echo(columns(lines))
+    show(columns(lines, width=output_width()))
     click.echo("\nany name on the Hugging Face hub and any folder with a checkpoint works too")
 
 

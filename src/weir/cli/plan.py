@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from weir.cli.completion import dataset_names, system_names
-from weir.cli.terminal import say
+from weir.cli.terminal import output_width, say, show
 
 __all__ = ["command"]
 
@@ -79,6 +79,6 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
         found = planned(plan, progress)
     finally:
         progress.close()
-    click.echo(plan_json(found) if as_json else plan_text(found))
+    show(plan_json(found) if as_json else plan_text(found, output_width()))
     for note in plan_notes(found):
         say(note)

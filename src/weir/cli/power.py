@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from weir.cli.completion import measure_names
-from weir.cli.terminal import say
+from weir.cli.terminal import output_width, say, show
 
 __all__ = ["command"]
 
@@ -65,4 +65,4 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     for measure in next(iter(scores.values())).measures:
         before, after = table(qrels.name, measure, scores).values
         found = plan(measure, after - before, effects or (0.01, 0.02, 0.05), wanted, alpha)
-        click.echo(json.dumps(found.to_dict()) if as_json else power_text(found))
+        show(json.dumps(found.to_dict()) if as_json else power_text(found, output_width()))

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from weir.cli.completion import dataset_names, measure_names
+from weir.cli.terminal import output_width, show
 
 __all__ = ["command"]
 
@@ -65,4 +66,4 @@ def command(
             raise BadValue(
                 f"found {len(results)} paths; expected one or two result folders, or judgments and two run files alone"
             )
-    click.echo(why_json(found) if as_json else why_text(found))
+    show(why_json(found) if as_json else why_text(found, output_width()))

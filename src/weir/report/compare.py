@@ -7,7 +7,7 @@ import io
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from weir.core.scores import Scores
@@ -22,13 +22,13 @@ from weir.stats.intervals import fewest
 from weir.stats.significance import TESTS
 
 __all__ = [
-    "Verdicts",
     "answer_notes",
     "compare_csv",
     "compare_html",
     "compare_json",
     "compare_latex",
     "compare_markdown",
+    "compare_page",
     "compare_text",
     "family",
     "relabelled",
@@ -40,16 +40,6 @@ FEW = 3
 """Systems up to which a sentence says of each how it fares across datasets."""
 SEVERAL = 6
 """Systems up to which every pair is listed unasked."""
-
-
-@dataclass(frozen=True)
-class Verdicts:
-    """Comparisons, one for each dataset and measure; printing it shows the tables and verdicts."""
-
-    comparisons: tuple[Comparison, ...]
-
-    def __str__(self) -> str:
-        return compare_text(self.comparisons)
 
 
 def answer_notes(scores: Mapping[str, Scores]) -> list[str]:
@@ -233,7 +223,12 @@ def compare_markdown(comparisons: Sequence[Comparison]) -> str:
 
 
 def compare_html(comparisons: Sequence[Comparison]) -> str:
-    """A page of HTML with the same table."""
+    """The same table as HTML with its own style, for a notebook or a page."""
+    return _marked(comparisons).html()
+
+
+def compare_page(comparisons: Sequence[Comparison]) -> str:
+    """A whole page of HTML with the same table."""
     return html_page("comparison", [_marked(comparisons)])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weir.report.format import change, count, score
+from weir.report.layout import paragraph
 from weir.stats.gate import Gate
 from weir.stats.query_differences import Move
 
@@ -14,7 +15,7 @@ __all__ = ["gate_text"]
 WORDS = {"pass": "pass", "fail": "FAIL", "undecided": "UNDECIDED"}
 
 
-def gate_text(found: Gate, lost: Sequence[Move] = ()) -> str:
+def gate_text(found: Gate, lost: Sequence[Move] = (), width: int | None = None) -> str:
     """What is gated and whether it passes; where it does not, whether queries are too few, and which lost most."""
     lines = [
         f"{WORDS[found.verdict]}  {found.measure}: candidate - baseline {change(found.difference)}, "
@@ -29,4 +30,4 @@ def gate_text(found: Gate, lost: Sequence[Move] = ()) -> str:
     if lost:
         named = ", ".join(f"{move.query} {change(move.difference)}" for move in lost)
         lines.append(f"      lost most: {named}")
-    return "\n".join(lines)
+    return "\n".join(paragraph(line, width) for line in lines)
