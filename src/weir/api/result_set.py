@@ -53,6 +53,7 @@ KINDS = {
         latex=_REPORT + "compare:compare_latex",
         markdown=_REPORT + "compare:compare_markdown",
         csv=_REPORT + "compare:compare_csv",
+        html=_REPORT + "compare:compare_html",
         parts="pairs",
     ),
     "diff": ResultKind("weir.stats.query_differences:Moves", _REPORT + "diff:diff_text", each=True),
