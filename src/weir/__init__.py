@@ -13,15 +13,20 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from weir.api import compare, evaluate, fuse, read_results
+    from weir.api.benchmark import Benchmark, benchmark
+    from weir.api.comparisons import abstention, compare, diff, gate, power, why
+    from weir.api.evaluation import evaluate
+    from weir.api.fusing import fit_fusion, fuse
+    from weir.api.result_set import ResultSet
+    from weir.api.results_folder import describe, efficiency, plan, reproduce, results, verify
     from weir.core.corpus import Corpus, Queries
     from weir.core.intents import IntentQrels
     from weir.core.judged import Judged
     from weir.core.qrels import Qrels
     from weir.core.result_row import Row
     from weir.core.run import Run
-    from weir.core.scores import Scores
-    from weir.datasets.load import Dataset, fetch, load
+    from weir.core.scores import MeasureScores, Scores
+    from weir.datasets.load import Dataset, fetch, load, load_group
     from weir.encode.object_encoder import as_encoder as encoder
     from weir.errors import WeirError
     from weir.experiment import Experiment
@@ -91,6 +96,7 @@ if TYPE_CHECKING:
         parse_measure,
     )
     from weir.measures.conventions import Conventions, parse_conventions
+    from weir.stats.comparison import ComparisonMethod
     from weir.stats.score_rows import rows
     from weir.systems import BM25, RM3, ColBERT, Cross, Dense, MonoT5, Score, Sparse, parse_system, system
     from weir.systems import as_reranker as reranker
@@ -134,7 +140,9 @@ __all__ = [
     "RR",
     "SDCG",
     "Accuracy",
+    "Benchmark",
     "ColBERT",
+    "ComparisonMethod",
     "Compat",
     "Conventions",
     "Corpus",
@@ -150,6 +158,7 @@ __all__ = [
     "Judged",
     "Judged_at",
     "Measure",
+    "MeasureScores",
     "MonoT5",
     "NumNonrelRet",
     "NumRel",
@@ -162,6 +171,7 @@ __all__ = [
     "R",
     "RBP_residual",
     "R_cap",
+    "ResultSet",
     "RnDCG",
     "Row",
     "Rprec",
@@ -179,8 +189,10 @@ __all__ = [
     "Utility",
     "WeirError",
     "__version__",
+    "abstention",
     "alpha_DCG",
     "alpha_nDCG",
+    "benchmark",
     "binG",
     "borda",
     "bpref",
@@ -193,15 +205,21 @@ __all__ = [
     "compare",
     "condensed",
     "condorcet",
+    "describe",
+    "diff",
+    "efficiency",
     "encoder",
     "evaluate",
     "fetch",
+    "fit_fusion",
     "fuse",
+    "gate",
     "gmAP",
     "gmbpref",
     "infAP",
     "isr",
     "load",
+    "load_group",
     "logisr",
     "measure",
     "nDCG",
@@ -212,17 +230,43 @@ __all__ = [
     "parse_conventions",
     "parse_measure",
     "parse_system",
+    "plan",
+    "power",
     "published",
     "rbc",
-    "read_results",
+    "reproduce",
     "reranker",
+    "results",
     "rows",
     "rrf",
     "system",
+    "verify",
+    "why",
     "wsum",
 ]
 
 _HOMES = {
+    "Benchmark": "api.benchmark",
+    "ComparisonMethod": "stats.comparison",
+    "MeasureScores": "core.scores",
+    "ResultSet": "api.result_set",
+    "abstention": "api.comparisons",
+    "benchmark": "api.benchmark",
+    "compare": "api.comparisons",
+    "describe": "api.results_folder",
+    "diff": "api.comparisons",
+    "efficiency": "api.results_folder",
+    "evaluate": "api.evaluation",
+    "fit_fusion": "api.fusing",
+    "fuse": "api.fusing",
+    "gate": "api.comparisons",
+    "load_group": "datasets.load",
+    "plan": "api.results_folder",
+    "power": "api.comparisons",
+    "reproduce": "api.results_folder",
+    "results": "api.results_folder",
+    "verify": "api.results_folder",
+    "why": "api.comparisons",
     "BM25": "systems",
     "Conventions": "measures.conventions",
     "Corpus": "core.corpus",
@@ -238,18 +282,14 @@ _HOMES = {
     "Run": "core.run",
     "Scores": "core.scores",
     "WeirError": "errors",
-    "compare": "api",
     "condensed": "measures",
-    "evaluate": "api",
     "fetch": "datasets.load",
-    "fuse": "api",
     "load": "datasets.load",
     "measure": "measures",
     "parse_conventions": "measures.conventions",
     "parse_measure": "measures",
     "parse_system": "systems",
     "published": "experiment.published.published_scores",
-    "read_results": "api",
     "rows": "stats.score_rows",
     "ColBERT": "systems",
     "Cross": "systems",
@@ -262,84 +302,16 @@ _HOMES = {
     "system": "systems",
     # every fusion method makes a system of systems, and every measure is a value, by the name it prints
     **dict.fromkeys(
-        (
-            "borda",
-            "combanz",
-            "combmax",
-            "combmed",
-            "combmin",
-            "combmnz",
-            "combsum",
-            "condorcet",
-            "isr",
-            "logisr",
-            "rbc",
-            "rrf",
-            "wsum",
-        ),
+        ("borda combanz combmax combmed combmin combmnz combsum condorcet isr logisr rbc rrf wsum").split(),
         "systems.fused",
     ),
     **dict.fromkeys(
         (
-            "AP",
-            "AP_IA",
-            "BPM",
-            "DCG",
-            "ERR",
-            "ERR_IA",
-            "IAP",
-            "IDCG",
-            "INSQ",
-            "INST",
-            "NCG",
-            "NERR8",
-            "NERR9",
-            "NERR10",
-            "NERR11",
-            "NRBP",
-            "P_IA",
-            "RBP",
-            "RR",
-            "SDCG",
-            "Accuracy",
-            "Compat",
-            "F",
-            "G",
-            "Hole",
-            "IPrec",
-            "Judged_at",
-            "NumNonrelRet",
-            "NumRel",
-            "NumRelRet",
-            "NumRet",
-            "P",
-            "Q",
-            "R",
-            "RBP_residual",
-            "R_cap",
-            "RnDCG",
-            "Rprec",
-            "SetAP",
-            "SetF",
-            "SetP",
-            "SetR",
-            "SetR_cap",
-            "StRecall",
-            "Success",
-            "Utility",
-            "alpha_DCG",
-            "alpha_nDCG",
-            "binG",
-            "bpref",
-            "gmAP",
-            "gmbpref",
-            "infAP",
-            "nDCG",
-            "nDCG_rel",
-            "nERR",
-            "nERR_IA",
-            "nNRBP",
-        ),
+            "AP AP_IA BPM DCG ERR ERR_IA IAP IDCG INSQ INST NCG NERR8 NERR9 NERR10 NERR11 NRBP P_IA RBP RR "
+            "SDCG Accuracy Compat F G Hole IPrec Judged_at NumNonrelRet NumRel NumRelRet NumRet P Q R "
+            "RBP_residual R_cap RnDCG Rprec SetAP SetF SetP SetR SetR_cap StRecall Success Utility alpha_DCG "
+            "alpha_nDCG binG bpref gmAP gmbpref infAP nDCG nDCG_rel nERR nERR_IA nNRBP"
+        ).split(),
         "measures",
     ),
 }

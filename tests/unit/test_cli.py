@@ -67,7 +67,7 @@ def test_eval_prints_a_table_and_says_who_did_not_answer(files, capsys):
 def test_eval_json_has_the_promised_keys_at_full_precision(files, capsys):
     assert main(["eval", *files, "-m", "P@3", "--json"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    keys = ["dataset", "system", "measure", "mean", "low", "high", "queries", "answered"]
+    keys = ["dataset", "system", "measure", "mean", "low", "high", "queries", "answered", "judged_at_10"]
     assert [list(r) for r in rows] == [keys]
     assert rows[0]["mean"] == (1 / 3) / 2
     assert (rows[0]["queries"], rows[0]["answered"]) == (2, 1)
@@ -155,7 +155,7 @@ def test_stats(tmp_path, capsys):
         (["stats", "no/such/folder"], "no/such/folder"),
         (["results", "no/such/folder"], "no finished cell"),
         (["eval", "no-qrels", "no-run"], "no-qrels"),
-        (["evl"], "No such command 'evl'"),
+        (["evl"], "no command named 'evl'; did you mean eval?"),
         (["eval"], "Missing argument 'QRELS'"),
         (["systems", "bm25(k1=)"], "is not a system"),
     ],
@@ -236,7 +236,7 @@ def test_interrupting_says_that_the_same_command_continues(tmp_path, capsys, mon
         raise KeyboardInterrupt
 
     collection = str(write_collection(tmp_path / "brooklet"))
-    monkeypatch.setattr("weir.experiment.Experiment.execute", interrupted)
+    monkeypatch.setattr("weir.experiment.Experiment.complete", interrupted)
     assert main(["run", "-d", collection, "-s", "bm25"]) == 130
     assert "the same command continues" in capsys.readouterr().err
 

@@ -9,7 +9,6 @@ pytest.importorskip("faiss", reason="needs faiss: pip install 'weir-ir[ann]'")
 pytest.importorskip("usearch", reason="needs usearch: pip install 'weir-ir[ann]'")
 
 from weir.errors import BadValue, StoreError
-from weir.systems.protocol import Context
 from weir.vectors import ArraySource, search
 from weir.vectors.ann import ApproximateIndex, loss, search_with
 
@@ -56,9 +55,7 @@ def test_what_an_index_loses_is_split(tmp_path, vectors, name, effort, quantisat
     assert 1 - shared == pytest.approx(found.total, abs=0.01)
     assert (np.diff(answers.score.reshape(-1, K)) <= 0).all()
     index.write(tmp_path / "index")
-    again = search_with(
-        ApproximateIndex(name, effort).open(D, Context(tmp_path / "index")), rows, queries, K, rank
-    )
+    again = search_with(ApproximateIndex(name, effort).open(tmp_path / "index", D), rows, queries, K, rank)
     np.testing.assert_array_equal(again.doc, answers.doc)
     np.testing.assert_array_equal(again.score, answers.score)
 
@@ -72,4 +69,4 @@ def test_wrong_names_and_damage_are_one_line(tmp_path, vectors):
     (tmp_path / "index").write_bytes(b"not an index")
     for name in ("Flat", "usearch"):
         with pytest.raises(StoreError, match="the index is damaged"):
-            ApproximateIndex(name).open(D, Context(tmp_path / "index"))
+            ApproximateIndex(name).open(tmp_path / "index", D)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from weir.cli.terminal import say
+
 __all__ = ["command"]
 
 
@@ -37,4 +39,4 @@ def command(folder: Path, measure: str | None, form: str | None) -> None:
     }
     click.echo(shown.get(form or "", report.efficiency_text)(found))
     for note in report.efficiency_notes(found):
-        click.echo(note, err=True)
+        say(note)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from weir.cli.tables import label_option, table_options
+from weir.cli.terminal import say
 
 if TYPE_CHECKING:
     from weir.core.intents import IntentQrels
@@ -89,9 +90,9 @@ def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
         if abstention:
             _abstention(run, scores, abstention, form == "json")
         for note in notes:
-            click.echo(note.replace("note: ", f"note: {name}: ", 1) if len(runs) > 1 else note, err=True)
+            say(note.replace("note: ", f"note: {name}: ", 1) if len(runs) > 1 else note)
     for note in [*judged_notes(found), *_collection_notes(collection, wanted, drop_self)]:
-        click.echo(note, err=True)
+        say(note)
 
 
 def _scored(

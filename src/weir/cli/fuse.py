@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weir.cli.terminal import say
+
 if TYPE_CHECKING:
     from weir.core.run import Run
     from weir.fusion.pool import Pool
@@ -146,4 +148,4 @@ def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -
 
 
 def _note(text: str, kind: str = "note") -> None:
-    click.echo(f"{kind}: {text}", err=True)
+    say(f"{kind}: {text}")

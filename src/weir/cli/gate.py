@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from weir.cli.terminal import say
+
 __all__ = ["command"]
 
 LOST = 3
@@ -57,7 +59,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     conventions = Conventions(self_matches="drop" if drop_self else "keep")
     scores = scores_of_files(qrels, (baseline, candidate), measures, conventions)
     for note in answer_notes(scores):
-        click.echo(note, err=True)
+        say(note)
     passed = True
     before, after = scores.values()
     for measure in before.measures:

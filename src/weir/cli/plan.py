@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from weir.cli.terminal import say
+
 __all__ = ["command"]
 
 
@@ -64,4 +66,4 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
         progress.close()
     click.echo(plan_json(found) if as_json else plan_text(found))
     for note in plan_notes(found):
-        click.echo(note, err=True)
+        say(note)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from weir.cli.terminal import say
+
 __all__ = ["command"]
 
 
@@ -51,7 +53,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     conventions = Conventions(self_matches="drop" if drop_self else "keep")
     scores = scores_of_files(qrels, (first, second), measures, conventions)
     for note in answer_notes(scores):
-        click.echo(note, err=True)
+        say(note)
     for measure in next(iter(scores.values())).measures:
         before, after = table(qrels.name, measure, scores).values
         found = plan(measure, after - before, effects or (0.01, 0.02, 0.05), wanted, alpha)

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from weir.cli.tables import label_option, table_options
+from weir.cli.terminal import say
 
 __all__ = ["command"]
 
@@ -54,4 +55,4 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     else:
         show_cells(cells, display_of(form, long, labels, [c.label for c in cells]), wanted)
     for note in [*damaged_records(folder), *mixed_worlds(cells)]:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}")

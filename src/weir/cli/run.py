@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from weir.cli.tables import label_option, table_options
+from weir.cli.terminal import say
 from weir.errors import WeirError
 
 if TYPE_CHECKING:
@@ -98,14 +99,16 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     show_cells(found, display)
     wanted = [str(measure) for measure in plan.measures]
     for note in [n for d in plan.loaded_datasets() for n in collection_notes(d, wanted, drop_self or None)]:
-        click.echo(note, err=True)
-    click.echo(f"results: {output}", err=True)
+        say(note)
+    say(f"results: {output}")
 
 
 def _show_finished(plan: Experiment, output: Path, display: Display) -> None:
     """The rows that are there although the grid failed."""
-    from weir.cli.tables import show_cells
+    from weir.cli.terminal import show
+    from weir.experiment.results import rows_with_groups
+    from weir.report.display import rows_shown
 
     found = plan.finished(output) if output.exists() else []
     if found:
-        show_cells(found, display)
+        show(rows_shown(rows_with_groups(found), display))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from weir.cli.terminal import say
+
 if TYPE_CHECKING:
     from weir.core.result_row import Row
     from weir.experiment.finished import Finished
@@ -82,7 +84,7 @@ def show_cells(cells: Sequence[Finished], display: Display, measures: Sequence[s
         rows = [row for measure in measures for row in rows if row.measure == measure]
     show(rows_shown(rows, display, compared))
     for note in [*notes, *judged_notes([r for r in rows if _is_member(r, cells)])]:
-        click.echo(note, err=True)
+        say(note)
 
 
 def _is_member(row: Row, cells: Sequence[Finished]) -> bool:

@@ -10,7 +10,7 @@ import sys
 
 from weir.errors import printable
 
-__all__ = ["output_width", "protect_terminal", "show", "shows_colours"]
+__all__ = ["output_width", "protect_terminal", "say", "show", "shows_colours"]
 
 _CUT = re.compile(r"([\n\t])")
 _STYLE = re.compile(r"(\x1b\[[0-9;]{0,16}m)")
@@ -68,3 +68,8 @@ def show(text: str) -> None:
         out.write_styled(text + "\n")
     else:
         print(text)
+
+
+def say(line: str) -> None:
+    """Print a line on standard error, whatever identifiers and names of files stand in it."""
+    print(printable(line), file=sys.stderr)

@@ -43,24 +43,27 @@ def display_width(text: str) -> int:
     return sum(_columns_of(c) for c in text)
 
 
-def columns(lines: Sequence[Sequence[Cell]], right: int = 0, width: int | None = None, keys: int = 1) -> str:
-    """Cells in aligned columns under a header; the last `right` columns are flush right.
+def columns(
+    lines: Sequence[Sequence[Cell]], right: int = 0, width: int | None = None, keys: int = 1, tail: int = 0
+) -> str:
+    """Cells in aligned columns under a header; the last `right` columns are flush right, but for a `tail` behind them.
 
     width: of the terminal, in columns; None is boundless. What does not fit is wrapped within its column, at blanks
     first; what still does not fit stands in further tables below, each with the first `keys` columns again.
     """
     plain = [[_styled(cell) for cell in line] for line in lines]
     count = len(plain[0])
+    flush = range(count - right - tail, count - tail)
     natural = [max(display_width(line[i].text) for line in plain) for i in range(count)]
     if width is None:
-        return _table(plain, natural, right)
+        return _table(plain, natural, flush)
     room = max(width, _NARROWEST)
     least = _least_widths(plain, keys, room)
     tables = []
     for block in _blocks(least, keys, room):
         fitted = _shrunk([natural[i] for i in block], [least[i] for i in block], room)
-        flush = sum(i >= count - right for i in block)
-        tables.append(_table([[line[i] for i in block] for line in plain], fitted, flush))
+        at = [place for place, i in enumerate(block) if i in flush]
+        tables.append(_table([[line[i] for i in block] for line in plain], fitted, at))
     return "\n\n".join(tables)
 
 
@@ -132,11 +135,11 @@ def _shrunk(natural: Sequence[int], least: Sequence[int], room: int) -> list[int
     return [min(n, max(low, s)) for n, s in zip(natural, least, strict=True)]
 
 
-def _table(lines: Sequence[Sequence[Styled]], widths: Sequence[int], right: int) -> str:
-    flush = len(widths) - right
+def _table(lines: Sequence[Sequence[Styled]], widths: Sequence[int], flush: Sequence[int]) -> str:
+    """Lines of cells in columns of at most these widths; those at the places `flush` are flush right."""
     wrapped = [
         [
-            _wrapped(c.text, w, _GAP if i < flush else 0)
+            _wrapped(c.text, w, 0 if i in flush else _GAP)
             for i, (c, w) in enumerate(zip(line, widths, strict=True))
         ]
         for line in lines
@@ -157,12 +160,12 @@ def _table(lines: Sequence[Sequence[Styled]], widths: Sequence[int], right: int)
     return "\n".join([*found[:header], rule, *found[header:]])
 
 
-def _placed(row: Sequence[Styled], widths: Sequence[int], flush: int) -> str:
+def _placed(row: Sequence[Styled], widths: Sequence[int], flush: Sequence[int]) -> str:
     shown, cells = 0, []
     for i, (cell, width) in enumerate(zip(row, widths, strict=True)):
         blanks = " " * (width - display_width(cell.text))
         text = f"\x1b[{STYLES[cell.style]}m{cell.text}\x1b[0m" if cell.style and cell.text else cell.text
-        cells.append(text + blanks if i < flush else blanks + text)
+        cells.append(blanks + text if i in flush else text + blanks)
         shown = i + 1 if cell.text else shown
     return (" " * _GAP).join(cells[:shown]).rstrip(" ")
 

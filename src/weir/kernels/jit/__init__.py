@@ -114,11 +114,15 @@ class Kernel:
         return self.dispatcher._numba_type_
 
 
-def _leaves(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+def _leaves(arguments: tuple[Any, ...]) -> list[Any]:
     """Arguments one by one, those that a named tuple holds in its place."""
-    if not any(isinstance(a, tuple) for a in arguments):
-        return arguments
-    return tuple(leaf for a in arguments for leaf in (a if isinstance(a, tuple) else (a,)))
+    found: list[Any] = []
+    for argument in arguments:
+        if isinstance(argument, tuple):
+            found += argument
+        else:
+            found.append(argument)
+    return found
 
 
 def _none_yet(*_: object) -> object:

@@ -140,9 +140,9 @@ def _arrays(index: ImpactIndex) -> dict[str, NDArray[np.generic]]:
     }
     bounds = index.impacts.bounds
     if bounds is not None:
-        arrays |= {f"bounds-{f.name}": np.asarray(getattr(bounds, f.name)) for f in fields(BlockBounds)}
+        arrays |= {f"bounds-{name}": np.asarray(array) for name, array in bounds._asdict().items()}
     if index.impacts.columns is not None:
-        arrays |= {f"columns-{f.name}": getattr(index.impacts.columns, f.name) for f in fields(ByteBounds)}
+        arrays |= {f"columns-{name}": array for name, array in index.impacts.columns._asdict().items()}
     for number, terms in enumerate(index.vocabularies):
         arrays |= {f"terms{number}-data": terms.data, f"terms{number}-ptr": terms.ptr}
     if index.forward is not None:
@@ -184,9 +184,9 @@ def _opened(
     order, ptr, doc, impact = map(mapped, ("order", "ptr", "doc", "impact"))
     bounds = columns = forward = None
     if f"{number}-bounds-listed.npy" in files:
-        bounds = BlockBounds(**{f.name: mapped(f"bounds-{f.name}") for f in fields(BlockBounds)})
+        bounds = BlockBounds(*(mapped(f"bounds-{name}") for name in BlockBounds._fields))
     if f"{number}-columns-number.npy" in files:
-        columns = ByteBounds(**{f.name: mapped(f"columns-{f.name}") for f in fields(ByteBounds)})
+        columns = ByteBounds(*(mapped(f"columns-{name}") for name in ByteBounds._fields))
     wrong = flaw(documents, ptr, doc, impact, bounds, columns)
     if wrong:
         raise _senseless(number, wrong)
