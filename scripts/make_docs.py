@@ -1,16 +1,27 @@
-"""Make the pages and the picture that come from the code: docs/measures.md, docs/systems.md, docs/brook.svg.
+"""Make the pages and the picture that come from the code: measures, systems, commands, api, and docs/brook.svg.
 
-Run by `make docs`; tests/conformance/test_docs.py fails when a page no longer says what the code does.
+    python scripts/make_docs.py            # all of it, as `make docs` does
+    python scripts/make_docs.py --pages    # without the picture, which takes the `neural` extra
+
+tests/conformance/test_docs.py fails when a page no longer says what the code does.
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
+import click
+
+import weir
+from weir.cli.main import COMMANDS, GROUPS, MODULES
 from weir.measures import MEASURES
-from weir.systems import PRESETS, RERANKERS, SYSTEMS, usage
+from weir.measures.aliases import CUT, REFUSED, VALUE, WHOLE
+from weir.systems import PRESETS, RERANKERS, SYSTEMS, Sparse, usage
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MINILM = 'dense("minilm", dtype="bf16")'
@@ -43,7 +54,29 @@ def measures_page() -> str:
         if known.of == "intents":
             lines += ["- needs judgments of intents: the second column of a TREC file names the intent"]
         lines += [*([""] if known.defaults() else []), inspect.getdoc(known.function) or "", ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_names_of_others()])
+
+
+def _names_of_others() -> list[str]:
+    """What other tools call the measures."""
+    lines = [
+        "## Names of other tools",
+        "",
+        "Read wherever a measure is named, in any case and with or without `_` and `-`; results print our name. A rank",
+        "follows as in `ndcg_cut_10`, `P.10`, `recall@100`, `map_at_10` or `nDCG10`. ranx's `map@10-l2` is",
+        "`AP(rel=2)@10`, sentence-transformers' `cosine_ndcg@10` is `nDCG@10`; of ir-measures,",
+        "`nDCG(dcg='exp-log2')@10` is `nDCG(gain='exp')@10` and `P(judged_only=True)@5` is `condensed(P@5)`.",
+        "`Accuracy@10` is ir-measures', `accuracy@10` that of sentence-transformers. Counts such as `num_rel`",
+        "have a mean here and a total in trec_eval.",
+        "",
+        "| elsewhere | here |",
+        "|---|---|",
+    ]
+    found = {f"{name}@k": ours.format("k") for name, ours in CUT.items()} | WHOLE
+    found |= {f"{name}_0.1": ours.format("0.1") for name, ours in VALUE.items()}
+    lines += [f"| `{name}` | `{found[name]}` |" for name in sorted(found)]
+    lines += [f"| `{name.rstrip('.*')}` | refused: {why} |" for name, why in REFUSED.items()]
+    return [*lines, ""]
 
 
 def systems_page() -> str:
@@ -83,6 +116,115 @@ def systems_page() -> str:
     return "\n".join([*lines, ""])
 
 
+def commands_page() -> str:
+    """Every command with its arguments and options."""
+    lines = ["# Commands", "", "Made from the code by `make docs`. `weir COMMAND --help` says the same.", ""]
+    lines += [
+        "Results go to standard output, notes and progress to standard error. The exit code is 0; 1 where a command",
+        "says so, as `weir gate` does; 2 for a mistake or bad input, with one line that names it; 130 when interrupted",
+        "and 143 when terminated. [Shell completion](completion.md) is there for bash, zsh and fish.",
+        "",
+    ]
+    for group, commands in GROUPS.items():
+        listed = [f"- [`weir {name}`](#weir-{name}): {sentence}" for name, sentence in commands.items()]
+        lines += [f"**{group}**", "", *listed, ""]
+    lines = lines[:-1]
+    for name in COMMANDS:
+        command = importlib.import_module(f"weir.cli.{MODULES.get(name, name)}").command
+        lines += ["", f"## weir {name}", "", *_command(name, command)]
+    return "\n".join([*lines, ""])
+
+
+def _command(name: str, command: click.Command) -> list[str]:
+    context = click.Context(command, info_name=f"weir {name}")
+    usage_line = " ".join([f"weir {name}", *command.collect_usage_pieces(context)])
+    options = [p for p in command.params if isinstance(p, click.Option)]
+    lines = [f"`{usage_line}`", "", inspect.cleandoc(command.help or "").replace("\b\n", "")]
+    if options:
+        lines += ["", "| option | |", "|---|---|"]
+    for option in options:
+        form = ", ".join([*option.opts, *option.secondary_opts])
+        kind = "" if option.is_flag or option.count else " " + option.make_metavar(context)
+        help_text = " ".join((option.help or "").split())
+        if option.show_default:
+            shown = option.show_default if isinstance(option.show_default, str) else option.default
+            help_text += f" Default: {shown}."
+        lines.append(f"| `{form}{kind}` | {help_text} |")
+    return [line if not line.startswith("| `") else _bars(line) for line in lines]
+
+
+def _bars(row: str) -> str:
+    """A row of a table whose second cell is its text; the bars of choices are escaped."""
+    first, _, rest = row[2:-2].partition("` | ")
+    return f"| {first.replace('|', chr(92) + '|')}` | {rest.replace('|', chr(92) + '|')} |"
+
+
+def api_page() -> str:
+    """Every public name by its kind, with its parameters and the first sentence of its documentation."""
+    lines = [
+        "# Python: every public name",
+        "",
+        "Made from the code by `make docs`. What is not listed here is internal ([what may change](stability.md)).",
+        "The site shows the whole documentation of each name; `help(weir.evaluate)` does too.",
+        "`weir.__version__` is the version.",
+    ]
+    kinds: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    for name in weir.__all__:
+        if name != "__version__":
+            kinds[_kind(getattr(weir, name))].append(name)
+    for kind, names in kinds.items():
+        lines += ["", f"## {kind}", ""]
+        lines += _measures(names) if kind == "Measures" else []
+        for name in names if kind != "Measures" else []:
+            found = getattr(weir, name)
+            said = (inspect.getdoc(found) or "").split("\n\n")[0]
+            lines += [f"### {name}", "", f"`weir.{name}{_parameters(found)}`", "", said, ""]
+        lines = lines[:-1] if not lines[-1] else lines
+    return "\n".join([*lines, ""])
+
+
+def _measures(names: list[str]) -> list[str]:
+    listed = []
+    for name in names:
+        base = getattr(weir, name).name
+        listed.append(f"[`weir.{name}`](measures.md#{base.lower()})" + (f" ({base})" if base != name else ""))
+    return [
+        "Measures are values: call one with its settings, cut it with `@`, print it; equal settings are equal values.",
+        '`weir.nDCG(gain="exp") @ 10` and the text `"nDCG(gain=\'exp\')@10"` name the same.',
+        "",
+        ", ".join(listed) + ".",
+    ]
+
+
+KINDS = ("Functions", "Systems", "Re-rankers", "Values", "Errors", "Measures")
+
+
+def _kind(found: object) -> str:
+    if isinstance(found, weir.Measure):
+        return "Measures"
+    for kind, registry in (("Systems", SYSTEMS), ("Re-rankers", RERANKERS)):
+        if any(registry.get(name) is found for name in registry):
+            return kind
+    if not isinstance(found, type):
+        return "Functions"
+    if issubclass(found, BaseException):
+        return "Errors"
+    return "Systems" if issubclass(found, Sparse) else "Values"
+
+
+def _parameters(found: Callable[..., object]) -> str:
+    """The names of the parameters, those with a default in brackets; none for a class that functions make."""
+    if _kind(found) in ("Values", "Errors"):
+        return ""
+    known = inspect.signature(found).parameters.values()
+    shown = [p.name if p.default is p.empty else f"[{p.name}]" for p in known]
+    several = [
+        f"{p.name}, {p.name}, ..." if p.kind is p.VAR_POSITIONAL else n
+        for p, n in zip(known, shown, strict=True)
+    ]
+    return f"({', '.join(several)})"
+
+
 def picture(path: Path) -> None:
     """The result of `make demo` as a chart of means and intervals."""
     import matplotlib as mpl
@@ -118,7 +260,16 @@ def picture(path: Path) -> None:
     figure.savefig(path, metadata={"Date": None, "Creator": "weir"})
 
 
+PAGES = {
+    "measures.md": measures_page,
+    "systems.md": systems_page,
+    "commands.md": commands_page,
+    "api.md": api_page,
+}
+"""The pages made here, by name."""
+
 if __name__ == "__main__":
-    (DOCS / "measures.md").write_text(measures_page(), encoding="utf-8")
-    (DOCS / "systems.md").write_text(systems_page(), encoding="utf-8")
-    picture(DOCS / "brook.svg")
+    for page_name, page in PAGES.items():
+        (DOCS / page_name).write_text(page(), encoding="utf-8")
+    if "--pages" not in sys.argv:
+        picture(DOCS / "brook.svg")

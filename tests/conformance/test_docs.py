@@ -2,36 +2,100 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import re
-import shlex
+import subprocess
+import sys
 from pathlib import Path
 
+import click
 import pytest
-from tests.unit.test_cli import QRELS as SMALL_QRELS
-from tests.unit.test_cli import RUN as SMALL_RUN
 
-from weir.cli import main
-from weir.cli.main import COMMANDS
+import weir
+from weir.cli.main import COMMANDS, MODULES
 from weir.measures import MEASURES
 from weir.text import analyzers
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-spec = importlib.util.spec_from_file_location("make_docs", ROOT / "scripts" / "make_docs.py")
-assert spec is not None
-assert spec.loader is not None
-make_docs = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(make_docs)
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "ARCHITECTURE.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "benchmarks" / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 
 
-def test_generated_pages_are_current():
-    assert (ROOT / "docs" / "measures.md").read_text(encoding="utf-8") == make_docs.measures_page(), (
-        "run make docs"
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # its dataclasses ask for it
+    spec.loader.exec_module(module)
+    return module
+
+
+make_docs = script("make_docs")
+make_site = script("make_site")
+
+
+@pytest.mark.parametrize("page", make_docs.PAGES)
+def test_generated_pages_are_current(page):
+    now = make_docs.PAGES[page]()
+    assert (ROOT / "docs" / page).read_text(encoding="utf-8") == now, (
+        "run python scripts/make_docs.py --pages"
     )
-    assert (ROOT / "docs" / "systems.md").read_text(encoding="utf-8") == make_docs.systems_page(), (
-        "run make docs"
+
+
+def test_every_command_and_option_is_documented():
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^## weir (\S+)\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE))
+    assert set(sections) == set(COMMANDS)
+    for name, section in sections.items():
+        command = importlib.import_module(f"weir.cli.{MODULES.get(name, name)}").command
+        for option in command.params:
+            spelled = (
+                option.opts[0]
+                if option.opts[0].startswith("-")
+                else option.make_metavar(click.Context(command))
+            )
+            assert spelled in section, f"weir {name} {spelled}"
+    assert "--missing [zero\\|answered-only]` |" in sections["eval"]
+    assert (
+        "| `--level FLOAT` | Level of the intervals; tests use 1 minus it. Default: 0.95. |"
+        in sections["compare"]
     )
+
+
+def test_every_public_name_is_in_the_api_page_and_documented_in_full_on_the_site():
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^### (\w+)\n\n`weir\.(\w+)[`(].*?\n\n(\S.*?)\n", page, re.MULTILINE)
+    measures = re.findall(r"\[`weir\.(\w+)`\]\(measures\.md#\w+\)", page)
+    assert sorted([*(name for name, _, _ in sections), *measures, "__version__"]) == sorted(weir.__all__)
+    assert all(name == again and len(said) > 10 for name, again, said in sections)
+    staged = make_site.with_directives(page)
+    in_full = re.findall(r"^      toc_label: (\w+)$|^### (\w+)$", staged, re.MULTILINE)
+    assert ["".join(one) for one in in_full] == [name for name, _, _ in sections]
+    assert f"::: {weir.evaluate.__module__}.evaluate\n" in staged
+
+
+def test_every_page_stands_in_the_navigation_of_the_site():
+    listed = re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(page.relative_to(ROOT).as_posix() for page in PAGES)
+
+
+def test_the_site_builds_where_its_packages_are():
+    pytest.importorskip("zensical", reason="the site's packages are in the extra docs")
+    built = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "make_site.py")], capture_output=True, text=True, check=False
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    page = (ROOT / "build" / "site" / "docs" / "api.html").read_text(encoding="utf-8")
+    assert "evaluate(qrels:object,run:object" in re.sub(r"<[^>]+>|\s", "", page)
 
 
 @pytest.mark.parametrize("name", MEASURES.names())
@@ -54,28 +118,24 @@ def test_every_command_is_in_the_readme(command):
     assert f"weir {command}" in README
 
 
-def test_the_readmes_python_runs(capsys):
-    code = re.search(r"```python\n(.*?)```", README, re.DOTALL)
-    assert code is not None
-    exec(compile(code.group(1), "README.md", "exec"), {})
-    assert "nDCG@10" in capsys.readouterr().out
+def anchors(page):
+    """The anchors of a page's headings, as code hosts and the site make them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
-def test_the_readmes_cards_and_scores_are_what_the_commands_print(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    Path("qrels.tsv").write_text(
-        SMALL_QRELS.replace("q2 0 d3 2", "q2 0 d1 1\nq3 0 d7 1").replace("d2 0", "d2 0")
+def links(page):
+    """The links of a page, those that only look like one in a block or in code left out."""
+    text = re.sub(
+        r"^```.*?^```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
     )
-    Path("run.trec").write_text(SMALL_RUN.replace("q3", "q2"))
-    for command in ("weir stats brook-medical", "weir eval qrels.tsv run.trec -m nDCG@10 -m R@100"):
-        shown = README.split(f"$ {command}\n")[1].split("```")[0]
-        assert main(shlex.split(command)[1:]) == 0
-        out, err = capsys.readouterr()
-        assert (out + err).split() == shown.split()
+    return [found for found in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in found]
 
 
-def test_links_lead_somewhere():
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]:
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
-            if "://" not in target:
-                assert (page.parent / target).exists(), f"{page.name}: {target}"
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page):
+    for link in links(page):
+        target, _, anchor = link.partition("#")
+        other = (page.parent / target).resolve() if target else page
+        assert other.exists(), f"{page.name}: {link}"
+        assert not anchor or anchor in anchors(other), f"{page.name}: {link}"

@@ -45,7 +45,7 @@ def variants(name):
     return [
         measure if cut is None else measure @ cut
         for cut in cuts
-        for measure in (Measure(name).with_settings(given) for given in settings)
+        for measure in (Measure(name)(**given) for given in settings)
     ]
 
 
@@ -102,7 +102,7 @@ def test_it_prints_and_parses_back(name):
 @every
 def test_settings_at_their_default_are_not_printed(name):
     definition = MEASURES.get(name)
-    measure = Measure(name).with_settings(definition.defaults())
+    measure = Measure(name)(**definition.defaults())
     assert measure == Measure(name)
     assert str(measure @ 3) == f"{name}@3"
 
@@ -145,7 +145,7 @@ def test_without_a_cutoff_it_works_or_says_that_it_needs_one(name):
 @every
 def test_one_finite_number_for_each_judged_query(name):
     for measure in variants(name):
-        found = measure(joined(Run.of(RUN), judgments(name)))
+        found = measure.per_query(joined(Run.of(RUN), judgments(name)))
         assert found.dtype == np.float64
         assert found.shape == (len(QRELS),)
         assert np.isfinite(found).all()

@@ -59,3 +59,18 @@ main(["run", "-d", {str(collection)!r}, "-s", "longest", "-m", "R@6", "-o", {str
 """
     row = json.loads(run_with(block("Add a system", "python"), tail, tmp_path))
     assert (row["system"], row["mean"], row["answered"]) == ("longest", 1.0, 4)
+
+
+def test_try_a_system_of_your_own(tmp_path):
+    tail = """
+corpus = weir.Corpus.of({"d1": "a dam", "d2": "a weir in a river", "d3": "a meadow with a weir"})
+queries = weir.Queries.of({"q1": "weir", "q2": "dam"})
+print(weir.system(longest).index(corpus).search(queries, 2).to_dict())
+fused = weir.rrf(weir.BM25(), longest)
+print(fused, list(fused.index(corpus).search(queries, 1).to_dict()["q1"]))
+"""
+    out = run_with(block("Try a system of your own", "python"), tail, tmp_path).splitlines()
+    assert out == [
+        "{'q1': {'d3': 2.0, 'd2': 1.0}, 'q2': {'d3': 2.0, 'd2': 1.0}}",
+        "rrf(bm25, longest) ['d3']",
+    ]

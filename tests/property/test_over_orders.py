@@ -53,7 +53,7 @@ def many(groups, grades, measures):
     judged = Judged.of(
         Run.of({str(q): r for q, r in rankings.items()}), Qrels.of({str(q): grades for q in rankings})
     )
-    return np.stack([measure(judged) for measure in measures])
+    return np.stack([measure.per_query(judged) for measure in measures])
 
 
 OF_DOCUMENTS = [name for name in MEASURES.names() if MEASURES.get(name).of == "documents"]
@@ -72,7 +72,7 @@ def test_mean_and_extremes_are_those_of_every_order(name, trial):
     orders = many(groups, grades, measures)
     judged = Judged.of(Run.of({"q": as_tied(groups)}), Qrels.of({"q": grades}))
     for measure, values in zip(measures, orders, strict=True):
-        here = measure(judged)
+        here = measure.per_query(judged)
         assert expected_values(measure, Tied.of(judged), here)[0] == pytest.approx(
             values.mean(), rel=1e-12, abs=1e-13
         ), measure
@@ -98,7 +98,7 @@ def test_means_of_diversity_are_those_of_every_order(name, trial, judgments):
     every = joined(Run.of(rankings), IntentQrels.of(dict.fromkeys(rankings, judgments)))
     judged = joined(Run.of({"q": as_tied(groups)}), IntentQrels.of({"q": judgments}))
     for measure in both_lists(name):
-        here, tied = measure(judged), Tied.of(judged)
+        here, tied = measure.per_query(judged), Tied.of(judged)
         mean = expected_values(measure, tied, here)[0]
         assert mean == pytest.approx(measure(every).mean(), rel=1e-12, abs=1e-13), measure
         low, high = extreme_values(measure, tied, here, strict=False)

@@ -60,9 +60,9 @@ def test_the_mean_over_orders_is_that_of_many_shuffles(shared):
         order = np.lexsort((rng.random(len(run.doc)), -run.score, query))
         shuffled: Run = replace(run, doc=run.doc[order])
         judged = Judged.of(shuffled, judgments)
-        shuffles[turn] = [measure(judged) for measure in WANTED]
+        shuffles[turn] = [measure.per_query(judged) for measure in WANTED]
     assert (shuffles.min(axis=0) >= expected.low - 1e-12).all()
     assert (shuffles.max(axis=0) <= expected.high + 1e-12).all()
     error = shuffles.mean(axis=2).std(axis=0) / np.sqrt(turns)
-    away = np.abs(shuffles.mean(axis=(0, 2)) - expected.means())
+    away = np.abs(shuffles.mean(axis=(0, 2)) - expected.mean_values())
     assert (away <= 4 * error + 1e-12).all(), dict(zip(map(str, WANTED), away / error, strict=True))

@@ -16,6 +16,7 @@ from weir.kernels.inverted.block_bounds import BlockBounds
 from weir.kernels.inverted.byte_bounds import ByteBounds
 from weir.kernels.inverted.search import Impacts, search
 from weir.systems import parse_system
+from weir.systems.protocol import Context
 
 
 def digest(*arrays: np.ndarray) -> str:
@@ -32,7 +33,7 @@ def of_run(run) -> str:
 def lexical(folder: Path):
     ds = load("brook-medical")
     for name in ("bm25", 'bm25("lucene-multifield")', "rm3"):
-        run = parse_system(name).index(ds.corpus, folder / name).search(ds.queries, 20)
+        run = parse_system(name).index(ds.corpus, Context(folder / name)).search(ds.queries, 20)
         yield name, of_run(run)
 
 
@@ -74,6 +75,9 @@ def dense(_: Path):
         for count in (1, 40):
             found = nearest(ArraySource(rows), queries[:count], 30, similarity)
             yield f"dense {similarity} {count}", digest(found.ptr, found.doc, found.score)
+        for way in ("int8", "fp32"):  # processors differ in which they take, and neither may decide anything
+            found = nearest(ArraySource(rows + 1), queries, 50, similarity, None, way)
+            yield f"dense {similarity} {way}", digest(found.ptr, found.doc, found.score)
 
 
 def late(_: Path):

@@ -120,7 +120,10 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"q": {"a": 1}}, r"query 'q', intent 'a': found int; expected \{intent: \{document: grade\}\}"),
+        (
+            {"q": {"a": 1}},
+            r"query 'q', intent 'a': found int; expected \{document: grade\}, or relevant documents",
+        ),
         ({"q": 1}, "query 'q': found int"),
         ({"q": {"1": {"a": 0.5}}}, "query 'q', intent '1', document 'a': grade 0.5 is not a whole number"),
         (3, "judgments of intents are int"),
@@ -146,7 +149,7 @@ def test_judgments_of_documents_have_no_intents():
     judged = joined(Run.of({"q": {"a": 1.0}}), Qrels.of({"q": {"a": 1}}))
     for measure in ("alpha_nDCG@10", "StRecall@10", "condensed(NRBP)"):
         with pytest.raises(BadValue, match="of documents, not of intents"):
-            parse_measure(measure)(judged)
+            parse_measure(measure).per_query(judged)
     assert judged.intents is None
 
 

@@ -13,7 +13,7 @@ from weir.core.run import Run
 from weir.errors import BadValue, UnknownName
 from weir.measures import AP, RBP, Measure, condensed, evaluate, nDCG, parse_measure
 from weir.measures.condense import without_unjudged
-from weir.measures.library.segment_sums import place, product_before, sum_until
+from weir.measures.library.arithmetic import place, product_before, sum_until
 
 
 def value(measure, ranking, grades):
@@ -170,14 +170,14 @@ def test_condensing_keeps_the_join_whole_and_can_be_repeated():
 
 
 def test_condensed_measures_are_values():
-    made = condensed(nDCG.with_settings({"gain": "exp"}) @ 10)
+    made = condensed(nDCG(gain="exp") @ 10)
     assert str(made) == "condensed(nDCG(gain='exp')@10)"
     assert parse_measure(str(made)) == made
     assert hash(parse_measure(" condensed( nDCG(gain='exp')@10 ) ")) == hash(made)
-    assert made != nDCG.with_settings({"gain": "exp"}) @ 10
+    assert made != nDCG(gain="exp") @ 10
     assert condensed(made) == made == parse_measure("condensed(condensed(nDCG(gain='exp')@10))")
     assert condensed(RBP) @ 5 == condensed(RBP @ 5)
-    assert condensed(AP).with_settings({"rel": 2}) == parse_measure("condensed(AP(rel=2))")
+    assert condensed(AP)(rel=2) == parse_measure("condensed(AP(rel=2))")
     assert condensed(AP) == Measure("AP", condensed=True)
 
 
@@ -214,7 +214,7 @@ def test_condensed_is_no_measure_of_its_own():
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 def test_settings_that_are_no_numbers_are_refused_in_python(number):
     with pytest.raises(BadValue, match="expected within"):
-        RBP.with_settings({"p": number})
+        RBP(p=number)
 
 
 @pytest.mark.parametrize("name", ["ERR", "nERR"])

@@ -16,7 +16,7 @@ from tests.unit.brooklet import write_collection
 from weir.cli import main
 from weir.core.result_row import Row
 from weir.errors import BadValue, FormatError, UnknownName, printable
-from weir.report.table import csv_table, latex_table, text_table
+from weir.report.table import csv_table, long_table, text_table
 
 QRELS = "q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 2\n"
 RUN = "q1 Q0 d1 1 2.5 x\nq1 Q0 d9 2 1.5 x\n"
@@ -55,7 +55,7 @@ def test_control_characters_are_escaped_in_messages_and_tables():
     table = text_table([row])
     assert r"\x1b[31mred" in table
     assert all(line.isprintable() for line in table.split("\n"))
-    latex = latex_table([row])
+    latex = long_table([row]).latex()
     assert r"\textless{}b\textgreater{}\textbackslash{}" in latex
     assert "\x1b" not in latex
     cells = csv_table([row]).split("\n")[-1]
@@ -82,7 +82,7 @@ def test_what_nobody_expected_is_one_line_and_a_trace_where_it_is_asked_for(tmp_
     def broken(*_: object) -> None:
         raise failure
 
-    monkeypatch.setattr("weir.experiment.Experiment.execute", broken)
+    monkeypatch.setattr("weir.experiment.Experiment.complete", broken)
     for failure in (
         ValueError("\x1b[31mx"),
         RecursionError("deep"),
@@ -104,7 +104,7 @@ def test_what_nobody_expected_is_one_line_and_a_trace_where_it_is_asked_for(tmp_
 
 
 def test_sigterm_ends_with_one_line(tmp_path):
-    program = "import time, weir.experiment\nweir.experiment.Experiment.execute = lambda *_: (print('up', flush=True), time.sleep(60))\n"
+    program = "import time, weir.experiment\nweir.experiment.Experiment.complete = lambda *_: (print('up', flush=True), time.sleep(60))\n"
     program += "from weir.cli import main\nraise SystemExit(main(['run', '-d', 'brook-medical', '-s', 'bm25', '-q']))"
     running = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -14,6 +14,7 @@ from weir.experiment.costs import index_cost
 from weir.experiment.finished import finished_cells
 from weir.systems import parse_system, usage
 from weir.systems.lexical.expansions import read_questions
+from weir.systems.protocol import Context
 
 NAMES = [
     'bm25 >> monot5("castorini/monot5-base-msmarco")',
@@ -182,17 +183,17 @@ def test_another_file_is_another_index(questions, tmp_path):
     corpus = type(corpus)(corpus.ids, corpus.text, corpus.title, "fingerprint")
     system = parse_system(f'doc2query(expansions="{questions}", n=2)')
     with pytest.warns(RankingWarning):
-        system.index(corpus, tmp_path / "index")
+        system.index(corpus, Context(tmp_path / "index"))
     asked = Queries.of({"q1": "xylophone"})
-    opened = parse_system(str(system)).open(tmp_path / "index", corpus)
+    opened = parse_system(str(system)).open(corpus, Context(tmp_path / "index"))
     assert list(opened.search(asked, 5).to_dict()["q1"]) == ["d1"]
     before = system.describe()
     questions.write_text('{"id": "d2", "predicted_queries": ["xylophone"]}\n')
     assert parse_system(str(system)).describe() != before
     with pytest.raises(BadValue, match="made from another corpus"):
-        parse_system(str(system)).open(tmp_path / "index", corpus)
+        parse_system(str(system)).open(corpus, Context(tmp_path / "index"))
     with pytest.raises(StoreError, match="the index is damaged"):
-        system.open(tmp_path / "nothing", corpus)
+        system.open(corpus, Context(tmp_path / "nothing"))
 
 
 def test_in_an_experiment_what_is_missing_is_said(questions, tmp_path):

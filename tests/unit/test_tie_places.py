@@ -52,7 +52,7 @@ def test_queries_of_a_join_can_be_taken_again_and_again():
     judged = Judged.of(Run.of(run), Qrels.of(qrels))
     codes = np.array([3, 0, 3, 7])
     for measure in measures_of(["nDCG@5", "AP", "bpref", "Judged@5", "NumRet", "R@3"]):
-        assert measure(judged.take(codes)).tolist() == measure(judged)[codes].tolist()
+        assert measure.per_query(judged.take(codes)).tolist() == measure.per_query(judged)[codes].tolist()
     assert len(judged.take(np.array([], np.int64))) == 0
 
 

@@ -97,7 +97,7 @@ class Encoder:
         """Download the checkpoint where it is not here; raises DownloadError where that fails."""
         fetch_encoder(self.model)
 
-    def on_collection(self, collection: str, instruction: str) -> Encoder:
+    def adapted_to(self, collection: str, instruction: str) -> Encoder:
         """The encoder with the prompts it uses on a collection: those declared for it, {task} in them filled in.
 
         collection: its name; instruction: what to look for there, "" where nothing says so. Raises DownloadError where

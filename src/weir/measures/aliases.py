@@ -1,37 +1,174 @@
-"""What other tools call our measures, for whoever asks by those names."""
+"""What other tools call our measures: trec_eval, ranx, BEIR, MTEB, sentence-transformers and ir-measures.
+
+A name is looked up folded: in lower case, without blanks, `_` and `-`. Each table gives our text for it. A name stands
+here only where the other tool's number is ours by definition; one that would be another number is refused, with why.
+"""
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable, Iterator
 
-__all__ = ["name_here"]
+from weir.errors import BadValue
 
-_NAMES = {
-    "hit": "Success",
-    "hitrate": "Success",
-    "hits": "Success",
+__all__ = ["CUT", "REFUSED", "VALUE", "WHOLE", "canonical", "suggestion", "translated", "with_setting"]
+
+# Names with a rank to cut at, such as ndcg_cut_10, recall@100, map_at_10 or P.5.
+CUT = {
+    "accuracy": "Success@{}",
+    "dcgburges": "DCG(gain='exp')@{}",
+    "f1": "F@{}",
+    "hit": "Success@{}",
+    "hitrate": "Success@{}",
+    "map": "AP@{}",
+    "mapcut": "AP@{}",
+    "mapia": "AP_IA@{}",
+    "mrr": "RR@{}",
+    "ndcgburges": "nDCG(gain='exp')@{}",
+    "ndcgcut": "nDCG@{}",
+    "precision": "P@{}",
+    "recall": "R@{}",
+    "recallcap": "R_cap@{}",
+    "recallcapped": "R_cap@{}",
+    "reciprank": "RR@{}",
+    "reciprocalrank": "RR@{}",
+    "relativep": "R_cap@{}",
+    "subtopicrecall": "StRecall@{}",
+    "topkaccuracy": "Success@{}",
+    "αdcg": "alpha_DCG@{}",
+    "αndcg": "alpha_nDCG@{}",
+}
+# Names without one.
+WHOLE = {
+    "11ptavg": "IAP",
+    "averageprecision": "AP",
+    "dcgburges": "DCG(gain='exp')",
+    "f1": "SetF",
+    "gmmap": "gmAP",
     "map": "AP",
-    "mapcut": "AP",
+    "mapia": "AP_IA",
+    "meanaverageprecision": "AP",
+    "meanreciprocalrank": "RR",
     "mrr": "RR",
-    "ndcg": "nDCG",
-    "ndcgcut": "nDCG",
-    "precision": "P",
+    "ndcgburges": "nDCG(gain='exp')",
+    "numnonreljudgedret": "NumNonrelRet",
+    "precision": "SetP",
     "recall": "R",
     "reciprank": "RR",
+    "reciprocalrank": "RR",
     "rprecision": "Rprec",
-    "success": "Success",
+    "setmap": "SetAP",
+    "setrecall": "SetR",
+    "setrelativep": "SetR_cap",
+    "setrelp": "SetR_cap",
+    "αndcg": "alpha_nDCG",
 }
-"""Names in lower case without underscores, as trec_eval, ranx, BEIR and MTEB have them."""
-_OTHER = re.compile(r"([A-Za-z_-]+?)(?:[_.@-]?(?:at_?)?(\d{1,9}))?")
-_CUT = 10
+# Names with a number that is no rank, such as iprec_at_recall_0.10 or rbp.95.
+VALUE = {
+    "iprec": "IPrec(recall={})",
+    "iprecatrecall": "IPrec(recall={})",
+    "rbp": "RBP(p={})",
+    "rprecmult": "Rprec(times={})",
+}
+REFUSED = {
+    "hits": "ranx counts the relevant documents (here NumRelRet), other tools ask whether there is one (here Success)",
+    "nauc.*": "it is no measure but the area under an abstention curve; see weir eval --abstention",
+    "numq": "it counts queries; every table says over how many a mean is",
+    "prefs.*": "preferences between documents are not judged here",
+    "rbp@": "a rank to cut at is written RBP@95, ranx's persistence RBP(p=0.95)",
+    "relstring": "it is a text, no number",
+    "runid": "it is a text, no number",
+}
+_SIMILARITIES = re.compile(
+    r"(?:cosine|cos_sim|dot|dot_score|euclidean|manhattan|max)[_-](?=[a-z])", re.IGNORECASE
+)
+_NUMBERED = re.compile(r"(.*?[^\W\d].*?)(?:[_@. -]at[_@. -]?|[_@. -])?(\d+(?:\.\d+)?|\.\d+)", re.IGNORECASE)
+_LEVEL = re.compile(r"(.+)-l(\d+)", re.IGNORECASE)  # ranx's least relevant grade, as in map@10-l2
 
 
-def name_here(text: str) -> str | None:
-    """Our name of the measure that a text such as "ndcg_cut_10", "recall@100" or "MAP" names, None for any other."""
-    match = _OTHER.fullmatch(text.strip())
-    name = _NAMES.get(re.sub("[_-]", "", match[1]).lower()) if match else None
-    if match is None or name is None:
+def canonical(text: str, ours: Iterable[str]) -> str | None:
+    """Our text of the measure that another tool's name stands for, None for a name that nobody uses.
+
+    text: such as "ndcg_cut_10", "recall@100", "MAP", "iprec_at_recall_0.10", "cosine_ndcg@10" or "map@10-l2", without
+    settings; ours: the names of our measures, which may be written in any case. Raises BadValue for a name whose
+    number would be another one here, saying which.
+    """
+    level = _LEVEL.fullmatch(text.strip())
+    plain = level[1] if level else text.strip()
+    short = _SIMILARITIES.sub("", plain, count=1) if _SIMILARITIES.match(plain) else plain
+    found = _found(short, {_folded(name): name for name in ours})
+    if found is not None and short != plain and found.startswith("AP@"):
+        raise BadValue(
+            f"{text}: sentence-transformers divides by the relevant documents or k, whichever is less; {found} "
+            "divides by all of them"
+        )
+    if found is None or level is None:
+        return found
+    return with_setting(found, f"rel={level[2]}")
+
+
+def translated(
+    name: str, settings: dict[str, object], cut: str | None
+) -> tuple[dict[str, object], str | None, bool]:
+    """Settings and cut-off of ir-measures in our words, and whether only judged documents stay: condensed(...).
+
+    nDCG(dcg='exp-log2') is nDCG(gain='exp'), P(judged_only=True)@5 is condensed(P@5), IPrec@0.1 is IPrec(recall=0.1).
+    """
+    ours = dict(settings)
+    condensed = ours.pop("judged_only", False) is True
+    if "dcg" in ours and name in ("nDCG", "DCG"):
+        ours["gain"] = {"log2": "linear", "exp-log2": "exp"}.get(str(ours["dcg"]), ours["dcg"])
+        del ours["dcg"]
+    if name == "IPrec" and cut is not None and re.fullmatch(r"[01]?\.\d+", cut):
+        ours["recall"], cut = float(cut), None
+    return ours, cut, condensed
+
+
+def suggestion(text: str, ours: Iterable[str]) -> str | None:
+    """Our text of the measure that a name probably means, None where none is near."""
+    match = _NUMBERED.fullmatch(text.strip())
+    name = _folded(match[1] if match else text)
+    known = {_folded(one): one for one in ours}
+    near = difflib.get_close_matches(name, [*known, *CUT, *WHOLE, *VALUE], n=1, cutoff=0.6)
+    if not near:
         return None
-    if match[2]:
-        return f"{name}@{int(match[2])}"
-    return f"{name}@{_CUT}" if name in ("P", "R", "Success") else name
+    texts = [*_written(near[0], match[2] if match else None, known), *_written(near[0], None, known)]
+    return texts[0] if texts else CUT.get(near[0], "IPrec").format(10)
+
+
+def with_setting(text: str, setting: str) -> str:
+    """Our text of a measure with a setting more: "AP@10" and "rel=2" give "AP(rel=2)@10"."""
+    match = re.fullmatch(r"(\w+)(?:\((.*)\))?(@\d+)?", text)
+    assert match is not None  # the tables above hold nothing else
+    inside = ", ".join(part for part in (match[2], setting) if part)
+    return f"{match[1]}({inside}){match[3] or ''}"
+
+
+def _found(text: str, ours: dict[str, str]) -> str | None:
+    folded = _folded(text)
+    refused = next(
+        (why for name, why in REFUSED.items() if re.fullmatch(rf"{name}(?:[@.]?\d+)?", folded)), None
+    )
+    if refused is not None:
+        raise BadValue(f"{text}: {refused}")
+    for one in _written(folded, None, ours):
+        return one
+    match = _NUMBERED.fullmatch(text)
+    return next(_written(_folded(match[1]), match[2], ours), None) if match else None
+
+
+def _written(folded: str, number: str | None, ours: dict[str, str]) -> Iterator[str]:
+    """Our texts of a folded name with this number, or without one."""
+    if number is None:
+        if folded in ours or folded in WHOLE:
+            yield ours.get(folded) or WHOLE[folded]
+        return
+    if folded in VALUE and ("." in number or folded == "rbp"):
+        yield VALUE[folded].format(float(number if "." in number else f"0.{number}"))
+    if number.isdigit() and int(number) > 0 and (folded in ours or folded in CUT):
+        yield CUT.get(folded, f"{ours.get(folded)}@{{}}").format(int(number))
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name).lower()

@@ -15,7 +15,7 @@ from weir.core.judged import Judged
 from weir.core.qrels import LARGEST
 from weir.core.strings import Float64
 from weir.errors import BadValue, UnknownName, WeirError
-from weir.measures.aliases import name_here
+from weir.measures.aliases import canonical, suggestion, translated, with_setting
 from weir.measures.condense import without_unjudged
 from weir.registry import Registry
 
@@ -25,6 +25,7 @@ __all__ = [
     "Form",
     "Measure",
     "Setting",
+    "canonical_name",
     "condensed",
     "condensed_join",
     "measure",
@@ -106,12 +107,13 @@ def measure(
     return register
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Measure:
     """A measure with its settings and cut-off, such as nDCG@10 or nDCG(gain='exp')@10.
 
-    settings: only those that differ from the default, sorted by name, so equal measures compare equal;
-    condensed: whether unjudged documents leave the ranking first, printed as condensed(nDCG@10).
+    `nDCG @ 10` cuts it, `nDCG(gain="exp")` sets it; it prints as what `parse_measure` reads, and equal measures are
+    one key of a dict. settings: only those that differ from the default, sorted by name; condensed: whether
+    unjudged documents leave the ranking first, printed as condensed(nDCG@10).
     """
 
     name: str
@@ -124,18 +126,23 @@ class Measure:
         text = self.name + (f"({inside})" if inside else "") + (f"@{self.cutoff}" if self.cutoff else "")
         return f"condensed({text})" if self.condensed else text
 
+    __repr__ = __str__
+
     def __matmul__(self, cutoff: int) -> Measure:
-        """The same measure cut at this rank."""
+        """The same measure cut at this rank; raises BadValue for what is no whole number from 1."""
         if isinstance(cutoff, bool) or not isinstance(cutoff, int) or cutoff < 1:
             raise BadValue(f"{self.name}: the cut-off is {cutoff!r}; expected a whole number from 1")
         return replace(self, cutoff=cutoff)
 
-    def with_settings(self, given: dict[str, Setting]) -> Measure:
-        """The same measure with these settings; raises BadValue for one it does not have."""
+    def __call__(self, **settings: Setting) -> Measure:
+        """The same measure with these settings, by the names that `weir measures` lists.
+
+        Raises UnknownName for a setting that it does not have, BadValue for a value out of its range.
+        """
         definition = MEASURES.get(self.name)
         defaults = definition.defaults()
         chosen = dict(self.settings)
-        for key, value in given.items():
+        for key, value in settings.items():
             if key not in defaults:
                 raise UnknownName(f"setting of {self.name}", key, defaults)
             chosen[key] = _checked(definition, key, value, defaults[key])
@@ -151,7 +158,7 @@ class Measure:
         """Whether it needs judgments for each intent of a query."""
         return MEASURES.get(self.name).of == "intents"
 
-    def __call__(self, judged: Judged) -> Float64:
+    def per_query(self, judged: Judged) -> Float64:
         """The value for each judged query, float64[Q].
 
         Raises BadValue where a cut-off is needed and missing, or judgments for each intent.
@@ -181,24 +188,42 @@ def condensed(measure: Measure) -> Measure:
 def parse_measure(text: str) -> Measure:
     """The measure that a text such as "nDCG(gain='exp')@10" or "condensed(AP)" names.
 
-    Raises UnknownName for a measure or setting that does not exist, BadValue for a malformed text.
+    The names of other tools are read too, in any case: "ndcg_cut_10", "MRR@10", "recall_100", "ndcg_at_10" (see
+    docs/measures.md). Raises UnknownName for a measure or setting that does not exist, BadValue for a malformed text
+    and for a name that stands for another number elsewhere.
     """
     text = text.strip()
     if len(text) <= _LONGEST and text.startswith("condensed("):
         if not text.endswith(")"):
             raise BadValue(f"{text}: the cut-off belongs inside, as in condensed(nDCG@10)")
         return condensed(parse_measure(text.removeprefix("condensed(").removesuffix(")")))
-    name, given, cutoff = _parts(text)
-    here = None if name in MEASURES else name_here(f"{name}@{cutoff}" if cutoff else name)
-    if here is not None and name not in MEASURES.names():
-        raise UnknownName("measure", name, (), here)
-    definition = MEASURES.get(name)
-    found = Measure(name).with_settings(given)
-    if cutoff is not None:
-        found = found @ cutoff
-    elif definition.cutoff == "required":
+    name, given, cut = _parts(_in_our_words(text))
+    settings, cut, judged_only = translated(name, given, cut)
+    cutoff = _cutoff(text, cut)
+    if name not in MEASURES:
+        here = suggestion(f"{name}@{cutoff}" if cutoff else name, MEASURES.names())
+        raise UnknownName("measure", name, MEASURES.names(), here)
+    found = Measure(name)(**settings)  # type: ignore[arg-type]  # what is no setting is refused there
+    found = found if cutoff is None else found @ cutoff
+    if cutoff is None and MEASURES.get(name).cutoff == "required":
         raise BadValue(f"{name} needs a cut-off, such as {name}@10")
-    return found
+    return condensed(found) if judged_only else found
+
+
+def canonical_name(text: str) -> str:
+    """The name that the measure of a text prints; raises as `parse_measure`."""
+    return str(parse_measure(text))
+
+
+def _in_our_words(text: str) -> str:
+    """The text with another tool's name replaced by ours; as it is where the name is ours, or nobody's."""
+    match = re.fullmatch(r"([^()]+?)\s*(?:\((.*)\))?\s*(@.*)?", text) if len(text) <= _LONGEST else None
+    if match is None or match[1].partition("@")[0].strip() in MEASURES:
+        return text
+    found = canonical(match[1] + (match[3] or ""), MEASURES.names())
+    if found is None:
+        return text
+    return with_setting(found, match[2]) if match[2] else found
 
 
 def within_unit(name: str) -> bool:
@@ -209,28 +234,32 @@ def within_unit(name: str) -> bool:
         return False
 
 
-def _parts(text: str) -> tuple[str, dict[str, Setting], int | None]:
-    match = re.fullmatch(r"(\w+)(\(.*\))?(?:@(\S+))?", text) if len(text) <= _LONGEST else None
+def _parts(text: str) -> tuple[str, dict[str, object], str | None]:
+    """Name, settings and what follows the @ of a text; raises BadValue where it is malformed."""
+    match = re.fullmatch(r"(\w+)(\(.*\))?\s*(?:@\s*(\S+))?", text) if len(text) <= _LONGEST else None
     given = _settings(match[2]) if match else None
     if match is None or given is None:
-        raise BadValue(
-            f"'{text[:_LONGEST]}' is not a measure; expected such as nDCG@10 or nDCG(gain='exp')@10"
-        )
-    cut = match[3]
-    if cut is None:
-        return match[1], given, None
-    if not re.fullmatch(r"[0-9]{1,9}", cut) or int(cut) < 1:
+        near = suggestion(text, MEASURES.names()) if len(text) <= _LONGEST else None
+        expected = f"did you mean {near}?" if near else "expected such as nDCG@10 or nDCG(gain='exp')@10"
+        raise BadValue(f"'{text[:_LONGEST]}' is not a measure; {expected}")
+    return match[1], given, match[3]
+
+
+def _cutoff(text: str, cut: str | None) -> int | None:
+    if cut is not None and (not re.fullmatch(r"[0-9]{1,9}", cut) or int(cut) < 1):
         raise BadValue(f"{text}: the cut-off is '{cut}'; expected a whole number from 1")
-    return match[1], given, int(cut)
+    return None if cut is None else int(cut)
 
 
-def _settings(inside: str | None) -> dict[str, Setting] | None:
+def _settings(inside: str | None) -> dict[str, object] | None:
     """The settings of a text such as "(gain='exp', rel=2)"; None where it is malformed."""
     try:
         call = ast.parse(f"f{inside or '()'}", mode="eval").body
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
             return None
-        given = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg is not None}
+        given: dict[str, object] = {
+            k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg is not None
+        }
     except (SyntaxError, ValueError, TypeError):
         return None
     return given if len(given) == len(call.keywords) else None

@@ -9,8 +9,9 @@ import math
 from collections.abc import Sequence
 
 from weir.experiment.efficiency import Efficiency
+from weir.report.escaping import csv_cell, latex_escaped
 from weir.report.format import figure, score
-from weir.report.table import columns, csv_cell, escaped
+from weir.report.layout import columns
 
 __all__ = [
     "efficiency_csv",
@@ -34,9 +35,9 @@ HEAD = (
 BEST, MARK = "+", "*"
 
 
-def efficiency_text(found: Sequence[Efficiency]) -> str:
+def efficiency_text(found: Sequence[Efficiency], width: int | None = None) -> str:
     """A table for the terminal: quality with its interval, then what it cost."""
-    return columns(_lines(found), right=len(HEAD) + 1)
+    return columns(_lines(found), len(HEAD) + 1, width, keys=2)
 
 
 def efficiency_markdown(found: Sequence[Efficiency]) -> str:
@@ -48,7 +49,7 @@ def efficiency_markdown(found: Sequence[Efficiency]) -> str:
 
 def efficiency_latex(found: Sequence[Efficiency]) -> str:
     """The same as a LaTeX tabular for the booktabs package."""
-    head, *rows = [" & ".join(map(escaped, line)) + r" \\" for line in _lines(found)]
+    head, *rows = [" & ".join(map(latex_escaped, line)) + r" \\" for line in _lines(found)]
     begin = rf"\begin{{tabular}}{{ll{'r' * (len(HEAD) + 1)}}}"
     return "\n".join([begin, r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"])
 

@@ -1,4 +1,4 @@
-"""Rows of results as text, CSV or LaTeX."""
+"""Rows of results as text, CSV, LaTeX, Markdown or HTML, in long form: a line for each dataset and system."""
 
 from __future__ import annotations
 
@@ -8,33 +8,51 @@ import json
 from collections.abc import Sequence
 
 from weir.core.result_row import Row
-from weir.errors import printable
+from weir.report.escaping import csv_cell
 from weir.report.format import score
+from weir.report.marked_table import MarkedCell, MarkedTable
 
-__all__ = ["columns", "csv_cell", "csv_table", "escaped", "json_lines", "latex_table", "text_table"]
+__all__ = ["JUDGED", "UNRANKED", "csv_table", "json_lines", "long_table", "says_judged", "text_table"]
 
-_LATEX = {
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "\\": r"\textbackslash{}",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-}
+JUDGED = "Judged@10"
+UNRANKED = ("Judged", "Hole", "NumRet", "NumRel", "NumNonrelRet", "IDCG")
+"""Measures of which more is not better, so that none is the best."""
 
 
-def text_table(rows: Sequence[Row]) -> str:
-    """A table for the terminal: a line for each dataset and system, a column for each measure.
+def long_table(rows: Sequence[Row]) -> MarkedTable:
+    """A line for each dataset and system, a column for each measure.
 
     Each value is a mean with its 95% bootstrap interval, and with ties=bounds the means of the worst and the best
-    order of ties; the last column says how many of the judged queries were answered.
+    order of ties, * behind the best of several systems; then follow Judged@10, where it is no measure of the rows
+    already, and how many of the judged queries were answered.
     """
     measures = list(dict.fromkeys(r.measure for r in rows))
-    lines = [["dataset", "system", *measures, "answered"]]
+    there: dict[tuple[str, str], list[float]] = {}
+    for r in rows:
+        there.setdefault((r.dataset, r.measure), []).append(r.mean)
+    best = {
+        key: max(means) for key, means in there.items() if len(means) > 1 and not key[1].startswith(UNRANKED)
+    }
+    judged = says_judged(rows)
+    lines = []
     for (dataset, system), group in _grouped(rows).items():
-        cells = [_cell(group.get(m)) for m in measures]
         any_row = next(iter(group.values()))
-        lines.append([dataset, system, *cells, f"{any_row.answered}/{any_row.queries}"])
-    return columns(lines, right=len(measures) + 1)
+        cells = [_cell(row, best) if (row := group.get(m)) else MarkedCell("") for m in measures]
+        beside = [MarkedCell(_rate(any_row))] * judged
+        answered = MarkedCell(f"{any_row.answered}/{any_row.queries}")
+        lines.append((MarkedCell(dataset), MarkedCell(system), *cells, *beside, answered))
+    header = ("dataset", "system", *measures, *[JUDGED] * judged, "answered")
+    return MarkedTable("", header, tuple(lines), keys=2)
+
+
+def says_judged(rows: Sequence[Row]) -> bool:
+    """Whether Judged@10 is known and is to be said beside the measures, not being one of them."""
+    return any(r.judged_at_10 is not None for r in rows) and all(r.measure != JUDGED for r in rows)
+
+
+def text_table(rows: Sequence[Row], width: int | None = None, colour: bool = False) -> str:
+    """The long table for a terminal of so many columns; None is boundless."""
+    return long_table(rows).text(width, colour)
 
 
 def json_lines(rows: Sequence[Row]) -> str:
@@ -53,55 +71,6 @@ def csv_table(rows: Sequence[Row]) -> str:
     return out.getvalue().rstrip("\n")
 
 
-def csv_cell(value: object) -> object:
-    """A value as a cell: a text that a spreadsheet would run as a formula stands behind an apostrophe.
-
-    These begin with = + - @, a tab or a carriage return; numbers stay as they are, None is empty.
-    """
-    if isinstance(value, str):
-        return f"'{value}" if value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
-    return "" if value is None else value
-
-
-def latex_table(rows: Sequence[Row]) -> str:
-    """A LaTeX tabular for the booktabs package; the best mean of each dataset and measure is bold."""
-    measures = list(dict.fromkeys(r.measure for r in rows))
-    best: dict[tuple[str, str], float] = {}
-    for r in rows:
-        best[r.dataset, r.measure] = max(r.mean, best.get((r.dataset, r.measure), r.mean))
-    lines = [
-        rf"\begin{{tabular}}{{ll{'r' * len(measures)}}}",
-        r"\toprule",
-        " & ".join(["Dataset", "System", *map(escaped, measures)]) + r" \\",
-        r"\midrule",
-    ]
-    for (dataset, system), group in _grouped(rows).items():
-        cells = []
-        for m in measures:
-            found = group.get(m)
-            shown = _cell(found)
-            bold = found is not None and found.mean == best[dataset, m]
-            cells.append(rf"\textbf{{{shown}}}" if bold else shown)
-        lines.append(" & ".join([escaped(dataset), escaped(system), *cells]) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
-
-
-def columns(lines: Sequence[Sequence[str]], right: int = 0) -> str:
-    """Cells in aligned columns under a header; the last `right` columns are flush right."""
-    lines = [[printable(cell) for cell in line] for line in lines]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    flush = len(widths) - right
-
-    def placed(line: Sequence[str]) -> str:
-        cells = [
-            c.ljust(w) if i < flush else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))
-        ]
-        return "  ".join(cells).rstrip()
-
-    rule = "  ".join("-" * w for w in widths)
-    return "\n".join([placed(lines[0]), rule, *(placed(line) for line in lines[1:])])
-
-
 def _grouped(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, Row]]:
     found: dict[tuple[str, str], dict[str, Row]] = {}
     for r in rows:
@@ -109,16 +78,13 @@ def _grouped(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, Row]]:
     return found
 
 
-def _cell(row: Row | None) -> str:
-    if row is None:
-        return ""
-    shown = f"{score(row.mean)} [{score(row.low)}, {score(row.high)}]"
-    if "ties=bounds" not in row.conventions:
-        return shown
-    lowest, highest = (row.mean if end is None else end for end in (row.lowest, row.highest))
-    return f"{shown} ties {score(lowest)}..{score(highest)}"
+def _rate(row: Row) -> str:
+    return "-" if row.judged_at_10 is None else score(row.judged_at_10)
 
 
-def escaped(text: str) -> str:
-    """Text as LaTeX takes it."""
-    return "".join("\\" + c if c in "&%$#_{}" else _LATEX.get(c, c) for c in printable(text))
+def _cell(row: Row, best: dict[tuple[str, str], float]) -> MarkedCell:
+    more = f"[{score(row.low)}, {score(row.high)}]"
+    if "ties=bounds" in row.conventions:
+        lowest, highest = (row.mean if end is None else end for end in (row.lowest, row.highest))
+        more += f" ties {score(lowest)}..{score(highest)}"
+    return MarkedCell(score(row.mean), row.mean == best.get((row.dataset, row.measure)), more=more)

@@ -94,7 +94,7 @@ class SubsetSource:
         return self.rows.take(self.numbers[numbers])
 
     def release(self) -> None:
-        """See Rows."""
+        """See VectorSource."""
         self.rows.release()
 
 
@@ -119,11 +119,11 @@ class ReportingSource:
         return self.rows.block(start, stop)
 
     def take(self, numbers: NDArray[np.integer]) -> Float32:
-        """See Rows."""
+        """See VectorSource."""
         return self.rows.take(numbers)
 
     def release(self) -> None:
-        """See Rows."""
+        """See VectorSource."""
         self.rows.release()
 
 

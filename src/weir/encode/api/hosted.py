@@ -109,8 +109,8 @@ class Hosted:
         """Ask the API once for the probe, where that was never done; `describe` then asks nothing."""
         self.load()
 
-    def on_collection(self, collection: str, instruction: str) -> Hosted:
-        """The encoder with {task} in its prompts filled in; see Encoder.on_collection."""
+    def adapted_to(self, collection: str, instruction: str) -> Hosted:
+        """The encoder with {task} in its prompts filled in; see Encoder.adapted_to."""
         query, document = (told(prompt, instruction) for prompt in (self.query_prompt, self.document_prompt))
         return replace(self, query_prompt=query, document_prompt=document)
 

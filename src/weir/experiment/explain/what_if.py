@@ -141,7 +141,7 @@ def other_measures(measure: Measure, qrels: Qrels) -> Iterator[Alternative]:
     for key, values in definition.choices:
         for value in values:
             if value != settings[key]:
-                other = measure.with_settings({key: value})
+                other = measure(**{key: value})
                 yield Alternative(
                     "gains" if key == "gain" else key, str(other), replace(usual, measure=other)
                 )
@@ -193,7 +193,7 @@ def _levelled(
         return
     for level in sorted({1, *(int(g) for g in np.unique(qrels.grade) if g > 0)}):
         if level != settings["rel"]:
-            yield "relevance level", measure.with_settings({"rel": level})
+            yield "relevance level", measure(rel=level)
 
 
 def _ordered(run: Run, ties: TieRule) -> Run:
@@ -214,7 +214,7 @@ def _ordered(run: Run, ties: TieRule) -> Run:
 
 def _over_ties(measure: Measure, judged: Judged, ties: TieRule) -> Float64:
     """The values in the order of the join, or their mean or extremes over the orders of equal scores."""
-    values = measure(judged)
+    values = measure.per_query(judged)
     try:
         if ties == "expected":
             return expected_values(measure, Tied.of(judged), values)

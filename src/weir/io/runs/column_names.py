@@ -19,6 +19,7 @@ __all__ = [
     "ColumnLayout",
     "Kind",
     "is_header",
+    "is_named",
     "kind_of",
     "three_columns",
 ]
@@ -105,6 +106,12 @@ def is_header(cells: Sequence[str], kind: Kind) -> bool:
     usual = (*QUERY, *DOC, *(SCORE if kind == "run" else GRADE))
     known = {name for tier in usual for name in tier}
     return not known.isdisjoint(_lowered(cells)) and not any(_is_number(cell) for cell in cells)
+
+
+def is_named(columns: Sequence[str]) -> bool:
+    """Whether one of these is a usual name of a column: then all are columns, else queries, say."""
+    known = {name for tiers in (QUERY, DOC, SCORE, GRADE) for tier in tiers for name in tier}
+    return not known.isdisjoint(_lowered(columns))
 
 
 def kind_of(columns: Sequence[str], path: object) -> Kind:

@@ -39,4 +39,4 @@ def gmbpref(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
 
 def _logarithm(of: Measure, j: Judged, k: int | None, rel: int) -> Float64:
     cut = of if k is None else of @ k
-    return np.log(np.maximum(cut.with_settings({"rel": rel})(j), _LEAST))
+    return np.log(np.maximum(cut(rel=rel).per_query(j), _LEAST))

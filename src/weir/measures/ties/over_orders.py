@@ -126,7 +126,7 @@ def extreme_values(measure: Measure, tied: Tied, values: Float64, strict: bool) 
             ends = rule.ends(of, k=measure.cutoff, **settings)
         elif rule.worth is not None:
             worth = _worth(measure, of, rule.worth)
-            ends = plain(_sorted(of, worth)), plain(_sorted(of, -worth))
+            ends = plain.per_query(_sorted(of, worth)), plain.per_query(_sorted(of, -worth))
         elif strict:
             low[codes], _, high[codes] = _tried(measure, of, rule).T
             continue
@@ -198,6 +198,6 @@ def _tried(measure: Measure, j: Judged, rule: OverTies) -> Float64:
                 f"{measure}: query '{j.queries[query]}' has more than {LIMIT:,} orders of its tied documents to try, "
                 "and the measure has no formula for them; take ties=trec or another measure"
             )
-        values = plain(arranged(j.take(np.array([query]))))
+        values = plain.per_query(arranged(j.take(np.array([query]))))
         found[query] = values.min(), values.mean(), values.max()
     return found

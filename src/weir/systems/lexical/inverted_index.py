@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.core.corpus import Corpus
 from weir.core.pointers import below, cuts, permutes
 from weir.core.strings import Float64, Int32, Int64, Strings
-from weir.errors import StoreError
+from weir.errors import BadValue, StoreError
 from weir.io.storage.arrays import read_array
 from weir.io.storage.atomic import atomic_dir
 from weir.io.storage.checksums import Checksum
@@ -23,11 +24,11 @@ from weir.kernels.inverted.search import Impacts, search
 from weir.settings import settings
 from weir.systems.lexical.index_checks import flaw
 
-__all__ = ["ForwardIndex", "Hits", "ImpactIndex", "load_index", "save_index", "top"]
+__all__ = ["ForwardIndex", "Hits", "ImpactIndex", "load_index", "load_index_of", "save_index", "top"]
 
 FORMAT = 2
 RECORD = "index.json"
-BLOCK = 1 << 24
+BLOCK_ANSWERS = 1 << 24
 """Answers held at once while searching, in places (queries x k)."""
 
 Float32 = NDArray[np.float32]
@@ -71,7 +72,7 @@ def top(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) 
 
     query: int64[Q + 1] where each query's terms start; term: int32, weight: float32, aligned.
     """
-    count, block = len(query) - 1, max(1, BLOCK // k)
+    count, block = len(query) - 1, max(1, BLOCK_ANSWERS // k)
     if count <= block:
         return _block(index, query, term, weight, k)
     parts = []
@@ -120,6 +121,14 @@ def load_index(at: Path) -> tuple[tuple[ImpactIndex, ...], dict[str, object]]:
         return tuple(_opened(at, n, some, documents, files) for n, some in enumerate(facts["fields"])), facts
     except (StoreError, KeyError, TypeError) as error:
         raise StoreError(f"{at}: the index is damaged ({error}); delete it to build it again") from None
+
+
+def load_index_of(corpus: Corpus, at: Path) -> tuple[ImpactIndex, ...]:
+    """Open indexes of a corpus; raises StoreError as `load_index`, and BadValue for those of another corpus."""
+    parts, facts = load_index(at)
+    if facts.get("corpus") != corpus.fingerprint or facts.get("documents") != len(corpus):
+        raise BadValue(f"{at}: this index was made from another corpus; delete it to build it again")
+    return parts
 
 
 def _arrays(index: ImpactIndex) -> dict[str, NDArray[np.generic]]:

@@ -1,4 +1,4 @@
-"""Sums and products along each ranking, one query never touching another's."""
+"""Arithmetic that measures share: quotients, sums and products along each ranking, query by query."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from weir.core.strings import Float64, Int32, Int64
 
-__all__ = ["place", "product_before", "sum_until", "sum_within"]
+__all__ = ["place", "product_before", "ratio", "sum_until", "sum_within"]
 
 
 def place(query: NDArray[np.integer]) -> Int64:
@@ -53,3 +53,10 @@ def _by_place(query: Int32) -> list[Int64]:
     order = np.argsort(at, kind="stable")
     cuts = np.cumsum(np.bincount(at))
     return [order[a:b] for a, b in pairwise(cuts)]
+
+
+def ratio(above: NDArray[np.number], below: NDArray[np.number]) -> Float64:
+    """above / below, and 0 where below is 0: a query with nothing to find scores 0, as in trec_eval."""
+    values = np.zeros(len(above), np.float64)
+    np.divide(above, below, out=values, where=np.asarray(below) != 0)
+    return values
