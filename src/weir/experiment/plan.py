@@ -256,7 +256,7 @@ def _probe(subject: _Subject, system: Retriever, k: int, count: int, place: Path
 
 
 def _extended(documents: int, small: tuple[int, float], large: tuple[int, float]) -> float:
-    """The value for so many documents on the line through two probes; in proportion where the larger took less."""
+    """Linear extrapolation through two probes to so many documents; in proportion where the larger took less."""
     (n1, v1), (n2, v2) = small, large
     if n2 == n1:
         return v2
@@ -264,12 +264,12 @@ def _extended(documents: int, small: tuple[int, float], large: tuple[int, float]
 
 
 def _seen(first: float, last: float, least: float) -> bool:
-    """Whether a value grew by more than runs of one size differ; noise, extended to millions, would be nonsense."""
+    """Whether a value grew by more than the noise between runs of one size, which must not be extrapolated."""
     return last - first > least
 
 
 def _short_of(size: float, peak: float) -> Iterator[str]:
-    """What this machine has too little of."""
+    """Notes on disk and memory that this machine does not have."""
     home = next(p for p in (settings().home, *settings().home.parents) if p.exists())
     free = shutil.disk_usage(home).free
     if size > free:

@@ -196,7 +196,7 @@ class LoadedHosted:
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector."""
+        """The dimension of a vector."""
         return len(self.probe.vector)
 
     def identity(self) -> dict[str, object]:
