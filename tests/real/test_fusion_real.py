@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from weir.api import fuse
+from weir.api.fusing import fuse
 from weir.fusion import METHODS, fit
 from weir.io.runs.read import read_qrels, read_run
 from weir.measures import evaluate

@@ -343,7 +343,7 @@ def test_evaluate_and_compare_take_the_paths_of_all_formats(ending, tmp_path):
     write_qrels(Qrels.of({"q2": {"a": 1}, "q1": {"a": 1}}), qrels)
     assert weir.evaluate(qrels, str(first), ["RR"]).mean_values().tolist() == [0.5]
     verdicts = weir.compare(qrels, [first, second], ["RR"])
-    assert {s.system for s in verdicts.comparisons[0].standings} == {"a", "b"}
+    assert {s.system for s in verdicts[0].standings} == {"a", "b"}
 
 
 @pytest.mark.parametrize("module", ["compression.zstd", "zstandard", "pyarrow"])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from weir.core.scores import Scores
 from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName
 from weir.experiment.finished import Finished, finished_cells
@@ -14,7 +15,7 @@ from weir.stats.across import compared_across
 from weir.stats.compare import compared, table
 from weir.stats.comparison import Comparison, ComparisonMethod, ScoreTable
 
-__all__ = ["compare_cells", "compare_results", "comparison_cost", "lacking_notes"]
+__all__ = ["compare_cells", "compare_grid", "compare_results", "comparison_cost", "lacking_notes"]
 
 
 def compare_results(
@@ -40,12 +41,25 @@ def compare_cells(
     lacks. A group whose members are all there, such as cqadupstack, counts as one dataset if there are others. Raises
     BadValue where no dataset has two systems, UnknownName for a measure that none has.
     """
-    by_dataset = _by_dataset(cells)
-    if not any(len(systems) > 1 for systems in by_dataset.values()):
+    return compare_grid(
+        {(c.dataset, c.label or c.system): c.values() for c in cells}, measures, baseline, method
+    )
+
+
+def compare_grid(
+    cells: Mapping[tuple[str, str], Scores],
+    measures: Iterable[Measure | str] = (),
+    baseline: str | None = None,
+    method: ComparisonMethod | None = None,
+) -> list[Comparison]:
+    """As `compare_cells`, of scores by dataset and system; raises as it does."""
+    scores: dict[str, dict[str, Scores]] = {}
+    for (dataset, system), values in cells.items():
+        scores.setdefault(dataset, {})[system] = values
+    if not any(len(systems) > 1 for systems in scores.values()):
         raise BadValue("no dataset has two systems, so there is nothing to compare")
-    scores = {dataset: {n: c.values() for n, c in systems.items()} for dataset, systems in by_dataset.items()}
     found = []
-    for measure in _wanted(cells, measures):
+    for measure in _wanted([m for of in cells.values() for m in of.measures], measures):
         having = {d: {n: s for n, s in of.items() if measure in s.measures} for d, of in scores.items()}
         tables = [table(dataset, measure, of) for dataset, of in having.items() if len(of) > 1]
         if any(baseline in t.systems for t in tables):
@@ -67,7 +81,7 @@ def lacking_notes(
     Raises UnknownName for a measure that none has.
     """
     found = []
-    for measure in _wanted(cells, measures):
+    for measure in _wanted(_measured(cells), measures):
         lacking = [f"{cell.label} on {cell.dataset}" for cell in cells if cell.mean(measure) is None]
         if lacking:
             more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
@@ -84,7 +98,7 @@ def comparison_cost(cells: Sequence[Finished], measures: Iterable[Measure | str]
     """How many differences of two systems on a query a comparison of each with each looks at."""
     pairs = [len(systems) * (len(systems) - 1) // 2 for systems in _by_dataset(cells).values()]
     queries = [max(cell.queries for cell in systems.values()) for systems in _by_dataset(cells).values()]
-    return len(_wanted(cells, measures)) * sum(p * q for p, q in zip(pairs, queries, strict=True))
+    return len(_wanted(_measured(cells), measures)) * sum(p * q for p, q in zip(pairs, queries, strict=True))
 
 
 def _by_dataset(cells: Sequence[Finished]) -> dict[str, dict[str, Finished]]:
@@ -95,9 +109,13 @@ def _by_dataset(cells: Sequence[Finished]) -> dict[str, dict[str, Finished]]:
     return found
 
 
-def _wanted(cells: Sequence[Finished], measures: Iterable[Measure | str]) -> list[str]:
-    """The names of the measures, by default those of the cells; raises UnknownName for one that no cell has."""
-    known = list(dict.fromkeys(row.measure for cell in cells for row in cell.rows))
+def _measured(cells: Sequence[Finished]) -> list[str]:
+    return [row.measure for cell in cells for row in cell.rows]
+
+
+def _wanted(measured: Iterable[str], measures: Iterable[Measure | str]) -> list[str]:
+    """The names of the measures, by default all that were measured; raises UnknownName for one that was not."""
+    known = list(dict.fromkeys(measured))
     wanted = [str(m) for m in measures_of(given)] if (given := tuple(measures)) else known
     for measure in wanted:
         if measure not in known:
