@@ -13,7 +13,6 @@ from weir.core.ids import Ids
 from weir.core.run import Named, Run
 from weir.core.strings import Float64
 from weir.errors import BadRanking, BadValue, PluginError, ServiceError, WeirError
-from weir.io.runs.frames import run_from
 from weir.systems.protocol import IN_MEMORY, Context, Retriever, Scorer, Searcher
 
 __all__ = ["indexed", "rankings", "run_of_answer", "scores"]
@@ -128,6 +127,8 @@ def run_of_answer(answer: object, queries: Queries, documents: Ids, name: str) -
     Raises BadRanking, naming the query, for a query that was not asked, a document that is unknown or stands twice, and
     a score that is none; PluginError for something else.
     """
+    from weir.io.runs.frames import run_from  # the readers of files come with it
+
     if isinstance(answer, (list, tuple)):
         if len(answer) != len(queries):
             raise PluginError(f"answered with {len(answer)} rankings for {len(queries)} queries")
