@@ -54,7 +54,11 @@ def rankings(
 def scores(
     scorer: Scorer, queries: Queries, candidates: Run, who: object, context: Context = IN_MEMORY
 ) -> Float64:
-    """What a re-ranker answers: float64, one finite score for each candidate; errors as `rankings`."""
+    """What a re-ranker answers: float64, one finite score for each candidate.
+
+    Raises PluginError for what are no numbers, BadRanking, naming query and document, for too few, too many, and scores
+    that are not finite; both name the re-ranker, as other errors do, see `rankings`.
+    """
     with _named(who, "", _asked(queries)):
         given = scorer.scores(queries, candidates, context)
         try:

@@ -23,7 +23,7 @@ from weir.experiment.published.publisher_rules import Rescored, documented
 from weir.experiment.results import group_rows
 from weir.measures import parse_measure
 
-__all__ = ["Check", "Neighbour", "Outcome", "reproduce"]
+__all__ = ["Neighbour", "Outcome", "PublishedCheck", "reproduce"]
 
 Outcome: TypeAlias = Literal["reproduced", "explained", "off", "not published", "other data"]
 NEAREST = 3
@@ -39,7 +39,7 @@ class Neighbour:
 
 
 @dataclass(frozen=True)
-class Check:
+class PublishedCheck:
     """One mean of ours beside the published score that it claims to be.
 
     outcome: "reproduced" where the two agree to the last decimal that is compared; "explained" where they do once our
@@ -64,7 +64,7 @@ class Check:
 
 def reproduce(
     root: Path, model: str | None = None, decimals: int | None = None, nearest: bool = False
-) -> list[Check]:
+) -> list[PublishedCheck]:
     """Check every finished cell of a results folder, and whole groups, against the published scores they claim to be.
 
     model: a published model that the systems are taken to be, instead of what they claim, see `model_named`; decimals:
@@ -115,26 +115,26 @@ def _checks(  # noqa: PLR0913, PLR0917 - all that decides about one row
     decimals: int | None,
     nearest: bool,
     folder: str,
-) -> list[Check]:
+) -> list[PublishedCheck]:
     """A check for each published score that a row claims to be, or one that says why there is none."""
     scores = [s for s in published(row.dataset, measure=row.measure) if s.split == split]
     others = _nearest(row.mean, [s for s in scores if s.model not in models]) if nearest else ()
     claims = [s for s in scores if s.model in models]
     ours = (folder, row.dataset, split, row.system, row.measure, row.mean)
     if not claims:
-        return [Check(*ours, "not published", nearest=others)]
+        return [PublishedCheck(*ours, "not published", nearest=others)]
     found = []
     for score in claims:
         outcome: Outcome = "reproduced" if score.agrees(row.mean, decimals) else "off"
         compared = score.decimals if decimals is None else min(decimals, score.decimals)
         difference = row.mean - score.value
         found.append(
-            Check(*ours, outcome if same_data else "other data", score, difference, compared, others)
+            PublishedCheck(*ours, outcome if same_data else "other data", score, difference, compared, others)
         )
     return found
 
 
-def _explained(check: Check, again: Rescored, decimals: int | None) -> Check:
+def _explained(check: PublishedCheck, again: Rescored, decimals: int | None) -> PublishedCheck:
     """The check as explained where it is off and a documented rule of the publisher makes the two agree."""
     score = check.published
     if check.outcome != "off" or score is None:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from weir.core.order import best_of
 from weir.core.strings import Float64, Int32, Int64
-from weir.systems.lexical.inverted_index import Hits, ImpactIndex, top
+from weir.systems.lexical.inverted_index import ImpactIndex, TopDocuments, top
 
 __all__ = ["best_field"]
 
@@ -17,7 +17,7 @@ BLOCK_SCORES = 1 << 23
 Asked = tuple[Int64, Int32, NDArray[np.float32]]
 
 
-def best_field(parts: tuple[ImpactIndex, ...], asked: list[Asked], share: float, k: int) -> Hits:
+def best_field(parts: tuple[ImpactIndex, ...], asked: list[Asked], share: float, k: int) -> TopDocuments:
     """The k best documents by best + share * (sum of the others), for queries asked of each field.
 
     Every field is scored exhaustively, since the best field of a sum is not a sum: exact, and slower than
@@ -38,7 +38,9 @@ def best_field(parts: tuple[ImpactIndex, ...], asked: list[Asked], share: float,
             scores.append(row[doc].astype(np.float64))
             ptr.append(ptr[-1] + len(doc))
     none: tuple[Int32, Float64] = np.empty(0, np.int32), np.empty(0, np.float64)
-    return Hits(np.array(ptr, np.int64), np.concatenate([none[0], *docs]), np.concatenate([none[1], *scores]))
+    return TopDocuments(
+        np.array(ptr, np.int64), np.concatenate([none[0], *docs]), np.concatenate([none[1], *scores])
+    )
 
 
 def _dense(

@@ -17,8 +17,8 @@ from weir.systems.lexical.best_field import best_field
 from weir.systems.lexical.bm25_presets import PRESETS, BM25Preset, Lengths
 from weir.systems.lexical.inverted_index import (
     ForwardIndex,
-    Hits,
     ImpactIndex,
+    TopDocuments,
     load_index_of,
     save_index,
     top,
@@ -140,7 +140,7 @@ class BM25Searcher:
             return pair_scores(self.parts[0], asked[0], candidates)
         return best_field_scores(self.parts, asked, share, candidates)
 
-    def weighted(self, ptr: Int64, term: Int32, weight: np.ndarray, k: int) -> Hits:
+    def weighted(self, ptr: Int64, term: Int32, weight: np.ndarray, k: int) -> TopDocuments:
         """The k best documents for queries given as weighted terms of the first part."""
         return top(self.parts[0], ptr, term, weight.astype(np.float32), k)
 
@@ -153,7 +153,7 @@ class BM25Searcher:
         """Time alone: nothing is kept."""
         return Costs(repeatable=True)
 
-    def _hits(self, queries: Queries, k: int) -> Hits:
+    def _hits(self, queries: Queries, k: int) -> TopDocuments:
         asked = [query_terms(tables, queries.text) for tables in self.tables]
         share = self.system.recipe.tie_breaker
         if share is None or len(self.parts) == 1:

@@ -24,7 +24,7 @@ from weir.kernels.inverted.search import Impacts, search
 from weir.settings import settings
 from weir.systems.lexical.index_checks import flaw
 
-__all__ = ["ForwardIndex", "Hits", "ImpactIndex", "load_index", "load_index_of", "save_index", "top"]
+__all__ = ["ForwardIndex", "ImpactIndex", "TopDocuments", "load_index", "load_index_of", "save_index", "top"]
 
 FORMAT = 2
 RECORD = "index.json"
@@ -59,7 +59,7 @@ class ImpactIndex:
 
 
 @dataclass(frozen=True, eq=False)
-class Hits:
+class TopDocuments:
     """Answers to many queries: ptr int64[Q + 1], doc int32[n] corpus numbers, score float64[n], in order."""
 
     ptr: Int64
@@ -67,7 +67,7 @@ class Hits:
     score: Float64
 
 
-def top(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) -> Hits:
+def top(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) -> TopDocuments:
     """The k best documents of each query.
 
     query: int64[Q + 1] where each query's terms start; term: int32, weight: float32, aligned.
@@ -83,15 +83,15 @@ def top(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) 
     starts = np.cumsum([0, *(len(part.doc) for part in parts)])
     ends = [part.ptr[1:] + start for part, start in zip(parts, starts[:-1], strict=True)]
     doc, score = (np.concatenate(column) for column in zip(*((p.doc, p.score) for p in parts), strict=True))
-    return Hits(np.concatenate([np.zeros(1, np.int64), *ends]), doc, score)
+    return TopDocuments(np.concatenate([np.zeros(1, np.int64), *ends]), doc, score)
 
 
-def _block(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) -> Hits:
+def _block(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) -> TopDocuments:
     found, doc, score = search(index.impacts, query, term, weight, k, settings().threads)
     filled = np.arange(k) < found[:, None]
     ptr = np.zeros(len(found) + 1, np.int64)
     found.cumsum(out=ptr[1:])
-    return Hits(ptr, index.order[doc[filled]], score[filled].astype(np.float64))
+    return TopDocuments(ptr, index.order[doc[filled]], score[filled].astype(np.float64))
 
 
 def save_index(indexes: tuple[ImpactIndex, ...], at: Path, facts: dict[str, object]) -> None:
