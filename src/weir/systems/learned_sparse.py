@@ -24,8 +24,14 @@ from weir.kernels.inverted.postings import document_frequencies, place
 from weir.kernels.inverted.search import Impacts
 from weir.settings import settings
 from weir.systems.compose import then
-from weir.systems.lexical.inverted_index import Float32, ImpactIndex, load_index_of, save_index, top
-from weir.systems.lexical.pair_scores import pair_scores
+from weir.systems.lexical.inverted_index import (
+    Float32,
+    ImpactIndex,
+    load_index_of,
+    pair_scores,
+    save_index,
+    top,
+)
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, folder_of
 from weir.vectors.encode_missing import EncodingBlocks, TextSource
 from weir.vectors.ragged_store import GatheredRagged, RaggedStore, stored_ragged

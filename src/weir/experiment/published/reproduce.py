@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from weir.core.qrels import Qrels
 from weir.core.result_row import Row
+from weir.core.run import Run
 from weir.datasets import catalogue
 from weir.errors import BadValue
-from weir.experiment.finished import Finished, finished_cells
+from weir.experiment.explain.what_if import Scoring, mean, rescored
+from weir.experiment.finished import Finished, dataset_of, finished_cells
 from weir.experiment.published.published_scores import (
     PublishedScore,
+    Publisher,
     claimed,
     model_named,
     published,
     publisher_of,
 )
-from weir.experiment.published.publisher_rules import Rescored, documented
 from weir.experiment.results import group_rows
-from weir.measures import parse_measure
+from weir.io.runs.read import read_run
+from weir.measures import Measure, parse_measure
 
 __all__ = ["Neighbour", "Outcome", "PublishedCheck", "reproduce"]
 
@@ -149,3 +154,36 @@ def _explained(check: PublishedCheck, again: Rescored, decimals: int | None) -> 
 def _nearest(value: float, scores: Iterable[PublishedScore]) -> tuple[Neighbour, ...]:
     ordered = sorted(scores, key=lambda s: abs(s.value - value))
     return tuple(Neighbour(s.model, s.printed, s.source) for s in ordered[:NEAREST])
+
+
+def documented(rules: Publisher, measure: Measure) -> Iterator[tuple[str, Scoring]]:
+    """The ways in which a publisher is known to score otherwise than Weir, by what differs: each alone, then all."""
+    usual = Scoring(measure)
+    together = Scoring(measure, rules.ties or "trec", rules.self_match or "keep", rules.missing or "zero")
+    alone = {
+        "ties": replace(usual, ties=together.ties),
+        "self-matches": replace(usual, self_match=together.self_match),
+        "missing queries": replace(usual, missing=together.missing),
+    }
+    changed = {name: scoring for name, scoring in alone.items() if scoring != usual}
+    yield from changed.items()
+    if len(changed) > 1:
+        yield " and ".join(changed), together
+
+
+@dataclass(frozen=True)
+class Rescored:
+    """A cell whose rankings and judgments are read when a score by other rules is first asked for."""
+
+    cell: Finished
+
+    def mean(self, scoring: Scoring) -> float | None:
+        """The mean by other rules, None where the collection of the cell is not on this machine."""
+        if self._read is None:
+            return None
+        return mean(rescored(*self._read, scoring), scoring.measure)
+
+    @cached_property
+    def _read(self) -> tuple[Run, Qrels] | None:
+        dataset = dataset_of(self.cell)
+        return None if dataset is None else (read_run(self.cell.run), dataset.qrels)

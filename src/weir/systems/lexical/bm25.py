@@ -13,17 +13,18 @@ from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64
 from weir.errors import BadValue, UnknownName
 from weir.systems.compose import then
-from weir.systems.lexical.best_field import best_field
 from weir.systems.lexical.bm25_presets import PRESETS, BM25Preset, Lengths
 from weir.systems.lexical.inverted_index import (
     ForwardIndex,
     ImpactIndex,
     TopDocuments,
+    best_field,
+    best_field_scores,
     load_index_of,
+    pair_scores,
     save_index,
     top,
 )
-from weir.systems.lexical.pair_scores import best_field_scores, pair_scores
 from weir.systems.lexical.term_weights import build, query_terms
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, called, folder_of
 from weir.text import analyzers

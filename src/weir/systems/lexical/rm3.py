@@ -15,7 +15,7 @@ from weir.core.strings import Float64, Int32, Int64, Strings
 from weir.errors import BadValue, StoreError
 from weir.systems.compose import then
 from weir.systems.lexical.bm25 import BM25, BM25Searcher
-from weir.systems.lexical.pair_scores import pair_scores
+from weir.systems.lexical.inverted_index import pair_scores
 from weir.systems.lexical.term_weights import query_terms
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, called
 
