@@ -21,7 +21,7 @@ from weir.io.storage.arrays import read_array
 from weir.io.storage.atomic import atomic_dir
 from weir.io.storage.sealed import open_folder, seal_folder
 from weir.settings import settings
-from weir.systems.compose import then
+from weir.systems.compose import shown, then
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, Scorer, called, folder_of
 from weir.systems.rerank.late_scorer import (
     BATCH_TEXTS,
@@ -110,6 +110,7 @@ class ColBERT:
         """What turns texts into vectors of their tokens."""
         return LateEncoder(**{f.name: getattr(self, f.name) for f in fields(LateEncoder)})
 
+    __repr__ = shown
     __rshift__ = then
 
     def __str__(self) -> str:

@@ -23,7 +23,7 @@ from weir.kernels.inverted.byte_bounds import ByteBounds
 from weir.kernels.inverted.postings import document_frequencies, place
 from weir.kernels.inverted.search import Impacts
 from weir.settings import settings
-from weir.systems.compose import then
+from weir.systems.compose import shown, then
 from weir.systems.lexical.inverted_index import (
     Float32,
     ImpactIndex,
@@ -56,6 +56,7 @@ class Sparse:
     encoder: SparseEncoder
     view: str = VIEW
 
+    __repr__ = shown
     __rshift__ = then
 
     def __post_init__(self) -> None:

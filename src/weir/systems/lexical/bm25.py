@@ -12,7 +12,7 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64
 from weir.errors import BadValue, UnknownName
-from weir.systems.compose import then
+from weir.systems.compose import shown, then
 from weir.systems.lexical.bm25_presets import PRESETS, BM25Preset, Lengths
 from weir.systems.lexical.inverted_index import (
     ForwardIndex,
@@ -64,6 +64,7 @@ class BM25:
                 object.__setattr__(self, name, None)  # equal systems compare and print equal
         _check(self.recipe)
 
+    __repr__ = shown
     __rshift__ = then
 
     @cached_property

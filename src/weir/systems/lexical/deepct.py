@@ -17,7 +17,7 @@ from weir.encode.sparse.sparse_heads import TERM
 from weir.encode.sparse.sparse_models import special_tokens
 from weir.errors import BadValue, UnknownName
 from weir.settings import settings
-from weir.systems.compose import then
+from weir.systems.compose import shown, then
 from weir.systems.learned_sparse import VIEW, stored_terms
 from weir.systems.lexical.bm25 import BM25, BM25Searcher
 from weir.systems.lexical.inverted_index import ImpactIndex, save_index
@@ -71,6 +71,7 @@ class DeepCT:
             raise UnknownName("view", str(self.view), VIEWS)
         _ = self.encoder
 
+    __repr__ = shown
     __rshift__ = then
 
     @property

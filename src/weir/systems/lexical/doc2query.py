@@ -16,7 +16,7 @@ from weir.encode.question_writer import QuestionWriter
 from weir.encode.recipes.model_settings import given_settings
 from weir.errors import BadValue, RankingWarning
 from weir.settings import settings
-from weir.systems.compose import then
+from weir.systems.compose import shown, then
 from weir.systems.composite import FolderShelf
 from weir.systems.lexical.bm25 import BM25, BM25Searcher
 from weir.systems.lexical.expansions import Expansions, contents, read_questions, written_questions
@@ -69,6 +69,7 @@ class Doc2Query:
                 )
         _ = self.writer
 
+    __repr__ = shown
     __rshift__ = then
 
     @cached_property
