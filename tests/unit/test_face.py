@@ -16,7 +16,7 @@ from weir import AP, nDCG
 from weir.api.result_set import KINDS
 from weir.cli import main
 from weir.cli.main import COMMANDS
-from weir.core.plain import plain, rebuilt
+from weir.core.plain_values import plain, rebuilt
 from weir.errors import BadValue, FormatError, UnknownName
 
 ROOT = Path(__file__).resolve().parents[2]
