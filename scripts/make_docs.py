@@ -12,12 +12,13 @@ import importlib
 import inspect
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 import weir
-from weir.cli.main import COMMANDS, MODULES
+from weir.cli.main import COMMANDS, GROUPS, MODULES
 from weir.measures import MEASURES
 from weir.measures.aliases import CUT, REFUSED, VALUE, WHOLE
 from weir.systems import PRESETS, RERANKERS, SYSTEMS, Sparse, usage
@@ -124,11 +125,14 @@ def commands_page() -> str:
     lines += [
         "Results go to standard output, notes and progress to standard error. The exit code is 0; 1 where a command",
         "says so, as `weir gate` does; 2 for a mistake or bad input, with one line that names it; 130 when interrupted",
-        "and 143 when terminated. [Shell completion](shell-completion.md) is there for bash, zsh and fish.",
+        "and 143 when terminated. [Shell completion](completion.md) is there for bash, zsh and fish.",
         "",
     ]
-    lines += [f"- [`weir {name}`](#weir-{name}): {sentence}" for name, sentence in sorted(COMMANDS.items())]
-    for name in sorted(COMMANDS):
+    for group, commands in GROUPS.items():
+        listed = [f"- [`weir {name}`](#weir-{name}): {sentence}" for name, sentence in commands.items()]
+        lines += [f"**{group}**", "", *listed, ""]
+    lines = lines[:-1]
+    for name in COMMANDS:
         command = importlib.import_module(f"weir.cli.{MODULES.get(name, name)}").command
         lines += ["", f"## weir {name}", "", *_command(name, command)]
     return "\n".join([*lines, ""])
@@ -167,7 +171,7 @@ def api_page() -> str:
         "The site shows the whole documentation of each name; `help(weir.evaluate)` does too.",
         "`weir.__version__` is the version.",
     ]
-    kinds: dict[str, list[str]] = {"Functions": [], "Systems": [], "Values": [], "Errors": [], "Measures": []}
+    kinds: dict[str, list[str]] = {kind: [] for kind in KINDS}
     for name in weir.__all__:
         if name != "__version__":
             kinds[_kind(getattr(weir, name))].append(name)
@@ -195,29 +199,30 @@ def _measures(names: list[str]) -> list[str]:
     ]
 
 
+KINDS = ("Functions", "Systems", "Re-rankers", "Values", "Errors", "Measures")
+
+
 def _kind(found: object) -> str:
     if isinstance(found, weir.Measure):
         return "Measures"
-    if any(found is registry.get(name) for registry in (SYSTEMS, RERANKERS) for name in registry):
-        return "Systems"
+    for kind, registry in (("Systems", SYSTEMS), ("Re-rankers", RERANKERS)):
+        if any(registry.get(name) is found for name in registry):
+            return kind
     if not isinstance(found, type):
         return "Functions"
-    if issubclass(found, BaseException):
-        return "Errors"
-    return "Systems" if isinstance(found, type) and issubclass(found, Sparse) else "Values"
+    if issubclass(found, Sparse):
+        return "Systems"
+    return "Errors" if issubclass(found, BaseException) else "Values"
 
 
-def _parameters(found: object) -> str:
-    """The names of the parameters, those with a default in brackets; none for a class that is made by functions."""
-    if not inspect.isfunction(found) and not (isinstance(found, type) and _kind(found) == "Systems"):
+def _parameters(found: Callable[..., object]) -> str:
+    """The names of the parameters, those with a default in brackets; none for a class that functions make."""
+    if _kind(found) in ("Values", "Errors"):
         return ""
     known = inspect.signature(found).parameters.values()
-    shown = [p.name if p.default is p.empty else f"[{p.name}]" for p in known]
-    several = [
-        f"{p.name}, {p.name}, ..." if p.kind is p.VAR_POSITIONAL else n
-        for p, n in zip(known, shown, strict=True)
-    ]
-    return f"({', '.join(several)})"
+    names = ["*" * (p.kind is p.VAR_POSITIONAL) + p.name for p in known]
+    shown = [name if p.default is p.empty else f"[{name}]" for name, p in zip(names, known, strict=True)]
+    return f"({', '.join(shown)})"
 
 
 def picture(path: Path) -> None:

@@ -81,7 +81,7 @@ def test_a_plan_comes_from_runs_and_leaves_nothing_behind(small, home, tmp_path,
 
 
 def test_a_collection_that_is_not_here_is_stood_in_for(monkeypatch):
-    monkeypatch.setattr("weir.experiment.plan.MOST", 32)
+    monkeypatch.setattr("weir.experiment.plan.MAX_PROBE_DOCUMENTS", 32)
     (one,) = planned(Experiment(("nq",), ("bm25",)), silent)
     assert one.documents == 2_681_468
     assert one.probed is not None

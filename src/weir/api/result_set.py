@@ -46,6 +46,7 @@ class ResultKind:
 _REPORT = "weir.report."
 KINDS = {
     "abstention": ResultKind("weir.stats.abstention:Abstention", _REPORT + "abstention:abstention_text"),
+    "audit": ResultKind("weir.audit.check:Audit", _REPORT + "audit:audit_text", parts="findings"),
     "card": ResultKind("weir.datasets.card:CollectionCard", _REPORT + "collection:card_text", each=True),
     "compare": ResultKind(
         "weir.stats.comparison:Comparison",
@@ -53,6 +54,7 @@ KINDS = {
         latex=_REPORT + "compare:compare_latex",
         markdown=_REPORT + "compare:compare_markdown",
         csv=_REPORT + "compare:compare_csv",
+        html=_REPORT + "compare:compare_html",
         parts="pairs",
     ),
     "diff": ResultKind("weir.stats.query_differences:Moves", _REPORT + "diff:diff_text", each=True),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
+from weir.cli.completion import dataset_names, measure_names, system_names
 from weir.cli.tables import label_option
 from weir.cli.terminal import say
 
@@ -24,7 +25,14 @@ Shown: TypeAlias = tuple[tuple[str, ...], str | None, bool]  # labels, form, lon
 
 @click.command("compare")
 @click.argument("paths", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option("-m", "--measure", "measures", multiple=True, help="A measure such as nDCG@10; repeatable.")
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    shell_complete=measure_names,
+    multiple=True,
+    help="A measure such as nDCG@10; repeatable.",
+)
 @click.option("--baseline", help="The system that the others are compared with, instead of each with each.")
 @click.option("--test", default="permutation", show_default=True,
               help="permutation, t, tukey (randomised HSD), bootstrap-shift, wilcoxon or sign.")  # fmt: skip
@@ -44,10 +52,15 @@ Shown: TypeAlias = tuple[tuple[str, ...], str | None, bool]  # labels, form, lon
               help="Queries that a run does not answer score 0, or leave the comparison.")  # fmt: skip
 @click.option("--drop-self", is_flag=True,
               help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
-@click.option("-d", "--dataset", "datasets", multiple=True,
+@click.option("-d", "--dataset", "datasets", shell_complete=dataset_names, multiple=True,
               help="Of a results folder: this dataset or group; repeatable.")  # fmt: skip
 @click.option(
-    "-s", "--system", "systems", multiple=True, help="Of a results folder: this system; repeatable."
+    "-s",
+    "--system",
+    "systems",
+    shell_complete=system_names,
+    multiple=True,
+    help="Of a results folder: this system; repeatable.",
 )
 @label_option
 @click.option("--json", "form", flag_value="json", help="One JSON object per comparison, at full precision.")
@@ -146,8 +159,9 @@ def _folder(
     if across and display.form == "text" and not long:
         compared = {c.measure for c in found}
         rows = [row for row in rows_with_groups(cells) if row.measure in compared]
-        grid = grid_tables(rows, found, display.labels)
-        show(write_grids([g for g in grid if g.measure in compared], "text", display.width, display.colour))
+        tables = grid_tables(rows, found, display.labels)
+        grid = [table for table in tables if table.measure in compared]
+        show(write_grids(grid, "text", display.width, display.colour, legend=False))
         click.echo()
         found = across
     _show(found, display)
@@ -163,15 +177,14 @@ def _named(baseline: str | None, display: Display) -> str | None:
 def _show(found: Sequence[Comparison], display: Display) -> None:
     from weir.cli.terminal import show
     from weir.report import compare as report
-    from weir.report.display import relabelled
 
-    found = relabelled(found, display.labels)
+    found = report.relabelled(found, display.labels)
     shown = {
         "json": report.compare_json,
         "csv": report.compare_csv,
         "latex": report.compare_latex,
         "markdown": report.compare_markdown,
-        "html": report.compare_html,
+        "html": report.compare_page,
     }
     if display.form == "text":
         show(report.compare_text(found, display.width, display.colour, display.long))

@@ -41,6 +41,7 @@ GROUPS = {
         "datasets": "List the collections that Weir knows.",
         "fetch": "Download collections, verify them, and make them ready.",
         "stats": "Describe a collection: sizes, judgments, duplicates, damage.",
+        "audit": "Audit collections, judgments and runs: what is wrong with them, and what that does to scores.",
     },
     "Run": {
         "run": "Run systems on collections and score them, resumably.",
@@ -94,7 +95,7 @@ def weir(context: click.Context) -> None:
     """Measure how well retrieval systems find what people need.
 
     `weir COMMAND --help` explains a command. Results go to standard output, progress to standard error. The shell
-    can complete commands, measures, systems and collections: docs/completion.md.
+    can complete commands, measures, systems and collections: docs/shell-completion.md.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

@@ -25,7 +25,7 @@ __all__ = ["LoadedWriter", "QuestionWriter"]
 
 BATCH_TOKENS = {"cpu": 1, "cuda": 8192}
 """Tokens of texts that are written about together: on a processor one text alone, its questions are work enough."""
-WINDOW = {"cpu": 16, "cuda": 256}
+WINDOW_TEXTS = {"cpu": 16, "cuda": 256}
 """Texts whose questions come back together."""
 
 
@@ -119,7 +119,7 @@ class LoadedWriter:
 
         done: told the number of texts finished so far. Raises BadValue for a text that does not fit into memory.
         """
-        plan = BatchPlan(self.batch_tokens, padded=True, window=WINDOW[self.engine.place.kind])
+        plan = BatchPlan(self.batch_tokens, padded=True, window=WINDOW_TEXTS[self.engine.place.kind])
         for block in results(texts, self.tokenizer, self._written, _gathered, plan, done):
             flat = [ids for text in block for ids in text]
             found: list[str] = self.tokenizer.inner.decode_batch(flat, skip_special_tokens=True)

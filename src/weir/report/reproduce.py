@@ -9,12 +9,12 @@ from dataclasses import asdict
 
 from weir.experiment.published.reproduce import Check
 from weir.report.format import change, count, score
-from weir.report.layout import columns
+from weir.report.layout import columns, paragraph
 
 __all__ = ["reproduce_json", "reproduce_text"]
 
 
-def reproduce_text(checks: Sequence[Check]) -> str:
+def reproduce_text(checks: Sequence[Check], width: int | None = None) -> str:
     """A line for each claim, then the counts and the sources."""
     shown = [c for c in checks if c.outcome != "not published" or c.nearest]
     numbers: dict[tuple[str, str], int] = {}
@@ -22,9 +22,10 @@ def reproduce_text(checks: Sequence[Check]) -> str:
     for c in shown:
         lines.append(_line(c, numbers))
         lines += [["", "", "", "", n.printed, "", "nearby", n.model] for n in c.nearest]
-    parts = [columns(lines)] if shown else []
+    parts = [columns(lines, width=width)] if shown else []
     parts.append(_counts(checks))
-    parts += [f"[{n}] {source}{f' ({note})' if note else ''}" for (source, note), n in numbers.items()]
+    sources = [f"[{n}] {source}{f' ({note})' if note else ''}" for (source, note), n in numbers.items()]
+    parts += [paragraph(source, width) for source in sources]
     return "\n".join([*parts[:1], *([""] if shown else []), *parts[1:]])
 
 

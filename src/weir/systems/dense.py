@@ -20,7 +20,7 @@ from weir.core.run import Run
 from weir.core.strings import Float64, Int64
 from weir.encode.api import Hosted, LoadedHosted, is_hosted
 from weir.encode.encoder import Encoder, Kind, Loaded
-from weir.encode.models.multi_device import AT_ONCE, devices, on_several
+from weir.encode.models.multi_device import PIECES_PER_DEVICE, devices, on_several
 from weir.encode.object_encoder import LoadedObject, ObjectEncoder, as_encoder
 from weir.encode.recipes.cards import known
 from weir.errors import BadValue, StoreError, UnknownName
@@ -272,7 +272,7 @@ def _encoding(loaded: LoadedEncoder) -> Iterator[tuple[Encode, EncodingBlocks]]:
         yield partial(_encode, loaded, "document"), EncodingBlocks(size)
         return
     with on_several(loaded, names, size) as encode:
-        yield encode, EncodingBlocks(size * AT_ONCE * len(names))
+        yield encode, EncodingBlocks(size * PIECES_PER_DEVICE * len(names))
 
 
 def _encode(

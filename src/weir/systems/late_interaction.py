@@ -33,8 +33,8 @@ from weir.systems.rerank.late_scorer import (
 )
 from weir.vectors.ann import Loss
 from weir.vectors.centroids import (
-    ROUNDS,
-    SEED,
+    KMEANS_ITERATIONS,
+    KMEANS_SEED,
     CentroidLists,
     Centroids,
     Compressed,
@@ -125,7 +125,9 @@ class ColBERT:
         if self.bits:
             how |= {"bits": self.bits}
         if self.bits or self.candidates is not None:
-            how |= {"centroids": f"16 times the root of the tokens, k-means, {ROUNDS} rounds, seed {SEED}"}
+            how |= {
+                "centroids": f"16 times the root of the tokens, k-means, {KMEANS_ITERATIONS} rounds, seed {KMEANS_SEED}"
+            }
         if self.candidates is not None:
             limit = f"all below {CANDIDATES_FROM_DOCUMENTS} documents, else {CANDIDATES} or twice the depth"
             how |= {

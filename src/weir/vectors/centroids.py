@@ -37,13 +37,13 @@ __all__ = [
 
 Float32: TypeAlias = NDArray[np.float32]
 
-SEED = 0
-ROUNDS = 6
+KMEANS_SEED = 0
+KMEANS_ITERATIONS = 6
 """Of k-means."""
-LEARNED = 32
+TRAINING_VECTORS_PER_CENTROID = 32
 """Vectors for each centroid that they are learned from, evenly spaced over the collection."""
-BLOCK = 1 << 14
-HELD = 1 << 15
+BLOCK_VECTORS = 1 << 14
+CALIBRATION_VECTORS = 1 << 15
 """Vectors from which the buckets are learned."""
 
 
@@ -75,9 +75,9 @@ def clustered(rows: TokenRows, count: int = 0) -> Centroids:
         return Centroids(np.zeros((0, rows.dimensions), np.float32), np.zeros(0, np.int32), ptr)
     wanted = count or 1 << int(np.log2(16 * np.sqrt(total)))
     wanted = max(1, min(wanted, total // 4))
-    centroids = _learned(_sample(rows, min(total, LEARNED * wanted)), wanted)
+    centroids = _learned(_sample(rows, min(total, TRAINING_VECTORS_PER_CENTROID * wanted)), wanted)
     code = np.empty(total, np.int32)
-    for start, stop in _spans(rows.lengths, BLOCK):
+    for start, stop in _spans(rows.lengths, BLOCK_VECTORS):
         code[ptr[start] : ptr[stop]] = _nearest(_floats(rows.block(start, stop)), centroids)
         rows.release()
     return Centroids(centroids, code, ptr)
@@ -182,11 +182,11 @@ def compressed(rows: TokenRows, clusters: Centroids, bits: int) -> Compressed:
     """Token vectors in 1 or 2 bits a number; raises BadValue where a vector does not fill whole bytes."""
     refuse_odd(rows.dimensions, bits)
     ptr, whole = clusters.ptr, int(clusters.ptr[-1])
-    cuts, buckets = _levels(_rest(rows, clusters, max(1, whole // HELD)), 1 << bits)
+    cuts, buckets = _levels(_rest(rows, clusters, max(1, whole // CALIBRATION_VECTORS)), 1 << bits)
     packed = np.empty((whole, rows.dimensions * bits // 8), np.uint8)
     found = Compressed(clusters, packed, buckets, 0.0, 0.0)
     total, largest = 0.0, 0.0
-    for start, stop in _spans(rows.lengths, BLOCK):
+    for start, stop in _spans(rows.lengths, BLOCK_VECTORS):
         low, high = int(ptr[start]), int(ptr[stop])
         vectors = _floats(rows.block(start, stop))
         rest = vectors - clusters.centroids[clusters.code[low:high]]
@@ -272,7 +272,7 @@ def _packed(bucket: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
 def _rest(rows: TokenRows, clusters: Centroids, step: int) -> Float32:
     """What centroids leave of every step-th token."""
     parts = [np.zeros(0, np.float32)]
-    for start, stop in _spans(rows.lengths, BLOCK):
+    for start, stop in _spans(rows.lengths, BLOCK_VECTORS):
         low, high = int(clusters.ptr[start]), int(clusters.ptr[stop])
         picked = np.arange(-low % step, high - low, step)
         vectors = _floats(rows.block(start, stop))[picked]
@@ -309,7 +309,7 @@ def _sample(rows: TokenRows, count: int) -> Float32:
     ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(rows.lengths)])
     picked = np.arange(count) * total // count
     parts = []
-    for start, stop in _spans(rows.lengths, BLOCK):
+    for start, stop in _spans(rows.lengths, BLOCK_VECTORS):
         low, high = np.searchsorted(picked, [ptr[start], ptr[stop]])
         if high > low:
             parts.append(_floats(rows.block(start, stop))[picked[low:high] - ptr[start]])
@@ -319,9 +319,9 @@ def _sample(rows: TokenRows, count: int) -> Float32:
 
 def _learned(sample: Float32, count: int) -> Float32:
     """Centroids by k-means on directions; one that loses all its vectors begins again at a vector of the sample."""
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(KMEANS_SEED)
     centroids = sample[np.sort(rng.choice(len(sample), count, replace=False))].copy()
-    for _ in range(ROUNDS):
+    for _ in range(KMEANS_ITERATIONS):
         code = _nearest(sample, centroids)
         order = np.argsort(code, kind="stable")
         held, first = np.unique(code[order], return_index=True)

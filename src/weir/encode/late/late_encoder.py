@@ -31,7 +31,7 @@ from weir.errors import BadValue, StoreError, require
 
 __all__ = ["LateEncoder", "LoadedLate"]
 
-FILLING = 2
+QUERY_GROWTH = 2
 """Queries grow when they are filled up: their batches are counted before, and are smaller by this."""
 
 
@@ -211,7 +211,7 @@ class LoadedLate:
         """
         part = self.query if kind == "query" else self.document
         given: Iterable[Text] = (part.prompt + t for t in texts) if part.prompt else texts
-        budget = max(1, self.batch_tokens // FILLING) if part.fill else self.batch_tokens
+        budget = max(1, self.batch_tokens // QUERY_GROWTH) if part.fill else self.batch_tokens
         plan = BatchPlan(budget, padded=part.engine.padded and not part.fill)
         yield from results(given, part.tokens, partial(self._vectors, part), gather_ragged, plan, done)
 

@@ -22,7 +22,7 @@ from weir.settings import settings
 
 __all__ = ["devices", "on_several"]
 
-AT_ONCE = 4
+PIECES_PER_DEVICE = 4
 """Pieces for each device at a time, so that none waits long for the slowest."""
 HEAD = struct.Struct("<qq")
 """Rows and columns of an answer, -1 and the length of a message where there is none."""

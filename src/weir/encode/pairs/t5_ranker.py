@@ -23,7 +23,7 @@ from weir.errors import BadValue, require
 
 __all__ = ["LoadedMonoT5", "MonoT5", "Prompts"]
 
-LIMIT = 512
+MAX_TOKENS = 512
 BATCH_TOKENS = {"cpu": 2000, "cuda": 65536}
 HEAD, MIDDLE, TAIL = "Query:", "Document:", "Relevant:"
 WORDS = {
@@ -57,7 +57,7 @@ class MonoT5:
     """
 
     model: str = "monot5"
-    max_length: int = LIMIT
+    max_length: int = MAX_TOKENS
     dtype: str = "fp32"
     token_false: str | None = None
     token_true: str | None = None

@@ -41,7 +41,7 @@ __all__ = ["FAMILIES", "LoadedSparse", "SparseEncoder"]
 FAMILIES = ("splade", "sparta", "unicoil", "deepct")
 SPARTA_TOP = 2000
 """Terms of a document that BEIR keeps."""
-STEPS, RANGE = 256, 5.0
+IMPACT_STEPS, IMPACT_RANGE = 256, 5.0
 """Pyserini's impacts: whole 256ths of 5."""
 
 
@@ -345,7 +345,7 @@ class LoadedSparse:
     def _quantised(block: Ragged) -> Ragged:
         """Whole numbers; what becomes 0 is left out."""
         rows = block.values.copy()
-        rows["weight"] = np.rint(rows["weight"].astype(np.float64) / RANGE * STEPS)
+        rows["weight"] = np.rint(rows["weight"].astype(np.float64) / IMPACT_RANGE * IMPACT_STEPS)
         text = np.repeat(np.arange(len(block.ptr) - 1), np.diff(block.ptr))
         kept = rows["weight"] > 0
         return rows_of(text[kept], rows[kept], len(block.ptr) - 1)

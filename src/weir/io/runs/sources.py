@@ -22,7 +22,6 @@ from weir.core.strings import Float64, Int64, Strings
 from weir.errors import FormatError
 from weir.io.runs.blocks import (
     ROWS,
-    BufferTexts,
     ParsedRows,
     Parser,
     RankingBlock,
@@ -199,7 +198,7 @@ def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableC
         if stop < len(rows):
             raise _not_a_row(path, rows[stop], layout, kind, batch[stop][0])
         first = np.flatnonzero(differs_from_previous(query.data, query.ptr[:-1], query.lengths()))
-        yield TableChunk(query.take(first), first, BufferTexts.of(doc), score)
+        yield TableChunk(query.take(first), first, doc, score)
 
 
 def _numbers(texts: Strings) -> tuple[Float64, Int64]:

@@ -11,7 +11,7 @@ from weir.systems.lexical.inverted_index import Hits, ImpactIndex, top
 
 __all__ = ["best_field"]
 
-CELLS = 1 << 23
+BLOCK_SCORES = 1 << 23
 """Scores held at once, in (query, document) pairs."""
 
 Asked = tuple[Int64, Int32, NDArray[np.float32]]
@@ -26,7 +26,7 @@ def best_field(parts: tuple[ImpactIndex, ...], asked: list[Asked], share: float,
     count, documents = len(asked[0][0]) - 1, len(parts[0].order)
     rank = np.empty(documents, np.int32)
     rank[parts[0].order] = np.arange(documents, dtype=np.int32)
-    block = max(1, CELLS // max(documents, 1))
+    block = max(1, BLOCK_SCORES // max(documents, 1))
     ptr, docs, scores = [0], [], []
     for start in range(0, count, block):
         stop = min(start + block, count)

@@ -24,7 +24,7 @@ from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, called
 
 __all__ = ["Doc2Query", "Doc2QuerySearcher"]
 
-BLOCK = 4096
+BLOCK_DOCUMENTS = 4096
 """Documents enlarged together."""
 WRITING = tuple(f.name for f in fields(QuestionWriter))
 
@@ -169,10 +169,13 @@ class Doc2QuerySearcher:
 
 def _enlarged(corpus: Corpus, questions: Expansions) -> Strings:
     """The texts with their questions behind them."""
-    starts = range(0, len(corpus), BLOCK)
+    starts = range(0, len(corpus), BLOCK_DOCUMENTS)
     return Strings.concatenated(
         [
-            joined(corpus.text.slice(s, s + BLOCK), questions.block(s, min(s + BLOCK, len(corpus))))
+            joined(
+                corpus.text.slice(s, s + BLOCK_DOCUMENTS),
+                questions.block(s, min(s + BLOCK_DOCUMENTS, len(corpus))),
+            )
             for s in starts
         ]
     )

@@ -28,7 +28,7 @@ __all__ = ["ForwardIndex", "Hits", "ImpactIndex", "load_index", "load_index_of",
 
 FORMAT = 2
 RECORD = "index.json"
-BLOCK = 1 << 24
+BLOCK_ANSWERS = 1 << 24
 """Answers held at once while searching, in places (queries x k)."""
 
 Float32 = NDArray[np.float32]
@@ -72,7 +72,7 @@ def top(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) 
 
     query: int64[Q + 1] where each query's terms start; term: int32, weight: float32, aligned.
     """
-    count, block = len(query) - 1, max(1, BLOCK // k)
+    count, block = len(query) - 1, max(1, BLOCK_ANSWERS // k)
     if count <= block:
         return _block(index, query, term, weight, k)
     parts = []

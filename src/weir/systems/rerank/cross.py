@@ -7,7 +7,7 @@ from typing import Protocol
 
 from weir.core.corpus import Corpus
 from weir.encode.pairs.cross_encoder import CrossEncoder
-from weir.encode.pairs.t5_ranker import LIMIT, MonoT5
+from weir.encode.pairs.t5_ranker import MAX_TOKENS, MonoT5
 from weir.errors import BadValue
 from weir.settings import settings
 from weir.systems.compose import DEPTH, behind
@@ -97,7 +97,7 @@ def cross(
 def monot5(  # noqa: PLR0913, PLR0917 - the settings of a re-ranker, as they are written
     model: str = "monot5",
     depth: int = DEPTH,
-    max_length: int = LIMIT,
+    max_length: int = MAX_TOKENS,
     dtype: str = "fp32",
     token_false: str | None = None,
     token_true: str | None = None,
