@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +9,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from weir.core.scores import Scores
-from weir.report.escaping import csv_cell
+from weir.report.escaping import csv_text
 from weir.report.format import change, count, effect, probability, score, share
 from weir.report.layout import STYLES, Styled, columns, fits, paragraph
 from weir.report.marked_table import MarkedCell, MarkedTable, html_page
@@ -197,15 +195,13 @@ def compare_json(comparisons: Sequence[Comparison]) -> str:
 
 def compare_csv(comparisons: Sequence[Comparison]) -> str:
     """Comma-separated values at full precision: a line for each dataset, measure and pair."""
-    out = io.StringIO()
     names = ["dataset", "measure", "count", "unit", *Pair.__dataclass_fields__]
-    writer = csv.DictWriter(out, names, lineterminator="\n")
-    writer.writeheader()
-    for c in comparisons:
-        for pair in c.pairs:
-            facts = {"dataset": c.dataset, "measure": c.measure, "count": c.count, "unit": c.unit}
-            writer.writerow({k: csv_cell(v) for k, v in (facts | _plain(asdict(pair))).items()})
-    return out.getvalue().rstrip("\n")
+    lines = [
+        [c.dataset, c.measure, c.count, c.unit, *_plain(asdict(pair)).values()]
+        for c in comparisons
+        for pair in c.pairs
+    ]
+    return csv_text([names, *lines])
 
 
 def compare_latex(comparisons: Sequence[Comparison]) -> str:
