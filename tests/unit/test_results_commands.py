@@ -19,6 +19,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.experiment import Experiment, read_results
 from weir.measures import evaluate
+from weir.report.layout import display_width
 from weir.report.notes import judged_notes
 from weir.stats.score_rows import rows
 
@@ -136,12 +137,12 @@ def test_nothing_is_wider_than_the_terminal(results, runs, capsys, monkeypatch, 
         ["results", results], ["results", results, "--long"], ["compare", results], ["compare", results, "--long"],
         ["compare", qrels, good, poor], ["eval", qrels, good, poor, "-m", "nDCG@10", "-m", "AP", "-m", "RR"],
         ["efficiency", results], ["power", qrels, good, poor], ["datasets"], ["models"],
-        ["reproduce", results], ["stats", qrels], ["gate", qrels, good, poor],
+        ["reproduce", results], ["stats", qrels], ["gate", qrels, good, poor], ["diff", qrels, good, poor], ["verify", results], ["results", results, "--provenance"],
     ):  # fmt: skip
         main(list(map(str, command)))
         out = capsys.readouterr().out
         assert out, command
-        assert max(map(len, out.split("\n"))) <= int(width), command
+        assert max(map(display_width, out.split("\n"))) <= int(width), command
 
 
 def test_a_pipe_gets_whole_rows_unless_columns_is_set(results, capsys, monkeypatch):
