@@ -231,3 +231,14 @@ def test_colours_only_in_a_terminal_and_never_with_no_color(runs, tmp_path, caps
     for setting in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
         assert "\x1b" not in in_a_terminal(*arguments, **setting)
     assert "\x1b" not in shown(capsys, *arguments)
+
+
+def test_judged_rates_that_are_apart_are_said_beside_a_verdict(runs, tmp_path, capsys):
+    qrels, good, poor = runs
+    whole = tmp_path / "whole.trec"
+    whole.write_text("".join(f"q{n} Q0 d{n} 0 2 t\n" for n in range(8)))
+    for command in ("compare", "gate", "power"):
+        assert main([command, qrels, good, str(whole), "-m", "RR"]) == 0
+        assert "50.0% of good and 100.0% of whole are judged" in capsys.readouterr().err
+        main([command, qrels, good, poor, "-m", "RR"])
+        assert "are judged" not in capsys.readouterr().err

@@ -34,6 +34,8 @@ __all__ = [
     "verdict",
 ]
 
+APART = 0.05
+"""Difference of two judged rates from which it is said."""
 FEW = 3
 """Systems up to which a sentence says of each how it fares across datasets."""
 SEVERAL = 6
@@ -41,7 +43,9 @@ SEVERAL = 6
 
 
 def answer_notes(scores: Mapping[str, Scores]) -> list[str]:
-    """A sentence for each system that left judged queries unanswered, and for each that answered others."""
+    """A sentence for each system that left judged queries unanswered, for each that answered others, and on judged
+    rates that are apart.
+    """
     found = []
     for name, one in scores.items():
         missing = int((~one.answered).sum())
@@ -51,7 +55,20 @@ def answer_notes(scores: Mapping[str, Scores]) -> list[str]:
             found.append(f"note: {name}: {missing} of {of} judged queries are not answered and {end}")
         if one.ignored:
             found.append(f"note: {name}: {one.ignored} queries have no judgments and are ignored")
+    found += _judged_apart({name: one.judged_at_10 for name, one in scores.items()})
     return list(dict.fromkeys([*found, *(note for one in scores.values() for note in convention_notes(one))]))
+
+
+def _judged_apart(rates: Mapping[str, float]) -> list[str]:
+    """A sentence where the judged rates of two systems are so far apart that unjudged documents could decide."""
+    known = {name: rate for name, rate in rates.items() if not math.isnan(rate)}
+    if not known or max(known.values()) - min(known.values()) < APART:
+        return []
+    low, high = min(known, key=lambda n: known[n]), max(known, key=lambda n: known[n])
+    return [
+        f"note: of the first 10 documents {share(known[low])} of {low} and {share(known[high])} of {high} are judged; "
+        "the others count as not relevant, which can decide between them"
+    ]
 
 
 def verdict(pair: Pair) -> str:
