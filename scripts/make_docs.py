@@ -210,9 +210,9 @@ def _kind(found: object) -> str:
             return kind
     if not isinstance(found, type):
         return "Functions"
-    if issubclass(found, Sparse):
-        return "Systems"
-    return "Errors" if issubclass(found, BaseException) else "Values"
+    if issubclass(found, BaseException):
+        return "Errors"
+    return "Systems" if issubclass(found, Sparse) else "Values"
 
 
 def _parameters(found: Callable[..., object]) -> str:
@@ -220,9 +220,12 @@ def _parameters(found: Callable[..., object]) -> str:
     if _kind(found) in ("Values", "Errors"):
         return ""
     known = inspect.signature(found).parameters.values()
-    names = ["*" * (p.kind is p.VAR_POSITIONAL) + p.name for p in known]
-    shown = [name if p.default is p.empty else f"[{name}]" for name, p in zip(names, known, strict=True)]
-    return f"({', '.join(shown)})"
+    shown = [p.name if p.default is p.empty else f"[{p.name}]" for p in known]
+    several = [
+        f"{p.name}, {p.name}, ..." if p.kind is p.VAR_POSITIONAL else n
+        for p, n in zip(known, shown, strict=True)
+    ]
+    return f"({', '.join(several)})"
 
 
 def picture(path: Path) -> None:

@@ -196,7 +196,7 @@ def test_a_sample_that_misleads_costs_time_and_no_answer(readings, equal):
     """Every document of the sample is better than all others for some queries: for these the bar is too high."""
     rng = np.random.default_rng(12)
     documents = rng.standard_normal((8000, 24)).astype(np.float32)
-    sample = searching.spread(8000, 8000 // (4 * searching.RUN), searching.RUN)
+    sample = searching.spread(8000, 8000 // (4 * searching.SAMPLE_RUN), searching.SAMPLE_RUN)
     documents[:, 0] = 0
     documents[sample, 0] = 9
     queries = rng.standard_normal((12, 24)).astype(np.float32)

@@ -69,7 +69,7 @@ KINDS = {
     "plan": ResultKind("weir.experiment.plan:Planned", _REPORT + "plan:plan_text"),
     "power": ResultKind("weir.stats.power:PowerPlan", _REPORT + "power:power_text", each=True, parts="needs"),
     "reproduce": ResultKind(
-        "weir.experiment.published.reproduce:Check", _REPORT + "reproduce:reproduce_text"
+        "weir.experiment.published.reproduce:PublishedCheck", _REPORT + "reproduce:reproduce_text"
     ),
     "results": ResultKind(
         "weir.core.result_row:Row",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from weir.datasets.card import CollectionCard
     from weir.experiment.efficiency import Efficiency
     from weir.experiment.plan import Planned
-    from weir.experiment.published.reproduce import Check
+    from weir.experiment.published.reproduce import PublishedCheck
     from weir.experiment.verify import Verdict
     from weir.measures import Measure
     from weir.systems import Retriever
@@ -61,7 +61,7 @@ def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> Resu
 
 def reproduce(
     folder: FolderPath, model: str | None = None, tolerance: int | None = None, nearest: bool = False
-) -> ResultSet[Check]:
+) -> ResultSet[PublishedCheck]:
     """The results of a folder beside the published scores that their systems claim to be.
 
     model: the published model that the systems are taken to be; tolerance: decimals to compare; nearest: also the

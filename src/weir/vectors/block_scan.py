@@ -73,8 +73,8 @@ def scan(given: ScannedVectors, queries: Float32, k: int, bar: Float32 | None = 
 
     k is no more than there are documents. Raises BadValue for a vector that is not finite.
     """
-    from weir.kernels.dot_product.packed_vectors import lengths
-    from weir.kernels.dot_product.scan import finish
+    from weir.kernels.dot_product.packed_vectors import norms
+    from weir.kernels.dot_product.scan import write_top_k
 
     rows, asked, best = given.rows, _Asked.of(queries, given), _Best.of(len(queries), given.room(k), bar)
     threads = max(1, min(settings().threads, -(-len(queries) // 32)))
@@ -88,7 +88,7 @@ def scan(given: ScannedVectors, queries: Float32, k: int, bar: Float32 | None = 
                 rows.release()
             length = np.empty(len(block) if given.cosine else 0)
             if given.cosine:
-                lengths(block, length)
+                norms(block, length)
             piece = _Piece(block, length, given.rank[start : start + size])
             if scanner is None:
                 exact += _few(piece, asked, k, best)
@@ -99,13 +99,13 @@ def scan(given: ScannedVectors, queries: Float32, k: int, bar: Float32 | None = 
             if often and scanner.eight and not given.settled and start > best.keys.shape[1]:
                 scanner = _Scanner.of(asked, False, size)
     ranks, scores = np.zeros((len(queries), k), np.int32), np.zeros((len(queries), k), np.float32)
-    finish(k, best.keys, best.held, ranks, scores)
+    write_top_k(k, best.keys, best.held, ranks, scores)
     return BestSoFar(ranks, scores, best.held, exact)
 
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """Queries as the kernels take them; see kernels.dense.scan."""
+    """Queries as the kernels take them: packed, with their norms and error bounds."""
 
     queries: Float32
     length: Float64
@@ -114,11 +114,11 @@ class _Asked:
 
     @staticmethod
     def of(queries: Float32, given: ScannedVectors) -> _Asked:
-        from weir.kernels.dot_product.packed_vectors import lengths
+        from weir.kernels.dot_product.packed_vectors import norms
 
         length = np.empty(len(queries) if given.cosine else 0)
         if given.cosine:
-            lengths(queries, length)
+            norms(queries, length)
         return _Asked(queries, length, given.centre, given.cosine)
 
     def packed(self, eight: bool) -> tuple[NDArray[np.uint8], Float32, Float64]:
@@ -155,7 +155,7 @@ class _Asked:
 
 @dataclass(frozen=True, eq=False)
 class _Best:
-    """The best so far of each query; see kernels.dense."""
+    """Top-k candidates of each query while blocks pass; see kernels.dot_product."""
 
     keys: Int64
     held: Int64
@@ -164,7 +164,7 @@ class _Best:
 
     @staticmethod
     def of(queries: int, room: int, bar: Float32 | None) -> _Best:
-        """None so far, and none wanted that scores below its query's bar."""
+        """Empty top-k lists, whose thresholds are the bars of their queries: lower scores are not collected."""
         floor, least = np.full(queries, np.iinfo(np.int64).min), np.full(queries, -np.inf)
         if bar is not None:
             bits = bar.view(np.int32).astype(np.int64)
@@ -246,17 +246,17 @@ class _Scanner:
 
 
 def _shares(count: int, threads: int, unit: int) -> tuple[list[int], list[int]]:
-    """Firsts and stops of equal shares whose bounds are multiples of `unit`."""
+    """(starts, stops) of equal shares, for threads, with bounds at multiples of `unit`."""
     cuts = [min(count, -(-count * t // (threads * unit)) * unit) for t in range(threads + 1)]
     return cuts[:-1], cuts[1:]
 
 
 def _block(rows: VectorSource, start: int, size: int) -> Float32:
     """A block of documents; raises BadValue, naming the document, for one that is not finite."""
-    from weir.kernels.dot_product.packed_vectors import finite
+    from weir.kernels.dot_product.packed_vectors import all_finite
 
     block = rows.block(start, min(start + size, len(rows)))
-    if not finite(block):
+    if not all_finite(block):
         number = start + int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0])
         number = int(rows.numbers[number]) if isinstance(rows, SubsetSource) else number
         raise BadValue(f"the vector of document {number} is not finite")
@@ -271,8 +271,8 @@ def _documents(d: int) -> int:
 
 
 def _centre(rows: VectorSource, cosine: bool) -> Float32:
-    """A vector near the middle of the documents: any would do, this makes the bytes' error small."""
-    from weir.kernels.dot_product.packed_vectors import finite
+    """The mean of a sample of documents, subtracted before quantisation so that its errors are small."""
+    from weir.kernels.dot_product.packed_vectors import all_finite
 
     block = rows.take(spread(len(rows), *CENTRE_SAMPLE)).astype(np.float64)
     rows.release()
@@ -280,4 +280,4 @@ def _centre(rows: VectorSource, cosine: bool) -> Float32:
         length = np.linalg.norm(block, axis=1, keepdims=True)
         block = np.divide(block, length, out=np.zeros_like(block), where=length > 0)
     centre: Float32 = block.mean(axis=0).astype(np.float32)
-    return centre if finite(centre[None]) else np.zeros(rows.dimensions, np.float32)
+    return centre if all_finite(centre[None]) else np.zeros(rows.dimensions, np.float32)

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from weir.core.strings import Strings
-from weir.encode.api.address import check_base, check_key
 from weir.encode.api.client import Client, Key, TooMuchError
+from weir.encode.api.http import check_base, check_key
 from weir.encode.api.limits import Clock, Limits, Spent, estimated
 from weir.encode.api.providers import PROVIDERS, Ask, Provider, UnusableError, rows
 from weir.encode.encoder import Float32, Kind, Progress
@@ -196,7 +196,7 @@ class LoadedHosted:
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector."""
+        """The dimension of a vector."""
         return len(self.probe.vector)
 
     def identity(self) -> dict[str, object]:

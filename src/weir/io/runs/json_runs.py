@@ -140,7 +140,7 @@ def large_json_blocks(path: Path, whole: bool) -> Iterator[RankingBlock]:
     at, room, state = _begin(buf, stop), 2 * ROWS, FULL
     while state != ENDED:
         arrays = row_arrays(room)
-        n, segments, slows, at, state = scan_object(buf, words, at, stop, ROWS, arrays, np.zeros(4, np.int64))
+        n, segments, slows, at, state = scan_object(buf, words, at, stop, ROWS, arrays)
         if state == ODD or (state == ENDED and buf[at:stop].tobytes().strip(_BLANKS)):
             raise OddJsonError
         if n == 0:  # one query needs more room

@@ -93,8 +93,8 @@ def _cells(buffer: LineBuffer, stop: int, layout: ColumnLayout) -> ParsedRows:
 
 def _rows(buffer: LineBuffer, stop: int, shape: LineShape, room: int) -> ParsedRows:
     arrays = row_arrays(room)
-    edge, field = np.zeros(2 * shape.cells + 1, np.int64), np.zeros(4, np.int64)
-    *counts, bad, quoted = scan_lines(buffer.buf, buffer.words, stop, shape, arrays, edge, field)
+    edge = np.zeros(2 * shape.cells + 1, np.int64)
+    *counts, bad, quoted = scan_lines(buffer.buf, buffer.words, stop, shape, arrays, edge)
     if quoted:
         raise QuotedCellError
     rows, wrong = filled_rows(buffer.buf, arrays, *counts)

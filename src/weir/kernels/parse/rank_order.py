@@ -1,7 +1,6 @@
-"""Compiled inner loops for rankings in TREC files: rows in rank order, duplicates found, documents looked up.
+"""Compiled sort of rankings: rows in rank order, duplicates found, documents looked up in a hash table.
 
-Identifiers are compared as the bytes of the block they stand in (see trec.py); the slow reference is
-`weir.io.runs.block_parser.rank_plain`.
+Identifiers are compared as the bytes of the block they stand in; the slow reference is `weir.io.runs.numpy_parser`.
 """
 
 from __future__ import annotations
