@@ -36,7 +36,7 @@ __all__ = [
 
 APART = 0.05
 """Difference of two judged rates from which it is said."""
-FEW = 3
+FEW_SYSTEMS = 3
 """Systems up to which a sentence says of each how it fares across datasets."""
 SEVERAL = 6
 """Systems up to which every pair is listed unasked."""
@@ -168,7 +168,7 @@ def _verdicts(c: Comparison, listed: Sequence[Pair], width: int | None, colour: 
 
 def _tally_table(tallies: Sequence[DatasetCounts], width: int | None) -> str:
     """Sentences on a few systems, a table of many."""
-    if len(tallies) <= FEW:
+    if len(tallies) <= FEW_SYSTEMS:
         return "\n".join(paragraph(tally(t), width) for t in tallies)
     first = tallies[0]
     head = [
