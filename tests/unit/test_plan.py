@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+import weir
 from tests.unit import embedding_server as es
 from tests.unit.brooklet import write_collection
 from weir.cli import main
@@ -138,3 +139,11 @@ def test_times_and_sizes_have_two_digits():
         "3.0 TB",
         "-",
     ]
+
+
+def test_what_cannot_be_handed_to_a_process_is_not_probed():
+    def mine(queries, k):
+        return {}
+
+    with pytest.raises(BadValue, match=r"rrf\(bm25, mine\) holds a function or object"):
+        planned(Experiment(("brook-news",), (weir.rrf(weir.BM25(), mine),)), lambda *said: None)

@@ -148,6 +148,7 @@ def _folder(
     from weir.experiment.finished import finished_cells
     from weir.experiment.results import mixed_worlds, rows_with_groups
     from weir.report.grid import grid_tables, write_grids
+    from weir.report.notes import judged_notes
 
     measures, baseline, method = asked
     labels, form, long = shown
@@ -167,6 +168,8 @@ def _folder(
     _show(found, display)
     for note in [*lacking_notes(cells, measures, baseline), *mixed_worlds(cells)]:
         say(f"note: {note}")
+    for note in judged_notes([row for cell in cells for row in cell.named_rows()]):
+        say(note)
 
 
 def _named(baseline: str | None, display: Display) -> str | None:

@@ -8,7 +8,7 @@ import click
 
 from weir.cli.completion import dataset_names, measure_names, system_names
 from weir.cli.tables import label_option, table_options
-from weir.cli.terminal import say
+from weir.cli.terminal import output_width, say, show
 
 __all__ = ["command"]
 
@@ -73,7 +73,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
         if measure not in known:
             raise UnknownName("measure among these results", measure, known)
     if provenance:
-        click.echo(provenance_json(cells) if form == "json" else provenance_text(cells))
+        show(provenance_json(cells) if form == "json" else provenance_text(cells, output_width()))
     else:
         show_cells(cells, display_of(form, long, labels, [c.label for c in cells]), wanted)
     for note in [*damaged_records(folder), *mixed_worlds(cells)]:

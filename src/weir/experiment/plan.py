@@ -18,7 +18,7 @@ import numpy as np
 from weir.core.corpus import Corpus
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load
-from weir.errors import BadValue
+from weir.errors import BadValue, WeirError
 from weir.experiment.costs import index_cost, search_cost
 from weir.experiment.experiment import Experiment
 from weir.experiment.finished import finished_cells
@@ -126,17 +126,34 @@ def planned(experiment: Experiment, watch: Watch) -> list[Planned]:
     """What each cell of a grid will take, from runs of it on a few documents, in a folder that goes afterwards.
 
     A collection that is not on this machine is stood in for by texts of the published length. Raises UnknownName and
-    BadValue as running the grid would, BadValue where a probe fails, with the reason.
+    BadValue as running the grid would, BadValue where a probe fails, with the reason, and for a system that is a
+    function or object.
     """
     if not experiment.datasets or not experiment.systems:
         raise BadValue("a plan needs at least one dataset and one system")
     systems = experiment.parsed_systems()
+    for system in systems:
+        _refuse_object(system)
     found = []
     for subject in [s for name in experiment.datasets for s in _subjects(str(name))]:
         for system in systems:
             watch(f"{subject.name}  {system}  probe", 0, 1)
             found.append(_planned(subject, system, experiment.k))
     return found
+
+
+def _refuse_object(system: Retriever) -> None:
+    """Raise BadValue for a system that cannot be handed to another process by its name."""
+    from weir.systems import parse_system
+
+    try:
+        named: Retriever | None = parse_system(str(system))
+    except WeirError:
+        named = None
+    if named != system:
+        raise BadValue(
+            f"{system} holds a function or object, which a probe in a process of its own cannot be given"
+        )
 
 
 def _subjects(name: str) -> Iterator[_Subject]:
@@ -256,7 +273,7 @@ def _probe(subject: _Subject, system: Retriever, k: int, count: int, place: Path
 
 
 def _extended(documents: int, small: tuple[int, float], large: tuple[int, float]) -> float:
-    """The value for so many documents on the line through two probes; in proportion where the larger took less."""
+    """Linear extrapolation through two probes to so many documents; in proportion where the larger took less."""
     (n1, v1), (n2, v2) = small, large
     if n2 == n1:
         return v2
@@ -264,12 +281,12 @@ def _extended(documents: int, small: tuple[int, float], large: tuple[int, float]
 
 
 def _seen(first: float, last: float, least: float) -> bool:
-    """Whether a value grew by more than runs of one size differ; noise, extended to millions, would be nonsense."""
+    """Whether a value grew by more than the noise between runs of one size, which must not be extrapolated."""
     return last - first > least
 
 
 def _short_of(size: float, peak: float) -> Iterator[str]:
-    """What this machine has too little of."""
+    """Notes on disk and memory that this machine does not have."""
     home = next(p for p in (settings().home, *settings().home.parents) if p.exists())
     free = shutil.disk_usage(home).free
     if size > free:

@@ -47,7 +47,7 @@ OPENED_INDEXES, HELD_RUNS = 3, 4
 
 @dataclass(frozen=True, eq=False)
 class StageShelf:
-    """The stages of one collection, below a folder of its own.
+    """A Shelf over the stages of one collection, below a folder of its own.
 
     root: <results>/<collection>; store: where indexes and rankings that others use are kept, the same folder unless
     the user names another; watch: told what is done. What is opened or searched last stays in memory, so that systems
@@ -85,12 +85,12 @@ class StageShelf:
         return self.opened[name]
 
     def note(self, text: str) -> None:
-        """Say something that is to be read."""
+        """Hand a note to the progress, as one of nothing in all."""
         self.watch(text, 0, 0)
 
     def answers(self, part: Retriever, corpus: Corpus, context: Context | None = None) -> Searcher:
         """A searcher whose rankings for all queries of the collection are stages too."""
-        return KeptAnswers(self, part, corpus)
+        return CachedRankings(self, part, corpus)
 
     def run_stage(self, part: Retriever, k: int) -> Stage:
         """The rankings of a system for all queries, self-matches still among them."""
@@ -104,9 +104,9 @@ class StageShelf:
     def run(self, part: Retriever, k: int) -> tuple[Path, Run]:
         """The rankings of a system, read where their stage is sound, else searched now: (folder, run)."""
         stage = self.run_stage(part, k)
-        return self.kept_run(stage, lambda: self.searched(part, k), self.store)
+        return self.cached_run(stage, lambda: self.searched(part, k), self.store)
 
-    def kept_run(self, stage: Stage, search: Search, root: Path) -> tuple[Path, Run]:
+    def cached_run(self, stage: Stage, search: Search, root: Path) -> tuple[Path, Run]:
         """The run of a stage, read where it is sound, else made by `search` and kept below `root`."""
         found = self.sound_run(stage)
         if found is None:
@@ -280,8 +280,8 @@ class StageShelf:
 
 
 @dataclass(frozen=True, eq=False)
-class KeptAnswers:
-    """A system on a shelf: rankings for all queries of the collection are a stage, others are searched."""
+class CachedRankings:
+    """A system whose rankings for all queries of the collection are a stage, read or made once; others are searched."""
 
     shelf: StageShelf
     part: Retriever
@@ -309,7 +309,7 @@ class KeptAnswers:
 
 
 def _keep(kept: dict[str, T], name: str, value: T, most: int) -> None:
-    """Keep a value; the one that came first goes where there are more than `most`."""
+    """Cache a value under a name; the oldest goes where there are more than `most`."""
     kept[name] = value
     if len(kept) > most:
         del kept[next(iter(kept))]

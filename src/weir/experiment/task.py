@@ -157,9 +157,9 @@ class Cell:
         if stored is not None and stage.key not in shelf.runs:
             return stored, judge_file(run_file(stored), shelf.dataset.qrels)
         if shelf.dataset.self_match == "drop":
-            folder, run = shelf.kept_run(stage, self._without_self, shelf.root)
+            folder, run = shelf.cached_run(stage, self._without_self, shelf.root)
         else:
-            folder, run = shelf.kept_run(stage, lambda: shelf.searched(self.adapted, self.k), shelf.store)
+            folder, run = shelf.cached_run(stage, lambda: shelf.searched(self.adapted, self.k), shelf.store)
         if folder.parent != shelf.root:
             folder = self._copied(folder)
         return folder, Judged.of(run, shelf.dataset.qrels)

@@ -29,7 +29,7 @@ from weir.io.storage.atomic import atomic_dir
 from weir.io.storage.sealed import open_folder, seal_folder
 from weir.registry import session_only
 from weir.settings import settings
-from weir.systems.compose import then
+from weir.systems.compose import shown, then
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, folder_of
 from weir.vectors.ann import Approximate, ApproximateIndex, Loss, loss, search_with
 from weir.vectors.encode_missing import (
@@ -75,6 +75,7 @@ class DenseRetriever:
     view: str = "title text"
     separator: str | None = None
 
+    __repr__ = shown
     __rshift__ = then
 
     def __post_init__(self) -> None:

@@ -13,7 +13,6 @@ from weir.core.ids import Ids
 from weir.core.run import Named, Run
 from weir.core.strings import Float64
 from weir.errors import BadRanking, BadValue, PluginError, ServiceError, WeirError
-from weir.io.runs.frames import run_from
 from weir.systems.protocol import IN_MEMORY, Context, Retriever, Scorer, Searcher
 
 __all__ = ["indexed", "rankings", "run_of_answer", "scores"]
@@ -55,7 +54,11 @@ def rankings(
 def scores(
     scorer: Scorer, queries: Queries, candidates: Run, who: object, context: Context = IN_MEMORY
 ) -> Float64:
-    """What a re-ranker answers: float64, one finite score for each candidate; errors as `rankings`."""
+    """What a re-ranker answers: float64, one finite score for each candidate.
+
+    Raises PluginError for what are no numbers, BadRanking, naming query and document, for too few, too many, and scores
+    that are not finite; both name the re-ranker, as other errors do, see `rankings`.
+    """
     with _named(who, "", _asked(queries)):
         given = scorer.scores(queries, candidates, context)
         try:
@@ -128,6 +131,8 @@ def run_of_answer(answer: object, queries: Queries, documents: Ids, name: str) -
     Raises BadRanking, naming the query, for a query that was not asked, a document that is unknown or stands twice, and
     a score that is none; PluginError for something else.
     """
+    from weir.io.runs.frames import run_from  # the readers of files come with it
+
     if isinstance(answer, (list, tuple)):
         if len(answer) != len(queries):
             raise PluginError(f"answered with {len(answer)} rankings for {len(queries)} queries")

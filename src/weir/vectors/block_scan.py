@@ -105,7 +105,7 @@ def scan(given: ScannedVectors, queries: Float32, k: int, bar: Float32 | None = 
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """Queries as the kernels take them; see kernels.dense.scan."""
+    """Queries as the kernels take them: packed, with their norms and error bounds."""
 
     queries: Float32
     length: Float64
@@ -134,18 +134,18 @@ class _Asked:
         centre = self.centre.astype(np.float64) if eight else np.zeros(d)
         facts, gauge = np.zeros((q + ROWS, 3), np.float32), np.zeros((q, 5))
         facts[:, 2] = np.inf
-        shifted = unit - centre
-        norm, middle = np.linalg.norm(shifted, axis=1), float(np.linalg.norm(centre))
+        centred = unit - centre
+        norm, middle = np.linalg.norm(centred, axis=1), float(np.linalg.norm(centre))
         gauge[:, 0], gauge[:, 1], gauge[:, 4] = unit @ centre, norm, middle
         gauge[:, 3] = (d + 32) * 2.0**-22 * (norm + 2 * middle)
         if not eight:
             floats = np.zeros((q + ROWS, d), np.float32)
             floats[:q], facts[:q, 1] = unit, 1
             return floats.view(np.uint8), facts, gauge
-        scale = (np.abs(shifted).max(axis=1) / 127).astype(np.float32)
+        scale = (np.abs(centred).max(axis=1) / 127).astype(np.float32)
         inverse = np.divide(1, scale, out=np.zeros(q), where=scale > 1e-30)
-        whole = np.rint(np.clip(shifted * inverse[:, None], -127, 127))
-        gauge[:, 2] = np.linalg.norm(shifted - whole * scale[:, None].astype(np.float64), axis=1)
+        whole = np.rint(np.clip(centred * inverse[:, None], -127, 127))
+        gauge[:, 2] = np.linalg.norm(centred - whole * scale[:, None].astype(np.float64), axis=1)
         bytes_ = np.zeros((q + ROWS, 4 * -(-d // 4)), np.int8)
         bytes_[:q, :d] = whole
         facts.view(np.int32)[:q, 0] = -128 * bytes_[:q].sum(axis=1, dtype=np.int32)
@@ -155,7 +155,7 @@ class _Asked:
 
 @dataclass(frozen=True, eq=False)
 class _Best:
-    """The best so far of each query; see kernels.dense."""
+    """Top-k candidates of each query while blocks pass; see kernels.dot_product."""
 
     keys: Int64
     held: Int64
@@ -164,7 +164,7 @@ class _Best:
 
     @staticmethod
     def of(queries: int, room: int, bar: Float32 | None) -> _Best:
-        """None so far, and none wanted that scores below its query's bar."""
+        """Empty top-k lists, whose thresholds are the bars of their queries: lower scores are not collected."""
         floor, least = np.full(queries, np.iinfo(np.int64).min), np.full(queries, -np.inf)
         if bar is not None:
             bits = bar.view(np.int32).astype(np.int64)
@@ -246,7 +246,7 @@ class _Scanner:
 
 
 def _shares(count: int, threads: int, unit: int) -> tuple[list[int], list[int]]:
-    """Firsts and stops of equal shares whose bounds are multiples of `unit`."""
+    """(starts, stops) of equal shares, for threads, with bounds at multiples of `unit`."""
     cuts = [min(count, -(-count * t // (threads * unit)) * unit) for t in range(threads + 1)]
     return cuts[:-1], cuts[1:]
 
@@ -271,7 +271,7 @@ def _documents(d: int) -> int:
 
 
 def _centre(rows: VectorSource, cosine: bool) -> Float32:
-    """A vector near the middle of the documents: any would do, this makes the bytes' error small."""
+    """The mean of a sample of documents, subtracted before quantisation so that its errors are small."""
     from weir.kernels.dot_product.packed_vectors import all_finite
 
     block = rows.take(spread(len(rows), *CENTRE_SAMPLE)).astype(np.float64)

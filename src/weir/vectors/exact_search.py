@@ -107,7 +107,7 @@ def places(tie_rank: Int32 | None, count: int) -> tuple[Int32, Int32]:
 
 
 def _answers(given: ScannedVectors, queries: Float32, k: int) -> BestSoFar:
-    """The k best, starting from the bar that a sample suggests; where it was too high, once more without."""
+    """Top-k with a threshold that a sample suggests; queries for which it was too high are searched again without."""
     sample, place = _sample(given, len(queries), k)
     if place == 0:
         return scan(given, queries, k)

@@ -45,7 +45,7 @@ class TokenRows(Protocol):
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector."""
+        """The dimension of a vector."""
         ...
 
     @property
@@ -82,7 +82,7 @@ class TokenVectors:
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector."""
+        """The dimension of a vector."""
         return int(self.rows.snapshot.raw.shape[1]) // np.dtype(self.dtype).itemsize
 
     @property
@@ -122,7 +122,7 @@ class HeldTokens:
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector."""
+        """The dimension of a vector."""
         return int(self.values.shape[1])
 
     @cached_property

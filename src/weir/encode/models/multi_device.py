@@ -29,7 +29,7 @@ HEAD = struct.Struct("<qq")
 
 
 def devices(setting: str) -> list[str]:
-    """The devices that a setting such as "cuda:0,cuda:1" names."""
+    """The devices that a setting such as "cuda:0,cuda:1" names; raises BadValue for one with an empty name."""
     found = [part.strip() for part in setting.split(",")]
     if not all(found):
         raise BadValue(f"device is '{setting}'; expected such as cuda:0,cuda:1")

@@ -25,6 +25,7 @@ from weir.encode.recipes.cards import check_kind, known
 from weir.encode.recipes.checkpoint import Checkpoint
 from weir.encode.recipes.fingerprint import fingerprint
 from weir.encode.recipes.hub import fetch, locate
+from weir.encode.recipes.model_settings import check_least
 from weir.encode.sparse.sparse_checkpoint import (
     SparseCheckpoint,
     SparseModel,
@@ -92,16 +93,9 @@ class SparseEncoder:
                 shown = ", ".join(str(a) for a in allowed if a is not None)
                 raise BadValue(f"{who}: {name} is {getattr(self, name)!r}; expected {shown}")
         check_engine(self.engine, self.dtype)
-        for name, least in (
-            ("top", 1),
-            ("top_query", 1),
-            ("max_length", 3),
-            ("max_query", 3),
-            ("batch_tokens", 0),
-        ):
-            value = getattr(self, name)
-            if value is not None and (type(value) is not int or value < least):
-                raise BadValue(f"{who}: {name} is {value!r}; expected a whole number from {least}")
+        check_least({"top": (self.top, 1), "top_query": (self.top_query, 1)})
+        check_least({"max_length": (self.max_length, 3), "max_query": (self.max_query, 3)})
+        check_least({"batch_tokens": (self.batch_tokens, 0)}, optional=False)
         if isinstance(self.threshold, bool) or not 0 <= self.threshold < float("inf"):
             raise BadValue(f"{who}: threshold is {self.threshold!r}; expected a number from 0")
 

@@ -13,9 +13,9 @@ from weir.core.order import ranked
 from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64, Strings
 from weir.errors import BadValue, StoreError
-from weir.systems.compose import then
+from weir.systems.compose import shown, then
 from weir.systems.lexical.bm25 import BM25, BM25Searcher
-from weir.systems.lexical.pair_scores import pair_scores
+from weir.systems.lexical.inverted_index import pair_scores
 from weir.systems.lexical.term_weights import query_terms
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, called
 
@@ -70,6 +70,7 @@ class RM3:
             raise BadValue(f"rm3: weight is {self.weight!r}; expected a number from 0 to 1")
         object.__setattr__(self, "weight", float(self.weight))  # equal systems print equal
 
+    __repr__ = shown
     __rshift__ = then
 
     def __str__(self) -> str:
