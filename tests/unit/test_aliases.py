@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weir
+from weir.cli import main
 from weir.errors import BadValue, UnknownName
 from weir.measures import AP, MEASURES, RR, SetR, nDCG, parse_measure
 from weir.measures.aliases import CUT, VALUE, WHOLE, canonical
@@ -137,3 +138,17 @@ def test_names_of_other_tools_give_their_numbers(tool, name):
         assert scores[name].mean == pytest.approx(theirs, abs=6e-6)
     else:
         assert scores[name].to_dict() == pytest.approx(theirs, abs=1e-9)
+
+
+def test_the_command_line_and_experiment_files_read_them_too(tmp_path, capsys):
+    weir.Qrels.of(QRELS).save(tmp_path / "qrels.json")
+    weir.Run.of(RUN).save(tmp_path / "run.json")
+    asked = ["-m", "ndcg_cut_10", "-m", "MAP", "-m", "mrr_at_10", "--json"]
+    assert main(["eval", str(tmp_path / "qrels.json"), str(tmp_path / "run.json"), *asked]) == 0
+    shown = [json.loads(line)["measure"] for line in capsys.readouterr().out.strip().split("\n")]
+    assert shown == ["nDCG@10", "AP", "RR@10"]
+    (tmp_path / "grid.toml").write_text(
+        'datasets = ["brook-facts"]\nsystems = ["bm25"]\nmeasures = ["Recall@100", "map_cut_5"]\n'
+    )
+    rows = weir.Experiment.read(tmp_path / "grid.toml").execute(tmp_path / "results")
+    assert [row.measure for row in rows][:2] == ["R@100", "AP@5"]

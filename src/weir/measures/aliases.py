@@ -95,6 +95,8 @@ def canonical(text: str, ours: Iterable[str]) -> str | None:
     """
     level = _LEVEL.fullmatch(text.strip())
     plain = level[1] if level else text.strip()
+    if not plain.isprintable():
+        return None
     short = _SIMILARITIES.sub("", plain, count=1) if _SIMILARITIES.match(plain) else plain
     found = _found(short, {_folded(name): name for name in ours})
     if found is not None and short != plain and found.startswith("AP@"):
@@ -123,7 +125,7 @@ def translated(
     if "dcg" in ours and name in ("nDCG", "DCG"):
         ours["gain"] = {"log2": "linear", "exp-log2": "exp"}.get(str(ours["dcg"]), ours["dcg"])
         del ours["dcg"]
-    if name == "IPrec" and cut is not None and re.fullmatch(r"[01]?\.\d+", cut):
+    if name == "IPrec" and cut is not None and re.fullmatch(r"0?\.\d+|1\.0+", cut):
         ours["recall"], cut = float(cut), None
     return ours, cut, condensed
 

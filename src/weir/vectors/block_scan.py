@@ -134,18 +134,18 @@ class _Asked:
         centre = self.centre.astype(np.float64) if eight else np.zeros(d)
         facts, gauge = np.zeros((q + ROWS, 3), np.float32), np.zeros((q, 5))
         facts[:, 2] = np.inf
-        shifted = unit - centre
-        norm, middle = np.linalg.norm(shifted, axis=1), float(np.linalg.norm(centre))
+        centred = unit - centre
+        norm, middle = np.linalg.norm(centred, axis=1), float(np.linalg.norm(centre))
         gauge[:, 0], gauge[:, 1], gauge[:, 4] = unit @ centre, norm, middle
         gauge[:, 3] = (d + 32) * 2.0**-22 * (norm + 2 * middle)
         if not eight:
             floats = np.zeros((q + ROWS, d), np.float32)
             floats[:q], facts[:q, 1] = unit, 1
             return floats.view(np.uint8), facts, gauge
-        scale = (np.abs(shifted).max(axis=1) / 127).astype(np.float32)
+        scale = (np.abs(centred).max(axis=1) / 127).astype(np.float32)
         inverse = np.divide(1, scale, out=np.zeros(q), where=scale > 1e-30)
-        whole = np.rint(np.clip(shifted * inverse[:, None], -127, 127))
-        gauge[:, 2] = np.linalg.norm(shifted - whole * scale[:, None].astype(np.float64), axis=1)
+        whole = np.rint(np.clip(centred * inverse[:, None], -127, 127))
+        gauge[:, 2] = np.linalg.norm(centred - whole * scale[:, None].astype(np.float64), axis=1)
         bytes_ = np.zeros((q + ROWS, 4 * -(-d // 4)), np.int8)
         bytes_[:q, :d] = whole
         facts.view(np.int32)[:q, 0] = -128 * bytes_[:q].sum(axis=1, dtype=np.int32)

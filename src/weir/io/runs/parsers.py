@@ -28,7 +28,7 @@ from weir.kernels.jit import available, check_available
 from weir.kernels.jit.code_cache import kept
 from weir.kernels.parse.fields import RowArrays, hash_texts
 from weir.kernels.parse.lines import TREC, LineShape, scan_lines
-from weir.kernels.parse.rank_order import build_slots, order_rows
+from weir.kernels.parse.rank_order import IdTable, build_slots, order_rows
 
 __all__ = ["choose_engine", "filled_rows", "row_arrays"]
 
@@ -127,22 +127,9 @@ def _rank(buf: Bytes, rows: ParsedRows, cuts: Int64, key: Float64, lookup: Looku
     strings = lookup.ids.strings if lookup.ids is not None else Strings.of([])
     if len(lookup.slots) and len(strings) and lookup.slots.max() < 0:
         build_slots(lookup.hashes, lookup.slots)
-    twice = order_rows(
-        buf,
-        rows.start,
-        rows.length,
-        rows.hashes,
-        key,
-        cuts,
-        lookup.slots,
-        lookup.hashes,
-        _read_only(strings.data),
-        _read_only(np.ascontiguousarray(strings.ptr, np.int64)),
-        seen,
-        order,
-        spare,
-        doc,
-    )
+    data, ptr = _read_only(strings.data), _read_only(np.ascontiguousarray(strings.ptr, np.int64))
+    table = IdTable(lookup.slots, lookup.hashes, data, ptr)
+    twice = order_rows(buf, rows.start, rows.length, rows.hashes, key, cuts, table, seen, spare, order, doc)
     return RankedRows(order, doc, int(twice))
 
 
