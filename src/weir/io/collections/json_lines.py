@@ -13,15 +13,25 @@ import numpy as np
 from weir.core.strings import Strings
 from weir.errors import FormatError
 
-__all__ = ["BLOCK", "LINE_BYTES", "PlainReader", "Records", "parse_block", "read_blocks", "read_records"]
+__all__ = [
+    "BLOCK_BYTES",
+    "LINE_BYTES",
+    "PlainReader",
+    "Records",
+    "parse_block",
+    "read_blocks",
+    "read_records",
+]
 
 LINE_BYTES = 1 << 26
 """The longest line of documents or queries that is read."""
 
-BLOCK = 1 << 17  # bytes: what is parsed from a block is still in the processor's cache when it is packed
+BLOCK_BYTES = (
+    1 << 17
+)  # bytes: what is parsed from a block is still in the processor's cache when it is packed
 
-_SHORTEST = 20  # bytes: a line with an id and a text has more
-_PATIENCE = 8  # blocks in a row that were not plain, after which no more are tried
+_LEAST_LINE_BYTES = 20  # bytes: a line with an id and a text has more
+_REFUSED_BLOCKS = 8  # blocks in a row that were not plain, after which no more are tried
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -39,7 +49,7 @@ class Records:
         return self.lines[i] if self.lines is not None else self.first + i
 
 
-def read_blocks(stream: BinaryIO, size: int = BLOCK, name: object = "the file") -> Iterator[bytes]:
+def read_blocks(stream: BinaryIO, size: int = BLOCK_BYTES, name: object = "the file") -> Iterator[bytes]:
     """Whole lines in blocks of about `size` bytes; a byte order mark at the start is dropped.
 
     name: what the file is called in errors. Raises FormatError for a line of more than LINE_BYTES.
@@ -144,7 +154,7 @@ class PlainReader:
 
     def read(self, block: bytes) -> tuple[Strings, Strings, Strings] | None:
         """The ids, titles and texts of whole lines; None for a block that the general parser has to read."""
-        if self._refused >= _PATIENCE or not block.endswith(b"\n"):
+        if self._refused >= _REFUSED_BLOCKS or not block.endswith(b"\n"):
             return None
         try:
             block.decode("utf-8")
@@ -156,7 +166,7 @@ class PlainReader:
             self._make(2 * size)
         buf = np.frombuffer(block, np.uint8)
         words = np.ndarray((max(0, size - 7),), "<u8", buf, strides=(1,))
-        ptr = np.zeros((3, size // _SHORTEST + 2), np.int64)
+        ptr = np.zeros((3, size // _LEAST_LINE_BYTES + 2), np.int64)
         rows = self._kernel(buf, words, self._out, self._words, ptr, np.zeros(3, np.int64))
         self._refused = 0 if rows >= 0 else self._refused + 1
         if rows < 0:

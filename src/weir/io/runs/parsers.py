@@ -35,7 +35,7 @@ __all__ = ["choose_engine", "filled_rows", "row_arrays"]
 _WORTH_COMPILING, _WORTH_LOADING = 128 << 20, 4 << 20
 """Bytes of a file below which numpy is done before kernels are compiled (some seconds), or loaded (a tenth of one)."""
 
-_SHORTEST = 10  # bytes of a row of TREC's: five columns, four separators and the end of the line
+_LEAST_ROW_BYTES = 10  # bytes of a row of TREC's: five columns, four separators and the end of the line
 
 
 def choose_engine(name: EngineName, size: int) -> Parser:
@@ -81,7 +81,7 @@ def filled_rows(buf: Bytes, arrays: RowArrays, n: int, segments: int, slows: int
 
 def _scan(buffer: LineBuffer, stop: int) -> ParsedRows:
     """Split the lines of the first `stop` bytes into rows by TREC's columns."""
-    return _rows(buffer, stop, TREC, stop // _SHORTEST + 1)
+    return _rows(buffer, stop, TREC, stop // _LEAST_ROW_BYTES + 1)
 
 
 def _cells(buffer: LineBuffer, stop: int, layout: ColumnLayout) -> ParsedRows:
