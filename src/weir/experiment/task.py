@@ -91,10 +91,14 @@ class Cell:
 
         None where another process is at work on the cell and this one should not wait for it.
         """
+        lock = self.shelf.root / f".{self.stage.folder_name}.cell.lock"
         found = self.finished(measures)
         if found is not None:
+            if lock.exists():  # of a process that was killed before it took it away
+                with locked(lock, wait=False):
+                    pass
             return found
-        with locked(self.shelf.root / f".{self.stage.folder_name}.cell.lock", wait) as held:
+        with locked(lock, wait) as held:
             if not held:
                 return None
             found = self.finished(measures)  # by the process that was waited for
