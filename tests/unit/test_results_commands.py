@@ -19,8 +19,8 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.experiment import Experiment, read_results
 from weir.measures import evaluate
-from weir.report.layout import display_width
 from weir.report.notes import judged_notes
+from weir.report.terminal_layout import display_width
 from weir.stats.score_rows import rows
 
 TUNED = "bm25(k1=1.2, b=0.75)"

@@ -19,7 +19,7 @@ def command(as_json: bool) -> None:
 
     from weir.cli.terminal import output_width, show
     from weir.datasets import catalogue
-    from weir.report.layout import columns, paragraph
+    from weir.report.terminal_layout import columns, paragraph
 
     known = catalogue.entries()
     groups = [catalogue.group(name) for name in catalogue.groups()]

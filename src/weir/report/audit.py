@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from weir.audit import CHECKS, Audit
 from weir.errors import printable
-from weir.report.layout import columns, paragraph
+from weir.report.terminal_layout import columns, paragraph
 
 __all__ = ["audit_json", "audit_text", "checks_text"]
 

@@ -11,10 +11,10 @@ from typing import Any
 from weir.core.scores import Scores
 from weir.report.escaping import csv_text
 from weir.report.format import change, count, effect, probability, score, share
-from weir.report.layout import STYLES, Styled, columns, fits, paragraph
 from weir.report.marked_table import MarkedCell, MarkedTable, html_page
 from weir.report.notes import convention_notes, unanswered
 from weir.report.short_names import short_names
+from weir.report.terminal_layout import STYLES, Styled, columns, fits, paragraph
 from weir.stats.comparison import Comparison, DatasetCounts, Pair, Standing
 from weir.stats.intervals import fewest
 from weir.stats.significance import TESTS

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from weir.report.format import change, count, score
-from weir.report.layout import paragraph
+from weir.report.terminal_layout import paragraph
 from weir.stats.query_differences import Move, Moves, Shift
 
 __all__ = ["diff_json", "diff_text"]

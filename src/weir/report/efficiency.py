@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from weir.experiment.efficiency import Efficiency
 from weir.report.escaping import csv_text, latex_escaped
 from weir.report.format import figure, score
-from weir.report.layout import columns
+from weir.report.terminal_layout import columns
 
 __all__ = [
     "efficiency_csv",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weir.report.escaping import csv_text, html_escaped, latex_escaped, markdown_escaped
-from weir.report.layout import JOINED, Styled, columns, display_width, paragraph
+from weir.report.terminal_layout import JOINED, Styled, columns, display_width, paragraph
 
 __all__ = ["SIGNS", "MarkedCell", "MarkedTable", "html_page"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from weir.experiment.costs import stages_of
 from weir.experiment.finished import Finished
-from weir.report.layout import paragraph
+from weir.report.terminal_layout import paragraph
 from weir.stages.stage import Record, flattened
 
 __all__ = ["provenance_json", "provenance_text"]

@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from weir.experiment.published.reproduce import PublishedCheck
 from weir.report.format import change, count, score
-from weir.report.layout import columns, paragraph
+from weir.report.terminal_layout import columns, paragraph
 
 __all__ = ["reproduce_json", "reproduce_text"]
 

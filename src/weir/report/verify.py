@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from weir.experiment.verify import Verdict
-from weir.report.layout import paragraph
+from weir.report.terminal_layout import paragraph
 
 __all__ = ["verify_json", "verify_text"]
 
