@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from weir.api.evaluation import evaluate
     from weir.api.fusing import fit_fusion, fuse
     from weir.api.result_set import ResultSet
-    from weir.api.results_folder import describe, efficiency, plan, reproduce, results, verify
+    from weir.api.results_folder import audits, describe, efficiency, plan, reproduce, results, verify
     from weir.core.corpus import Corpus, Queries
     from weir.core.intents import IntentQrels
     from weir.core.judged import Judged
@@ -192,6 +192,7 @@ __all__ = [
     "abstention",
     "alpha_DCG",
     "alpha_nDCG",
+    "audits",
     "benchmark",
     "binG",
     "borda",
@@ -245,75 +246,43 @@ __all__ = [
     "wsum",
 ]
 
+# The public names of each module, "name=its name there" where that is another.
+_MODULES = {
+    "api.benchmark": "Benchmark benchmark",
+    "api.comparisons": "abstention compare diff gate power why",
+    "api.evaluation": "evaluate",
+    "api.fusing": "fit_fusion fuse",
+    "api.result_set": "ResultSet",
+    "api.results_folder": "audits describe efficiency plan reproduce results verify",
+    "core.corpus": "Corpus Queries",
+    "core.intents": "IntentQrels",
+    "core.judged": "Judged",
+    "core.qrels": "Qrels",
+    "core.result_row": "Row",
+    "core.run": "Run",
+    "core.scores": "MeasureScores Scores",
+    "datasets.load": "Dataset fetch load load_group",
+    "encode.object_encoder": "encoder=as_encoder",
+    "errors": "WeirError",
+    "experiment": "Experiment",
+    "experiment.published.published_scores": "published",
+    "measures": (
+        "AP AP_IA Accuracy BPM Compat DCG ERR ERR_IA F G Hole IAP IDCG INSQ INST IPrec Judged_at Measure "
+        "NCG NERR10 NERR11 NERR8 NERR9 NRBP NumNonrelRet NumRel NumRelRet NumRet P P_IA Q R RBP "
+        "RBP_residual RR R_cap RnDCG Rprec SDCG SetAP SetF SetP SetR SetR_cap StRecall Success Utility "
+        "alpha_DCG alpha_nDCG binG bpref condensed gmAP gmbpref infAP measure nDCG nDCG_rel nERR nERR_IA "
+        "nNRBP parse_measure"
+    ),
+    "measures.conventions": "Conventions parse_conventions",
+    "stats.comparison": "ComparisonMethod",
+    "stats.score_rows": "rows",
+    "systems": "BM25 ColBERT Cross Dense MonoT5 RM3 Score Sparse parse_system reranker=as_reranker system",
+    "systems.fused": "borda combanz combmax combmed combmin combmnz combsum condorcet isr logisr rbc rrf wsum",
+}
 _HOMES = {
-    "Benchmark": "api.benchmark",
-    "ComparisonMethod": "stats.comparison",
-    "MeasureScores": "core.scores",
-    "ResultSet": "api.result_set",
-    "abstention": "api.comparisons",
-    "benchmark": "api.benchmark",
-    "compare": "api.comparisons",
-    "describe": "api.results_folder",
-    "diff": "api.comparisons",
-    "efficiency": "api.results_folder",
-    "evaluate": "api.evaluation",
-    "fit_fusion": "api.fusing",
-    "fuse": "api.fusing",
-    "gate": "api.comparisons",
-    "load_group": "datasets.load",
-    "plan": "api.results_folder",
-    "power": "api.comparisons",
-    "reproduce": "api.results_folder",
-    "results": "api.results_folder",
-    "verify": "api.results_folder",
-    "why": "api.comparisons",
-    "BM25": "systems",
-    "Conventions": "measures.conventions",
-    "Corpus": "core.corpus",
-    "Dataset": "datasets.load",
-    "Experiment": "experiment",
-    "IntentQrels": "core.intents",
-    "Judged": "core.judged",
-    "Measure": "measures",
-    "Qrels": "core.qrels",
-    "Queries": "core.corpus",
-    "RM3": "systems",
-    "Row": "core.result_row",
-    "Run": "core.run",
-    "Scores": "core.scores",
-    "WeirError": "errors",
-    "condensed": "measures",
-    "fetch": "datasets.load",
-    "load": "datasets.load",
-    "measure": "measures",
-    "parse_conventions": "measures.conventions",
-    "parse_measure": "measures",
-    "parse_system": "systems",
-    "published": "experiment.published.published_scores",
-    "rows": "stats.score_rows",
-    "ColBERT": "systems",
-    "Cross": "systems",
-    "Dense": "systems",
-    "MonoT5": "systems",
-    "Score": "systems",
-    "Sparse": "systems",
-    "encoder": "encode.object_encoder:as_encoder",
-    "reranker": "systems:as_reranker",
-    "system": "systems",
-    # every fusion method makes a system of systems, and every measure is a value, by the name it prints
-    **dict.fromkeys(
-        ("borda combanz combmax combmed combmin combmnz combsum condorcet isr logisr rbc rrf wsum").split(),
-        "systems.fused",
-    ),
-    **dict.fromkeys(
-        (
-            "AP AP_IA BPM DCG ERR ERR_IA IAP IDCG INSQ INST NCG NERR8 NERR9 NERR10 NERR11 NRBP P_IA RBP RR "
-            "SDCG Accuracy Compat F G Hole IPrec Judged_at NumNonrelRet NumRel NumRelRet NumRet P Q R "
-            "RBP_residual R_cap RnDCG Rprec SetAP SetF SetP SetR SetR_cap StRecall Success Utility alpha_DCG "
-            "alpha_nDCG binG bpref gmAP gmbpref infAP nDCG nDCG_rel nERR nERR_IA nNRBP"
-        ).split(),
-        "measures",
-    ),
+    name.partition("=")[0]: (module, name.partition("=")[2] or name)
+    for module, names in _MODULES.items()
+    for name in names.split()
 }
 
 
@@ -324,8 +293,8 @@ def __getattr__(name: str) -> object:
         return version("weir-ir")
     if name not in _HOMES:
         raise AttributeError(f"module 'weir' has no attribute '{name}'")
-    module, _, attribute = _HOMES[name].partition(":")
-    return getattr(importlib.import_module(f"weir.{module}"), attribute or name)
+    module, attribute = _HOMES[name]
+    return getattr(importlib.import_module(f"weir.{module}"), attribute)
 
 
 def __dir__() -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
-import secrets
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -111,7 +111,7 @@ class Identity:
 
     name: str
     version: str | None = None
-    session: str = field(default_factory=lambda: secrets.token_hex(8), compare=False)
+    session: str = field(default_factory=lambda: os.urandom(8).hex(), compare=False)
 
     def describe(self) -> dict[str, object]:
         """Its entries of a description."""

@@ -36,6 +36,7 @@ def made(registry, name):
 def test_a_system_composes(name):
     system = made(SYSTEMS, name)
     assert isinstance(system, Retriever)
+    assert repr(system) == str(system)
     pipeline = system >> Score(RM3())
     assert isinstance(pipeline, Pipeline)
     assert parse_system(str(pipeline)) == pipeline
@@ -48,6 +49,7 @@ def test_a_re_ranker_composes_with_a_function(name):
 
     reranker = made(RERANKERS, name)
     assert isinstance(reranker, Reranker)
+    assert repr(reranker) == str(reranker)
     assert str(mine >> reranker) == f"mine >> {reranker}"
 
 

@@ -87,8 +87,8 @@ def test_pairs_are_scored_as_searching_scores_them(home):
 @pytest.mark.parametrize("repeated", [1, 40])
 def test_a_first_pass_on_torch_gives_the_same_bits(monkeypatch, repeated):
     """repeated: copies of each document; then floats cannot tell which are taken, and the query is asked again."""
-    monkeypatch.setattr(gpu, "DOCUMENTS", 300)
-    monkeypatch.setattr(gpu, "QUERIES", 7)
+    monkeypatch.setattr(gpu, "BLOCK_DOCUMENTS", 300)
+    monkeypatch.setattr(gpu, "BLOCK_QUERIES", 7)
     rng = np.random.default_rng(0)
     documents = np.repeat(rng.standard_normal((2000 // repeated, 70)), repeated, axis=0).astype(np.float32)
     queries = rng.standard_normal((20, 70)).astype(np.float32)

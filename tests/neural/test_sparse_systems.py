@@ -130,7 +130,7 @@ def test_scores_of_candidates_are_the_bits_of_searching(home, folders, collectio
 def test_nothing_is_encoded_twice_and_a_killed_run_goes_on(home, folders, collection, monkeypatch):
     corpus, queries = collection
     system = named("splade", folders["splade"])
-    monkeypatch.setattr("weir.systems.learned_sparse.BATCH", {"cpu": 10})
+    monkeypatch.setattr("weir.systems.learned_sparse.BATCH_TEXTS", {"cpu": 10})
     whole = LoadedSparse.encode
     seen: list[int] = []
 

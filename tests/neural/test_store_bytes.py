@@ -41,7 +41,7 @@ def system(request, checkpoint_of, tmp_path, monkeypatch):
     engine, dtype = request.param.split()
     for name in ("openvino", "nncf") if engine == "openvino" else ():
         pytest.importorskip(name, reason=f"needs the `openvino` extra ({name})")
-    monkeypatch.setitem(dense.BATCH, "cpu", SIZE)
+    monkeypatch.setitem(dense.BATCH_TEXTS, "cpu", SIZE)
     folder = sentence_transformer(shutil.copytree(checkpoint_of("bert"), tmp_path / "bert"))
     return parse_system(f'dense("{folder}", engine="{engine}", dtype="{dtype}", batch_tokens=60)')
 
@@ -109,7 +109,7 @@ def test_whatever_was_there_before_a_text_gets_the_same_bytes(system, corpus, fr
 def test_token_vectors_too(corpus, fresh_home, monkeypatch, colbert):
     from weir.systems import late_interaction as late
 
-    monkeypatch.setitem(late.BATCH, "cpu", SIZE)
+    monkeypatch.setitem(late.BATCH_TEXTS, "cpu", SIZE)
     folder, _, _ = colbert()
     for engine in ("torch", "transformers"):
         system = parse_system(f'colbert("{folder}", engine="{engine}", batch_tokens=60)')

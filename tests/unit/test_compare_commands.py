@@ -39,18 +39,18 @@ def files(tmp_path):
 
 def test_compare_in_python():
     found = weir.compare(QRELS, {"good": GOOD, "poor": POOR}, ["RR", "P@1"])
-    assert [c.measure for c in found.comparisons] == ["RR", "P@1"]
-    pair = found.comparisons[0].pairs[0]
+    assert [c.measure for c in found] == ["RR", "P@1"]
+    pair = found[0].pairs[0]
     assert (pair.first, pair.second, pair.verdict, pair.lost) == ("good", "poor", "worse", 12)
     assert pair.p == 2 / 2**12
     assert "poor - good" in str(found)
     runs = [Run.of(GOOD, "good"), Run.of(POOR, "poor")]
     assert weir.compare(QRELS, runs, ["RR", "P@1"]) == found
     by_name = {"good": weir.evaluate(QRELS, GOOD, ["RR"]), "poor": weir.evaluate(QRELS, POOR, ["RR"])}
-    assert weir.compare(by_name).comparisons[0].pairs == found.comparisons[0].pairs
+    assert weir.compare(by_name)[0].pairs == found[0].pairs
     listed = weir.compare(list(by_name.values()))
-    assert [s.system for s in listed.comparisons[0].standings] == ["system 1", "system 2"]
-    against = weir.compare(QRELS, runs, "RR", "good", "t", "none").comparisons[0]
+    assert [s.system for s in listed[0].standings] == ["system 1", "system 2"]
+    against = weir.compare(QRELS, runs, "RR", "good", weir.ComparisonMethod("t", "none"))[0]
     assert (against.pairs[0].verdict, against.method.test) == ("worse", "t")
     with pytest.raises(BadValue, match="found list alone; rankings are compared against judgments"):
         weir.compare(runs)
@@ -107,7 +107,7 @@ def test_compare_a_results_folder(tmp_path, capsys):
     means = {s["system"]: s["mean"] for s in found[0]["standings"]}
     assert {s["system"]: s["mean"] for s in found[2]["standings"]} == means
     assert weir.compare(results) == weir.compare(tmp_path / "results")
-    assert weir.compare(results).comparisons[0].dataset == "first"
+    assert weir.compare(results)[0].dataset == "first"
     assert weir.results(results) == weir.results(tmp_path / "results")
     assert main(["compare", results, "-m", "RR"]) == 2
     assert "no measure among these scores named 'RR'" in capsys.readouterr().err

@@ -150,7 +150,7 @@ def test_one_query_at_a_time_and_in_small_blocks_gives_the_same(monkeypatch):
     together = searcher.search(queries, 20).to_dict()
     for i, query in enumerate(queries.ids):
         assert searcher.search(queries.take(np.array([i])), 20).to_dict().get(query) == together.get(query)
-    monkeypatch.setattr(rm3, "BLOCK", 30)
+    monkeypatch.setattr(rm3, "BLOCK_ANSWERS", 30)
     assert searcher.search(queries, 20).to_dict() == together
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from weir.core.frame import FrameLibrary, frame_of
-from weir.core.plain import plain, rebuilt
+from weir.core.plain_values import plain, rebuilt
 from weir.errors import BadValue, FormatError, UnknownName, WeirError
 from weir.io.storage.atomic import atomic_file
 from weir.measures.measure import canonical_name
@@ -46,6 +46,7 @@ class ResultKind:
 _REPORT = "weir.report."
 KINDS = {
     "abstention": ResultKind("weir.stats.abstention:Abstention", _REPORT + "abstention:abstention_text"),
+    "audit": ResultKind("weir.audit.check:Audit", _REPORT + "audit:audit_text", parts="findings"),
     "card": ResultKind("weir.datasets.card:CollectionCard", _REPORT + "collection:card_text", each=True),
     "compare": ResultKind(
         "weir.stats.comparison:Comparison",
@@ -53,6 +54,7 @@ KINDS = {
         latex=_REPORT + "compare:compare_latex",
         markdown=_REPORT + "compare:compare_markdown",
         csv=_REPORT + "compare:compare_csv",
+        html=_REPORT + "compare:compare_html",
         parts="pairs",
     ),
     "diff": ResultKind("weir.stats.query_differences:Moves", _REPORT + "diff:diff_text", each=True),
@@ -67,7 +69,7 @@ KINDS = {
     "plan": ResultKind("weir.experiment.plan:Planned", _REPORT + "plan:plan_text"),
     "power": ResultKind("weir.stats.power:PowerPlan", _REPORT + "power:power_text", each=True, parts="needs"),
     "reproduce": ResultKind(
-        "weir.experiment.published.reproduce:Check", _REPORT + "reproduce:reproduce_text"
+        "weir.experiment.published.reproduce:PublishedCheck", _REPORT + "reproduce:reproduce_text"
     ),
     "results": ResultKind(
         "weir.core.result_row:Row",

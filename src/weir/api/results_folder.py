@@ -1,4 +1,4 @@
-"""What stands in a results folder, whether it is sound, what it cost and what is published beside it; and plans."""
+"""What stands in a results folder or a collection, whether it is sound, and what it cost; and plans."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from weir.api.result_set import ResultSet
 from weir.datasets.load import Dataset
 
 if TYPE_CHECKING:
+    from weir.audit import Audit
     from weir.core.result_row import Row
     from weir.datasets.card import CollectionCard
     from weir.experiment.efficiency import Efficiency
     from weir.experiment.plan import Planned
-    from weir.experiment.published.reproduce import Check
+    from weir.experiment.published.reproduce import PublishedCheck
     from weir.experiment.verify import Verdict
     from weir.measures import Measure
     from weir.systems import Retriever
 
-__all__ = ["describe", "efficiency", "plan", "reproduce", "results", "verify"]
+__all__ = ["audits", "describe", "efficiency", "plan", "reproduce", "results", "verify"]
 
 FolderPath: TypeAlias = "str | os.PathLike[str]"
 
@@ -60,7 +61,7 @@ def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> Resu
 
 def reproduce(
     folder: FolderPath, model: str | None = None, tolerance: int | None = None, nearest: bool = False
-) -> ResultSet[Check]:
+) -> ResultSet[PublishedCheck]:
     """The results of a folder beside the published scores that their systems claim to be.
 
     model: the published model that the systems are taken to be; tolerance: decimals to compare; nearest: also the
@@ -87,6 +88,22 @@ def plan(
     several = tuple(systems) if isinstance(systems, Iterable) and not isinstance(systems, str) else (systems,)
     names = tuple(d if isinstance(d, str) else d.entry.name if d.entry else str(d.layout.root) for d in named)
     return ResultSet("plan", tuple(planned(Experiment(names, several, k=k), lambda stage, done, total: None)))
+
+
+def audits(
+    *targets: str | Path, only: Iterable[str] = (), collection: str | Path | None = None
+) -> ResultSet[Audit]:
+    """What is wrong with collections, judgments and runs, and what that does to scores: `weir audit`, the worst first.
+
+    targets: collections by name or path, a results folder, or judgments and run files; only: checks by name, by
+    default all that can run; collection: what run files are about. Raises UnknownName for another check, BadValue
+    where none can run, and the WeirErrors of reading.
+    """
+    from weir.audit import audited
+    from weir.experiment.audit_subjects import subjects_of
+
+    checks = tuple(only)
+    return ResultSet("audit", tuple(audited(subject, checks) for subject in subjects_of(targets, collection)))
 
 
 def describe(*collections: str | Path | Dataset, split: str | None = None) -> ResultSet[CollectionCard]:

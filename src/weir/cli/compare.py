@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
-from weir.cli.tables import label_option
+from weir.cli.completion import dataset_names, measure_names, system_names
+from weir.cli.table_options import label_option
 from weir.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -24,7 +25,14 @@ Shown: TypeAlias = tuple[tuple[str, ...], str | None, bool]  # labels, form, lon
 
 @click.command("compare")
 @click.argument("paths", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option("-m", "--measure", "measures", multiple=True, help="A measure such as nDCG@10; repeatable.")
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    shell_complete=measure_names,
+    multiple=True,
+    help="A measure such as nDCG@10; repeatable.",
+)
 @click.option("--baseline", help="The system that the others are compared with, instead of each with each.")
 @click.option("--test", default="permutation", show_default=True,
               help="permutation, t, tukey (randomised HSD), bootstrap-shift, wilcoxon or sign.")  # fmt: skip
@@ -44,10 +52,15 @@ Shown: TypeAlias = tuple[tuple[str, ...], str | None, bool]  # labels, form, lon
               help="Queries that a run does not answer score 0, or leave the comparison.")  # fmt: skip
 @click.option("--drop-self", is_flag=True,
               help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
-@click.option("-d", "--dataset", "datasets", multiple=True,
+@click.option("-d", "--dataset", "datasets", shell_complete=dataset_names, multiple=True,
               help="Of a results folder: this dataset or group; repeatable.")  # fmt: skip
 @click.option(
-    "-s", "--system", "systems", multiple=True, help="Of a results folder: this system; repeatable."
+    "-s",
+    "--system",
+    "systems",
+    shell_complete=system_names,
+    multiple=True,
+    help="Of a results folder: this system; repeatable.",
 )
 @label_option
 @click.option("--json", "form", flag_value="json", help="One JSON object per comparison, at full precision.")
@@ -110,7 +123,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
 
 def _files(paths: Sequence[Path], conventions: Conventions, asked: Asked, shown: Shown) -> None:
     """Compare run files by judgments."""
-    from weir.cli.tables import display_of
+    from weir.cli.table_options import display_of
     from weir.measures.files import scores_of_files
     from weir.report.compare import answer_notes
     from weir.stats.compare import compare_scores
@@ -129,12 +142,13 @@ def _folder(
     folder: Path, chosen: tuple[tuple[str, ...], tuple[str, ...]], asked: Asked, shown: Shown
 ) -> None:
     """Compare the systems of a results folder, on each dataset and across them."""
-    from weir.cli.tables import chosen_cells, display_of
+    from weir.cli.table_options import chosen_cells, display_of
     from weir.cli.terminal import show
     from weir.experiment.compare import compare_cells, lacking_notes
     from weir.experiment.finished import finished_cells
     from weir.experiment.results import mixed_worlds, rows_with_groups
-    from weir.report.grid import grid_tables, write_grids
+    from weir.report.grid_table import grid_tables, write_grids
+    from weir.report.notes import judged_notes
 
     measures, baseline, method = asked
     labels, form, long = shown
@@ -146,13 +160,16 @@ def _folder(
     if across and display.form == "text" and not long:
         compared = {c.measure for c in found}
         rows = [row for row in rows_with_groups(cells) if row.measure in compared]
-        grid = grid_tables(rows, found, display.labels)
-        show(write_grids([g for g in grid if g.measure in compared], "text", display.width, display.colour))
+        tables = grid_tables(rows, found, display.labels)
+        grid = [table for table in tables if table.measure in compared]
+        show(write_grids(grid, "text", display.width, display.colour, legend=False))
         click.echo()
         found = across
     _show(found, display)
     for note in [*lacking_notes(cells, measures, baseline), *mixed_worlds(cells)]:
         say(f"note: {note}")
+    for note in judged_notes([row for cell in cells for row in cell.named_rows()]):
+        say(note)
 
 
 def _named(baseline: str | None, display: Display) -> str | None:
@@ -163,15 +180,14 @@ def _named(baseline: str | None, display: Display) -> str | None:
 def _show(found: Sequence[Comparison], display: Display) -> None:
     from weir.cli.terminal import show
     from weir.report import compare as report
-    from weir.report.display import relabelled
 
-    found = relabelled(found, display.labels)
+    found = report.relabelled(found, display.labels)
     shown = {
         "json": report.compare_json,
         "csv": report.compare_csv,
         "latex": report.compare_latex,
         "markdown": report.compare_markdown,
-        "html": report.compare_html,
+        "html": report.compare_page,
     }
     if display.form == "text":
         show(report.compare_text(found, display.width, display.colour, display.long))

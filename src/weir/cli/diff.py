@@ -6,13 +6,25 @@ from pathlib import Path
 
 import click
 
+from weir.cli.completion import dataset_names, measure_names
+from weir.cli.terminal import output_width, show
+
 __all__ = ["command"]
 
 
 @click.command("diff")
 @click.argument("paths", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option("-m", "--measure", help="A measure.  [default: nDCG@10, or the first that both folders have]")
-@click.option("--collection", help="The collection whose texts are shown: a name or a path.")
+@click.option(
+    "-m",
+    "--measure",
+    shell_complete=measure_names,
+    help="A measure.  [default: nDCG@10, or the first that both folders have]",
+)
+@click.option(
+    "--collection",
+    shell_complete=dataset_names,
+    help="The collection whose texts are shown: a name or a path.",
+)
 @click.option(
     "--top", type=click.IntRange(min=0), default=10, show_default=True, help="Moves shown each way."
 )
@@ -51,4 +63,4 @@ def command(
             raise BadValue(
                 f"found {len(paths)} paths; expected judgments and two runs, or two result folders"
             )
-    click.echo(diff_json(found) if as_json else diff_text(found))
+    show(diff_json(found) if as_json else diff_text(found, output_width()))

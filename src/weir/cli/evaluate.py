@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weir.cli.tables import label_option, table_options
-from weir.cli.terminal import say
+from weir.cli.completion import dataset_names, measure_names
+from weir.cli.table_options import label_option, table_options
+from weir.cli.terminal import output_width, say, show
 
 if TYPE_CHECKING:
     from weir.core.intents import IntentQrels
@@ -25,7 +26,14 @@ __all__ = ["command"]
 @click.command("eval")
 @click.argument("qrels", type=click.Path(path_type=Path))
 @click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="RUN...")
-@click.option("-m", "--measure", "measures", multiple=True, help="A measure such as nDCG@10; repeatable.")
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    shell_complete=measure_names,
+    multiple=True,
+    help="A measure such as nDCG@10; repeatable.",
+)
 @click.option("--per-query", is_flag=True, help="One line for each query and measure instead of the means.")
 @label_option
 @table_options
@@ -39,7 +47,9 @@ __all__ = ["command"]
 @click.option("--drop-self", is_flag=True,
               help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
 @click.option(
-    "--collection", help="The collection of the run, a name or a path, to say what it makes of the scores."
+    "--collection",
+    shell_complete=dataset_names,
+    help="The collection of the run, a name or a path, to say what it makes of the scores.",
 )
 @click.option("--abstention", type=click.Choice(["max", "std", "diff1"]),
               help="Show what leaving out the least sure queries gains (nAUC), by this confidence.")  # fmt: skip
@@ -65,7 +75,7 @@ def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
     second column of QRELS names the intent. Judged@10 is always said too; which of several runs is better, weir
     compare says.
     """
-    from weir.cli.tables import display_of
+    from weir.cli.table_options import display_of
     from weir.errors import BadValue
     from weir.measures import DEFAULT_MEASURES, measures_of
     from weir.measures.conventions import Conventions
@@ -160,4 +170,4 @@ def _abstention(run: Path, scores: Scores, confidence: str, as_json: bool) -> No
     if as_json:
         click.echo("\n".join(json.dumps(one.to_dict()) for one in found))
     else:
-        click.echo("\n" + abstention_text(found))
+        show("\n" + abstention_text(found, output_width()))

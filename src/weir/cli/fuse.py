@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weir.cli.terminal import say
+from weir.cli.completion import measure_names
+from weir.cli.terminal import output_width, say, show
 
 if TYPE_CHECKING:
     from weir.core.run import Run
@@ -39,7 +40,12 @@ class Search:
 @click.option("-k", "depth", type=int, help="Documents kept for each query, at most.  [default: all]")
 @click.option("--fit", "qrels", type=click.Path(path_type=Path),
               help="Judgments to choose the method's open settings on, by cross-validation.")  # fmt: skip
-@click.option("-m", "--measure", help="With --fit: the measure to do best on.  [default: nDCG@10]")
+@click.option(
+    "-m",
+    "--measure",
+    shell_complete=measure_names,
+    help="With --fit: the measure to do best on.  [default: nDCG@10]",
+)
 @click.option("--folds", type=int, help="With --fit: folds of queries.  [default: 5]")
 @click.option("--seed", type=int, help="With --fit: deals the queries out to the folds.")
 @click.option("--step", type=float, help="With --fit: between the weights that are tried.  [default: 0.1]")
@@ -132,8 +138,9 @@ def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -
     single = {
         name: evaluate(qrels, run, [made.measure]) for name, run in zip(names, runs.values(), strict=True)
     }
-    click.echo(fit_text(found))
-    click.echo("\n" + standing_text(evaluate(qrels, honest, [made.measure]), single, judged.name))
+    show(fit_text(found, output_width()))
+    fused_scores = evaluate(qrels, honest, [made.measure])
+    show("\n" + standing_text(fused_scores, single, judged.name, output_width()))
     if search.on_all:
         warning = f"every query is fused with {found.chosen}, chosen on these very judgments: do not score the result"
         _note(f"{warning} against {judged}; the held-out score above is what it is worth", "WARNING")

@@ -41,6 +41,7 @@ GROUPS = {
         "datasets": "List the collections that Weir knows.",
         "fetch": "Download collections, verify them, and make them ready.",
         "stats": "Describe a collection: sizes, judgments, duplicates, damage.",
+        "audit": "Audit collections, judgments and runs: what is wrong with them, and what that does to scores.",
     },
     "Run": {
         "run": "Run systems on collections and score them, resumably.",

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weir.cli.tables import label_option, table_options
+from weir.cli.completion import dataset_names, measure_names, system_names
+from weir.cli.table_options import label_option, table_options
 from weir.cli.terminal import say
 from weir.errors import WeirError
 
@@ -23,12 +24,29 @@ __all__ = ["command"]
 @click.command("run")
 @click.argument("experiment", required=False, type=click.Path(path_type=Path))
 @click.option(
-    "-d", "--dataset", "datasets", multiple=True, help="A catalogue name, a group, or a folder; repeatable."
+    "-d",
+    "--dataset",
+    "datasets",
+    shell_complete=dataset_names,
+    multiple=True,
+    help="A catalogue name, a group, or a folder; repeatable.",
 )
 @click.option(
-    "-s", "--system", "systems", multiple=True, help="A system such as 'bm25(k1=1.2, b=0.75)'; repeatable."
+    "-s",
+    "--system",
+    "systems",
+    shell_complete=system_names,
+    multiple=True,
+    help="A system such as 'bm25(k1=1.2, b=0.75)'; repeatable.",
 )
-@click.option("-m", "--measure", "measures", multiple=True, help="A measure such as nDCG@10; repeatable.")
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    shell_complete=measure_names,
+    multiple=True,
+    help="A measure such as nDCG@10; repeatable.",
+)
 @click.option("-k", "depth", type=int, help="Documents returned for each query, at most.  [default: 1000]")
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
               help="The results folder; what is finished there is not repeated.")  # fmt: skip
@@ -67,7 +85,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     of weir results.
     """
     from weir.cli.progress import Progress
-    from weir.cli.tables import display_of, show_cells
+    from weir.cli.table_options import display_of, show_cells
     from weir.experiment import Experiment
     from weir.report.collection import collection_notes
     from weir.settings import use_device

@@ -67,6 +67,9 @@ class ObjectEncoder:
     def __str__(self) -> str:
         return self.identity.name
 
+    def __repr__(self) -> str:
+        return f"encoder({self.identity.name})"
+
     @property
     def arguments(self) -> tuple[list[object], dict[str, object]]:
         """How a system prints it: by its name without quotes, which names nothing that could be loaded."""

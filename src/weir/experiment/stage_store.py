@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -27,10 +27,8 @@ from weir.registry import session_only
 from weir.stages.maker import made_now
 from weir.stages.stage import RECORD, Record, Stage, changes, record_of, slug, write_record
 from weir.stages.stopwatch import Making, Stopwatch
-
-if TYPE_CHECKING:  # indexing needs the `run` extra, reading results does not
-    from weir.systems import Retriever, Searcher
-    from weir.systems.protocol import Context, Costs
+from weir.systems.plugins import indexed, rankings
+from weir.systems.protocol import IN_MEMORY, Composite, Context, Costs, Indexed, Retriever, Searcher
 
 __all__ = ["INDEXES", "StageShelf", "Watch", "index_stage", "inputs_below", "run_file"]
 
@@ -39,7 +37,7 @@ T = TypeVar("T")
 Watch = Callable[[str, int, int], None]
 """Told (what is being done, how much is done, how much there is); of nothing in all, it is a note to be read."""
 INDEXES = "indexes"
-Search: TypeAlias = "Callable[[], tuple[Run, dict[str, Any], Making]]"
+Search: TypeAlias = Callable[[], tuple[Run, dict[str, Any], Making]]
 """Makes rankings: the run, the facts of its record, what it took."""
 OPENED_INDEXES, HELD_RUNS = 3, 4
 """How many stay in memory: models and long rankings are large."""
@@ -47,7 +45,7 @@ OPENED_INDEXES, HELD_RUNS = 3, 4
 
 @dataclass(frozen=True, eq=False)
 class StageShelf:
-    """The stages of one collection, below a folder of its own.
+    """A Shelf over the stages of one collection, below a folder of its own.
 
     root: <results>/<collection>; store: where indexes and rankings that others use are kept, the same folder unless
     the user names another; watch: told what is done. What is opened or searched last stays in memory, so that systems
@@ -68,13 +66,10 @@ class StageShelf:
         told: Watch = lambda stage, done, total: watch(f"{self.dataset.name}  {name}  {stage}", done, total)  # noqa: E731
         return replace(self, watch=told)
 
-    def index(self, part: Retriever, corpus: Corpus, context: Context | None = None) -> Searcher:
+    def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
         """The part's index of a corpus, opened where its stage is sound, else built."""
-        from weir.systems.plugins import indexed
-        from weir.systems.protocol import IN_MEMORY, Composite
-
         if isinstance(part, Composite):
-            return indexed(part, corpus, replace(context or IN_MEMORY, folder=None, shelf=self))
+            return indexed(part, corpus, replace(context, folder=None, shelf=self))
         stage = index_stage(part, corpus)
         name = f"{stage.key} {part}"
         if name not in self.opened:
@@ -85,12 +80,12 @@ class StageShelf:
         return self.opened[name]
 
     def note(self, text: str) -> None:
-        """Say something that is to be read."""
+        """Hand a note to the progress, as one of nothing in all."""
         self.watch(text, 0, 0)
 
-    def answers(self, part: Retriever, corpus: Corpus, context: Context | None = None) -> Searcher:
+    def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
         """A searcher whose rankings for all queries of the collection are stages too."""
-        return KeptAnswers(self, part, corpus)
+        return CachedRankings(self, part, corpus)
 
     def run_stage(self, part: Retriever, k: int) -> Stage:
         """The rankings of a system for all queries, self-matches still among them."""
@@ -104,9 +99,9 @@ class StageShelf:
     def run(self, part: Retriever, k: int) -> tuple[Path, Run]:
         """The rankings of a system, read where their stage is sound, else searched now: (folder, run)."""
         stage = self.run_stage(part, k)
-        return self.kept_run(stage, lambda: self.searched(part, k), self.store)
+        return self.cached_run(stage, lambda: self.searched(part, k), self.store)
 
-    def kept_run(self, stage: Stage, search: Search, root: Path) -> tuple[Path, Run]:
+    def cached_run(self, stage: Stage, search: Search, root: Path) -> tuple[Path, Run]:
         """The run of a stage, read where it is sound, else made by `search` and kept below `root`."""
         found = self.sound_run(stage)
         if found is None:
@@ -186,8 +181,6 @@ class StageShelf:
         return opened
 
     def _opened(self, part: Retriever, corpus: Corpus, stage: Stage) -> Searcher | None:
-        from weir.systems.protocol import Context
-
         folder = self.sound(stage, self.store / INDEXES)
         if folder is None:
             return None
@@ -199,9 +192,6 @@ class StageShelf:
             return None
 
     def _built(self, part: Retriever, corpus: Corpus, stage: Stage, folder: Path | None) -> Searcher:
-        from weir.systems.plugins import indexed
-        from weir.systems.protocol import Context
-
         if folder is not None:
             sweep(folder)
             self._say_why_again(stage, folder.parent)
@@ -239,9 +229,6 @@ class StageShelf:
 
     def searched(self, part: Retriever, k: int) -> tuple[Run, dict[str, Any], Making]:
         """Ask a system all queries, and note what that took."""
-        from weir.systems.plugins import rankings
-        from weir.systems.protocol import Context
-
         queries, corpus = self.dataset.queries, self.dataset.corpus
         with self.bench.making() as made:
             searcher = self.index(part, corpus)
@@ -280,18 +267,15 @@ class StageShelf:
 
 
 @dataclass(frozen=True, eq=False)
-class KeptAnswers:
-    """A system on a shelf: rankings for all queries of the collection are a stage, others are searched."""
+class CachedRankings:
+    """A system whose rankings for all queries of the collection are a stage, read or made once; others are searched."""
 
     shelf: StageShelf
     part: Retriever
     corpus: Corpus
 
-    def search(self, queries: Queries, k: int, context: Context | None = None) -> Run:
+    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query."""
-        from weir.systems.protocol import IN_MEMORY
-
-        context = context or IN_MEMORY
         if (
             context.reuse
             and queries.ids is self.shelf.dataset.queries.ids
@@ -303,13 +287,11 @@ class KeptAnswers:
 
     def costs(self) -> Costs:
         """Whether it may be asked again; what it costs stands in the record of its own stage."""
-        from weir.systems.protocol import Costs
-
         return Costs(repeatable=self.shelf.index(self.part, self.corpus).costs().repeatable)
 
 
 def _keep(kept: dict[str, T], name: str, value: T, most: int) -> None:
-    """Keep a value; the one that came first goes where there are more than `most`."""
+    """Cache a value under a name; the oldest goes where there are more than `most`."""
     kept[name] = value
     if len(kept) > most:
         del kept[next(iter(kept))]
@@ -325,8 +307,6 @@ def _drop_other_sessions(stage: Stage, root: Path) -> None:
 
 def index_stage(part: Retriever, corpus: Corpus) -> Stage:
     """The index of a system over a corpus: that of the system which stands for all that search it."""
-    from weir.systems.protocol import Indexed
-
     whole = part.indexed_as() if isinstance(part, Indexed) else part
     return Stage("index", str(whole), {"corpus": corpus.fingerprint, "system": whole.describe()})
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from weir.datasets.card import CollectionCard
+from weir.datasets.card import CollectionCard, JudgmentsCard
 from weir.datasets.load import Dataset
 from weir.datasets.self_match import SELF_MATCHES, self_matches
 from weir.measures import parse_measure
 from weir.report.format import count, share
-from weir.report.layout import columns
+from weir.report.terminal_layout import columns
 
-__all__ = ["card_text", "collection_notes"]
+__all__ = ["card_text", "collection_notes", "judgments_text"]
 
 _COMPLETE = ("R", "R_cap", "Success")
 """Measures that are 1 for a ranking of all documents."""
@@ -41,9 +41,23 @@ def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | 
     return found
 
 
-def card_text(card: CollectionCard) -> str:
+def card_text(card: CollectionCard, width: int | None = None) -> str:
     """What a collection holds, a line for each kind of fact."""
-    return columns([[card.name, card.title], *_lines(card)])
+    return columns([[card.name, card.title], *_lines(card)], width=width)
+
+
+def judgments_text(card: JudgmentsCard, width: int | None = None) -> str:
+    """What judgments hold that stand alone, a line for each kind of fact."""
+    grades = ", ".join(f"{n:,} of grade {grade}" for grade, n in sorted(card.pairs.items(), reverse=True))
+    per_query = f"{count(card.judged_per_query, 2)} judged, {count(card.relevant_per_query, 2)} relevant"
+    lines = [
+        [card.name, "judgments alone"],
+        ["relevance", card.relevance],
+        ["queries", f"{card.queries:,}, {card.without_relevant:,} without a relevant document"],
+        ["judgments", f"{sum(card.pairs.values()):,} of {card.documents:,} documents ({grades})"],
+        ["mean per query", per_query],
+    ]
+    return columns(lines, width=width)
 
 
 def _lines(card: CollectionCard) -> list[list[str]]:

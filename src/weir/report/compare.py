@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from weir.core.scores import Scores
-from weir.report.escaping import csv_cell
+from weir.report.escaping import csv_text
 from weir.report.format import change, count, effect, probability, score, share
-from weir.report.layout import STYLES, Styled, columns, layout_blocks, paragraph
 from weir.report.marked_table import MarkedCell, MarkedTable, html_page
 from weir.report.notes import convention_notes, unanswered
+from weir.report.short_names import short_names
+from weir.report.terminal_layout import STYLES, Styled, columns, fits, paragraph
 from weir.stats.comparison import Comparison, DatasetCounts, Pair, Standing
 from weir.stats.intervals import fewest
 from weir.stats.significance import TESTS
@@ -27,18 +26,26 @@ __all__ = [
     "compare_json",
     "compare_latex",
     "compare_markdown",
+    "compare_page",
     "compare_text",
     "family",
+    "relabelled",
     "tally",
     "verdict",
 ]
 
+APART = 0.05
+"""Difference of two judged rates from which it is said."""
+FEW_SYSTEMS = 3
+"""Systems up to which a sentence says of each how it fares across datasets."""
 SEVERAL = 6
 """Systems up to which every pair is listed unasked."""
 
 
 def answer_notes(scores: Mapping[str, Scores]) -> list[str]:
-    """A sentence for each system that left judged queries unanswered, and for each that answered others."""
+    """A sentence for each system that left judged queries unanswered, for each that answered others, and on judged
+    rates that are apart.
+    """
     found = []
     for name, one in scores.items():
         missing = int((~one.answered).sum())
@@ -48,7 +55,20 @@ def answer_notes(scores: Mapping[str, Scores]) -> list[str]:
             found.append(f"note: {name}: {missing} of {of} judged queries are not answered and {end}")
         if one.ignored:
             found.append(f"note: {name}: {one.ignored} queries have no judgments and are ignored")
+    found += _judged_apart({name: one.judged_at_10 for name, one in scores.items()})
     return list(dict.fromkeys([*found, *(note for one in scores.values() for note in convention_notes(one))]))
+
+
+def _judged_apart(rates: Mapping[str, float]) -> list[str]:
+    """A sentence where the judged rates of two systems are so far apart that unjudged documents could decide."""
+    known = {name: rate for name, rate in rates.items() if not math.isnan(rate)}
+    if not known or max(known.values()) - min(known.values()) < APART:
+        return []
+    low, high = min(known, key=lambda n: known[n]), max(known, key=lambda n: known[n])
+    return [
+        f"note: of the first 10 documents {share(known[low])} of {low} and {share(known[high])} of {high} are judged; "
+        "the others count as not relevant, which can decide between them"
+    ]
 
 
 def verdict(pair: Pair) -> str:
@@ -90,8 +110,12 @@ def compare_text(
 ) -> str:
     """Tables for a terminal: the systems by value with their groups, then the verdict on each pair.
 
-    Of more than six systems only the pairs with the best are listed, unless `long`; letters tell of the others.
+    Of more than six systems only the pairs with the best are listed, unless `long`; letters tell of the others. Systems
+    go by short names, which are explained below.
     """
+    systems = tuple(dict.fromkeys(s.system for c in comparisons for s in c.standings))
+    labels = dict(zip(systems, short_names(systems), strict=True))
+    comparisons = relabelled(comparisons, labels)
     parts = []
     for c in comparisons:
         left_out = f", {c.left_out} left out that not all systems have" if c.left_out else ""
@@ -104,9 +128,28 @@ def compare_text(
         if len(listed) < len(c.pairs):
             parts.append(paragraph(_unlisted(c, len(listed)), width))
         if c.tallies:
-            parts.append("\n".join(paragraph(tally(t), width) for t in c.tallies))
-    notes = "\n".join(paragraph(line, width) for line in _notes(comparisons).split("\n"))
+            parts.append(_tally_table(c.tallies, width))
+    legend = [f"{label}: {system}" for system, label in labels.items() if label != system]
+    notes = "\n".join(paragraph(line, width) for line in [*_notes(comparisons).split("\n"), *legend])
     return "\n\n".join([*parts, notes])
+
+
+def relabelled(comparisons: Sequence[Comparison], labels: Mapping[str, str]) -> list[Comparison]:
+    """The comparisons with labels in the place of names; no number depends on a label."""
+
+    def named(system: str) -> str:
+        return labels.get(system, system)
+
+    return [
+        replace(
+            c,
+            standings=tuple(replace(s, system=named(s.system)) for s in c.standings),
+            pairs=tuple(replace(p, first=named(p.first), second=named(p.second)) for p in c.pairs),
+            tallies=tuple(replace(t, system=named(t.system), baseline=named(t.baseline)) for t in c.tallies),
+            baseline=None if c.baseline is None else named(c.baseline),
+        )
+        for c in comparisons
+    ]
 
 
 def _verdicts(c: Comparison, listed: Sequence[Pair], width: int | None, colour: bool) -> str:
@@ -114,13 +157,38 @@ def _verdicts(c: Comparison, listed: Sequence[Pair], width: int | None, colour: 
     header: list[str | Styled] = ["pair", "difference", "p", "adjusted", "Hedges' g", "won/lost/tied"]
     lines = [_pair(p, colour) for p in listed]
     whole = [[*header, f"verdict ({family(c)})"], *lines]
-    if layout_blocks(whole, width) == 1:
+    if fits(whole, width):
         return columns(whole, 5, width, tail=1)
     first = columns(
         [["pair", "difference", "verdict"], *([*li[:2], li[-1]] for li in lines)], 1, width, tail=1
     )
     second = columns([["pair", *header[2:]], *([li[0], *li[2:-1]] for li in lines)], 4, width)
     return f"{first}\n\n{second}\n\n{paragraph(f'verdict: {family(c)}', width)}"
+
+
+def _tally_table(tallies: Sequence[DatasetCounts], width: int | None) -> str:
+    """Sentences on a few systems, a table of many."""
+    if len(tallies) <= FEW_SYSTEMS:
+        return "\n".join(paragraph(tally(t), width) for t in tallies)
+    first = tallies[0]
+    head = [
+        "system",
+        "difference",
+        "higher",
+        "lower",
+        "equal",
+        "better",
+        "worse",
+        "equivalent",
+        "not separable",
+    ]
+    lines = [
+        [t.system, change(t.difference), *map(str, (t.higher, t.lower, t.equal)),
+         *map(str, (t.better, t.worse, t.equivalent, t.not_separable))]
+        for t in tallies
+    ]  # fmt: skip
+    title = f"against {first.baseline} on {first.datasets} datasets: on how many by mean, and by verdict"
+    return f"{paragraph(title, width)}\n\n{columns([head, *lines], len(head) - 1, width)}"
 
 
 def _with_best(c: Comparison) -> tuple[Pair, ...]:
@@ -144,15 +212,13 @@ def compare_json(comparisons: Sequence[Comparison]) -> str:
 
 def compare_csv(comparisons: Sequence[Comparison]) -> str:
     """Comma-separated values at full precision: a line for each dataset, measure and pair."""
-    out = io.StringIO()
     names = ["dataset", "measure", "count", "unit", *Pair.__dataclass_fields__]
-    writer = csv.DictWriter(out, names, lineterminator="\n")
-    writer.writeheader()
-    for c in comparisons:
-        for pair in c.pairs:
-            facts = {"dataset": c.dataset, "measure": c.measure, "count": c.count, "unit": c.unit}
-            writer.writerow({k: csv_cell(v) for k, v in (facts | _plain(asdict(pair))).items()})
-    return out.getvalue().rstrip("\n")
+    lines = [
+        [c.dataset, c.measure, c.count, c.unit, *_plain(asdict(pair)).values()]
+        for c in comparisons
+        for pair in c.pairs
+    ]
+    return csv_text([names, *lines])
 
 
 def compare_latex(comparisons: Sequence[Comparison]) -> str:
@@ -170,7 +236,12 @@ def compare_markdown(comparisons: Sequence[Comparison]) -> str:
 
 
 def compare_html(comparisons: Sequence[Comparison]) -> str:
-    """A page of HTML with the same table."""
+    """The same table as HTML with its own style, for a notebook or a page."""
+    return _marked(comparisons).html()
+
+
+def compare_page(comparisons: Sequence[Comparison]) -> str:
+    """A whole page of HTML with the same table."""
     return html_page("comparison", [_marked(comparisons)])
 
 

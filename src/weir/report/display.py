@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from weir.core.result_row import Row
 from weir.errors import BadValue, UnknownName, WeirError
-from weir.report.grid import grid_tables, write_grids
+from weir.report.grid_table import grid_tables, write_grids
 from weir.report.marked_table import html_page
 from weir.report.table import csv_table, json_lines, long_table
 from weir.stats.comparison import Comparison
 
-__all__ = ["Display", "labels_of", "relabelled", "rows_shown"]
+__all__ = ["Display", "labels_of", "rows_shown"]
 
 
 @dataclass(frozen=True)
@@ -83,24 +83,6 @@ def labels_of(
             raise BadValue(f"--label {text}: another system goes by '{label}'")
         found[system] = label
     return found
-
-
-def relabelled(comparisons: Sequence[Comparison], labels: Mapping[str, str]) -> list[Comparison]:
-    """The comparisons with labels in the place of names; no number depends on a label."""
-
-    def named(system: str) -> str:
-        return labels.get(system, system)
-
-    return [
-        replace(
-            c,
-            standings=tuple(replace(s, system=named(s.system)) for s in c.standings),
-            pairs=tuple(replace(p, first=named(p.first), second=named(p.second)) for p in c.pairs),
-            tallies=tuple(replace(t, system=named(t.system), baseline=named(t.baseline)) for t in c.tallies),
-            baseline=None if c.baseline is None else named(c.baseline),
-        )
-        for c in comparisons
-    ]
 
 
 def _canonical(system: str, canonical: Callable[[str], str]) -> str:

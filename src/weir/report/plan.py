@@ -9,14 +9,14 @@ from dataclasses import asdict
 from weir.experiment.graph import Node
 from weir.experiment.plan import Planned
 from weir.report.format import count, duration, size
-from weir.report.layout import columns
+from weir.report.terminal_layout import columns
 
 __all__ = ["graph_json", "graph_text", "plan_json", "plan_notes", "plan_text"]
 
 HEAD = ("dataset", "system", "documents", "queries", "index", "search", "disk", "memory")
 
 
-def plan_text(found: Sequence[Planned]) -> str:
+def plan_text(found: Sequence[Planned], width: int | None = None) -> str:
     """A table for the terminal; times, disk and memory with two digits, as sure as they are."""
     lines = [
         (
@@ -31,7 +31,7 @@ def plan_text(found: Sequence[Planned]) -> str:
         )
         for one in found
     ]
-    return columns([HEAD, *lines], right=len(HEAD) - 2)
+    return columns([HEAD, *lines], len(HEAD) - 2, width, keys=2)
 
 
 def graph_text(nodes: Sequence[Node]) -> str:

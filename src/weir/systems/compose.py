@@ -46,6 +46,7 @@ __all__ = [
     "as_reranker",
     "as_system",
     "behind",
+    "shown",
     "then",
 ]
 
@@ -101,6 +102,9 @@ class FunctionSystem:
 
     def __str__(self) -> str:
         return self.identity.name
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __rshift__(self, reranker: object) -> Pipeline:
         return then(self, reranker)
@@ -165,6 +169,9 @@ class FunctionReranker:
 
     def __str__(self) -> str:
         return called(self.identity.name, [], {} if self.depth == DEPTH else {"depth": self.depth})
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __rrshift__(self, first: object) -> Pipeline:
         return behind(self, first)
@@ -233,6 +240,9 @@ class Pipeline:
     def __str__(self) -> str:
         return f"{self.first} >> {self.reranker}"
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __rshift__(self, reranker: object) -> Pipeline:
         return then(self, reranker)
 
@@ -263,6 +273,11 @@ class Pipeline:
         first = shelf.answers(self.first, corpus, context.for_part(0, 2))
         scorer: Scorer = self.reranker.ready(corpus, replace(context.for_part(1, 2), shelf=shelf))
         return RerankingSearcher(self, corpus, first, scorer)
+
+
+def shown(system: object) -> str:
+    """The repr of a system or re-ranker: how it prints, which parses back."""
+    return str(system)
 
 
 def then(first: Retriever, reranker: object) -> Pipeline:

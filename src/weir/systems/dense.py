@@ -20,7 +20,7 @@ from weir.core.run import Run
 from weir.core.strings import Float64, Int64
 from weir.encode.api import Hosted, LoadedHosted, is_hosted
 from weir.encode.encoder import Encoder, Kind, Loaded
-from weir.encode.models.multi_device import AT_ONCE, devices, on_several
+from weir.encode.models.multi_device import PIECES_PER_DEVICE, devices, on_several
 from weir.encode.object_encoder import LoadedObject, ObjectEncoder, as_encoder
 from weir.encode.recipes.cards import known
 from weir.errors import BadValue, StoreError, UnknownName
@@ -29,7 +29,7 @@ from weir.io.storage.atomic import atomic_dir
 from weir.io.storage.sealed import open_folder, seal_folder
 from weir.registry import session_only
 from weir.settings import settings
-from weir.systems.compose import then
+from weir.systems.compose import shown, then
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, folder_of
 from weir.vectors.ann import Approximate, ApproximateIndex, Loss, loss, search_with
 from weir.vectors.encode_missing import (
@@ -75,6 +75,7 @@ class DenseRetriever:
     view: str = "title text"
     separator: str | None = None
 
+    __repr__ = shown
     __rshift__ = then
 
     def __post_init__(self) -> None:
@@ -272,7 +273,7 @@ def _encoding(loaded: LoadedEncoder) -> Iterator[tuple[Encode, EncodingBlocks]]:
         yield partial(_encode, loaded, "document"), EncodingBlocks(size)
         return
     with on_several(loaded, names, size) as encode:
-        yield encode, EncodingBlocks(size * AT_ONCE * len(names))
+        yield encode, EncodingBlocks(size * PIECES_PER_DEVICE * len(names))
 
 
 def _encode(

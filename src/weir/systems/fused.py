@@ -15,7 +15,7 @@ from weir.errors import BadValue
 from weir.fusion.fuse import fused
 from weir.fusion.method import METHODS, Fusion
 from weir.fusion.pool import Pool
-from weir.systems.compose import as_system, then
+from weir.systems.compose import as_system, shown, then
 from weir.systems.composite import folder_name, shelf_of
 from weir.systems.plugins import rankings
 from weir.systems.protocol import (
@@ -81,6 +81,7 @@ class Fused:
         if self.depth is not None:
             check_depth(name, self.depth)
 
+    __repr__ = shown
     __rshift__ = then
 
     def __str__(self) -> str:

@@ -15,12 +15,13 @@ from weir.core.pointers import below
 from weir.core.run import Run
 from weir.core.strings import Float64, Int64
 from weir.encode.late.late_encoder import LateEncoder, LoadedLate
+from weir.encode.recipes.model_settings import given_settings
 from weir.errors import BadValue, StoreError, UnknownName
 from weir.io.storage.arrays import read_array
 from weir.io.storage.atomic import atomic_dir
 from weir.io.storage.sealed import open_folder, seal_folder
 from weir.settings import settings
-from weir.systems.compose import then
+from weir.systems.compose import shown, then
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, Scorer, called, folder_of
 from weir.systems.rerank.late_scorer import (
     BATCH_TEXTS,
@@ -33,8 +34,8 @@ from weir.systems.rerank.late_scorer import (
 )
 from weir.vectors.ann import Loss
 from weir.vectors.centroids import (
-    ROUNDS,
-    SEED,
+    KMEANS_ITERATIONS,
+    KMEANS_SEED,
     CentroidLists,
     Centroids,
     Compressed,
@@ -58,8 +59,6 @@ CANDIDATES_FROM_DOCUMENTS = 100_000
 """Documents from which looking at candidates alone saves time on a processor."""
 CANDIDATES = 1024
 """As many as PLAID scores in full for up to a hundred answers."""
-SEARCH_SETTINGS = ("store", "bits", "candidates", "probes", "view")
-"""The settings that are not the encoder's."""
 
 
 @SYSTEMS.register("colbert")
@@ -111,12 +110,12 @@ class ColBERT:
         """What turns texts into vectors of their tokens."""
         return LateEncoder(**{f.name: getattr(self, f.name) for f in fields(LateEncoder)})
 
+    __repr__ = shown
     __rshift__ = then
 
     def __str__(self) -> str:
-        default = {f.name: f.default for f in fields(self)}
-        own = {n: getattr(self, n) for n in SEARCH_SETTINGS if getattr(self, n) != default[n]}
-        return called("colbert", [self.model], self.encoder.given | own)
+        own = given_settings(self, leave_out=tuple(f.name for f in fields(LateEncoder)))
+        return called("colbert", [self.model], given_settings(self.encoder) | own)
 
     def describe(self) -> dict[str, object]:
         """Everything that decides the rankings; raises DownloadError where the checkpoint is not here."""
@@ -125,7 +124,9 @@ class ColBERT:
         if self.bits:
             how |= {"bits": self.bits}
         if self.bits or self.candidates is not None:
-            how |= {"centroids": f"16 times the root of the tokens, k-means, {ROUNDS} rounds, seed {SEED}"}
+            how |= {
+                "centroids": f"16 times the root of the tokens, k-means, {KMEANS_ITERATIONS} rounds, seed {KMEANS_SEED}"
+            }
         if self.candidates is not None:
             limit = f"all below {CANDIDATES_FROM_DOCUMENTS} documents, else {CANDIDATES} or twice the depth"
             how |= {

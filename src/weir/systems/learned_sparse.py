@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64
 from weir.encode.batching import Ragged
 from weir.encode.encoder import Kind
+from weir.encode.recipes.model_settings import given_settings
 from weir.encode.sparse.sparse_encoder import LoadedSparse, SparseEncoder
 from weir.encode.sparse.sparse_heads import TERM
 from weir.errors import BadValue, UnknownName
@@ -22,9 +23,15 @@ from weir.kernels.inverted.byte_bounds import ByteBounds
 from weir.kernels.inverted.postings import document_frequencies, place
 from weir.kernels.inverted.search import Impacts
 from weir.settings import settings
-from weir.systems.compose import then
-from weir.systems.lexical.inverted_index import Float32, ImpactIndex, load_index_of, save_index, top
-from weir.systems.lexical.pair_scores import pair_scores
+from weir.systems.compose import shown, then
+from weir.systems.lexical.inverted_index import (
+    Float32,
+    ImpactIndex,
+    load_index_of,
+    pair_scores,
+    save_index,
+    top,
+)
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, folder_of
 from weir.vectors.encode_missing import EncodingBlocks, TextSource
 from weir.vectors.ragged_store import GatheredRagged, RaggedStore, stored_ragged
@@ -49,6 +56,7 @@ class Sparse:
     encoder: SparseEncoder
     view: str = VIEW
 
+    __repr__ = shown
     __rshift__ = then
 
     def __post_init__(self) -> None:
@@ -58,13 +66,7 @@ class Sparse:
             raise UnknownName("view", str(self.view), VIEWS)
 
     def __str__(self) -> str:
-        own = {
-            f.name: getattr(self.encoder, f.name)
-            for f in fields(self.encoder)
-            if f.name not in ("family", "model")
-        }
-        defaults = {f.name: f.default for f in fields(self.encoder)}
-        given = {name: value for name, value in own.items() if value != defaults[name]}
+        given = given_settings(self.encoder, leave_out=("family", "model"))
         view: dict[str, object] = {} if self.view == VIEW else {"view": self.view}
         return called(self.encoder.family, [self.encoder.model], given | view)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -10,8 +11,8 @@ import numpy as np
 from weir.core.corpus import Corpus, Queries
 from weir.core.ids import Ids
 from weir.core.run import Named, Run
-from weir.core.strings import Float64, Strings
-from weir.errors import BadRanking, PluginError, ServiceError, WeirError
+from weir.core.strings import Float64
+from weir.errors import BadRanking, BadValue, PluginError, ServiceError, WeirError
 from weir.systems.protocol import IN_MEMORY, Context, Retriever, Scorer, Searcher
 
 __all__ = ["indexed", "rankings", "run_of_answer", "scores"]
@@ -53,7 +54,11 @@ def rankings(
 def scores(
     scorer: Scorer, queries: Queries, candidates: Run, who: object, context: Context = IN_MEMORY
 ) -> Float64:
-    """What a re-ranker answers: float64, one finite score for each candidate; errors as `rankings`."""
+    """What a re-ranker answers: float64, one finite score for each candidate.
+
+    Raises PluginError for what are no numbers, BadRanking, naming query and document, for too few, too many, and scores
+    that are not finite; both name the re-ranker, as other errors do, see `rankings`.
+    """
     with _named(who, "", _asked(queries)):
         given = scorer.scores(queries, candidates, context)
         try:
@@ -120,67 +125,31 @@ def _wrong(run: object, queries: Queries) -> str:
 
 
 def run_of_answer(answer: object, queries: Queries, documents: Ids, name: str) -> Run:
-    """A run of what a function answered: a Run, or rankings by query, or a list of rankings in the queries' order.
+    """A run of what a function answered: whatever `weir.evaluate` takes for one but a path, or a list of rankings in
+    the queries' order.
 
-    A ranking is {document: score}, or a list of documents or of (document, score), best first; of documents alone the
-    first scores as many as there are. Raises BadRanking, naming the query, for a query that was not asked, a document
-    that is unknown or stands twice, and a score that is none; PluginError for something else.
+    Raises BadRanking, naming the query, for a query that was not asked, a document that is unknown or stands twice, and
+    a score that is none; PluginError for something else.
     """
-    if isinstance(answer, Run):
-        return answer
-    query: list[int] = []
-    doc: list[str] = []
-    score: list[float] = []
-    for number, ranking in _by_query(answer, queries):
-        try:
-            names, values = _ranking(ranking)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise BadRanking(f"query '{queries.ids[number]}': {error}") from None
-        query += [number] * len(names)
-        doc += names
-        score += values
-    code = documents.codes(Strings.of(doc))
-    unknown = np.flatnonzero(code < 0)
-    if len(unknown):
-        at = int(unknown[0])
-        raise BadRanking(f"query '{queries.ids[query[at]]}': document '{doc[at]}' is not in the collection")
-    columns = np.array(query, np.int32), code.astype(np.int32), np.array(score, np.float64)
-    return Run.from_columns(queries.ids, documents, *columns, Named(name))
+    from weir.io.runs.frames import run_from  # the readers of files come with it
 
-
-def _by_query(answer: object, queries: Queries) -> Iterator[tuple[int, object]]:
-    """(number of a query, its ranking) of an answer."""
-    if isinstance(answer, Mapping):
-        at = {name: number for number, name in enumerate(queries.ids)}
-        for name, ranking in answer.items():
-            if name not in at:
-                raise BadRanking(f"answered query {name!r}, which was not asked")
-            yield at[name], ranking
-    elif isinstance(answer, (list, tuple)):
+    if isinstance(answer, (list, tuple)):
         if len(answer) != len(queries):
             raise PluginError(f"answered with {len(answer)} rankings for {len(queries)} queries")
-        yield from enumerate(answer)
-    else:
+        answer = dict(zip(queries.ids, answer, strict=True))
+    if answer is None or isinstance(answer, (str, os.PathLike, int, float)):
         raise PluginError(
             f"answered with {_kind(answer)}; expected {{query: {{document: score}}}} or {{query: [documents]}}"
         )
-
-
-def _ranking(ranking: object) -> tuple[list[str], list[float]]:
-    """(documents, scores) of a ranking; raises TypeError or ValueError saying what is wrong."""
-    if isinstance(ranking, np.ndarray):
-        ranking = ranking.tolist()
-    if isinstance(ranking, Mapping):
-        pairs = list(ranking.items())
-    elif isinstance(ranking, (list, tuple)) and all(isinstance(one, str) for one in ranking):
-        pairs = [(one, float(len(ranking) - place)) for place, one in enumerate(ranking)]
-    elif isinstance(ranking, (list, tuple)):
-        pairs = [(one[0], one[1]) for one in ranking if isinstance(one, (list, tuple)) and len(one) == 2]
-        if len(pairs) < len(ranking):
-            raise TypeError(f"its ranking begins {repr(ranking)[:60]}; expected texts, or (document, score)")
-    else:
-        raise TypeError(f"its ranking is {_kind(ranking)}; expected a dict or a list")
-    for name, _ in pairs:
-        if not isinstance(name, str):
-            raise TypeError(f"document {name!r} is a {type(name).__name__}; identifiers are texts")
-    return [name for name, _ in pairs], [float(value) for _, value in pairs]
+    try:
+        given = run_from(answer, name)
+    except BadValue as error:
+        raise PluginError(f"answered with {_kind(answer)}: {error}") from None
+    query, doc = queries.ids.codes(given.queries.strings), documents.codes(given.docs.strings)
+    for number in np.flatnonzero(query < 0):
+        raise BadRanking(f"answered query '{given.queries[int(number)]}', which was not asked")
+    rows, code = query[given.query_of_row()], doc[given.doc].astype(np.int32)
+    for row in np.flatnonzero(code < 0):
+        found = f"document '{given.docs[int(given.doc[row])]}' is not in the collection"
+        raise BadRanking(f"query '{queries.ids[int(rows[row])]}': {found}")
+    return Run.from_columns(queries.ids, documents, rows, code, given.score, Named(name, given.ties))

@@ -202,7 +202,7 @@ class Loss:
 
     @property
     def total(self) -> float:
-        """All that is not found."""
+        """The share of the exact k best that is not found, for whatever reason."""
         return self.quantisation + self.graph
 
 

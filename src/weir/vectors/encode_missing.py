@@ -110,7 +110,7 @@ class StoredVectors:
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector."""
+        """The dimension of a vector."""
         return self.snapshot.dimensions
 
     def block(self, start: int, stop: int) -> Float32:
@@ -132,7 +132,7 @@ class StoredVectors:
 
 
 class _Finding(Protocol):
-    """What a store held at one moment."""
+    """A snapshot of a store: which texts it holds."""
 
     def find(self, wanted: Hashes) -> Int64:
         """The number of each text, -1 for one that is not here."""

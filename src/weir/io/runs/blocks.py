@@ -25,7 +25,6 @@ from weir.io.storage.lines import LineBuffer
 
 __all__ = [
     "ENGINES",
-    "BufferTexts",
     "EngineName",
     "LongIdentifierError",
     "Lookup",
@@ -45,8 +44,8 @@ __all__ = [
 
 EngineName: TypeAlias = Literal["auto", "numpy", "numba"]
 ENGINES: tuple[EngineName, ...] = ("auto", "numpy", "numba")
-ROWS = 1 << 16  # of a table, worked on together
-_PAD = 32  # bytes behind a block's text: whole words may be read from any position of it
+BLOCK_ROWS = 1 << 16  # of a table, worked on together
+_PAD_BYTES = 32  # bytes behind a block's text: whole words may be read from any position of it
 _SPARSE_TABLE_SLOTS = 1 << 16  # a table of fewer stays in the cache even when it is mostly empty
 
 
@@ -258,29 +257,6 @@ def long_identifier(buffer: LineBuffer, error: LongIdentifierError) -> FormatErr
 
 
 @dataclass(frozen=True, eq=False)
-class BufferTexts:
-    """Texts somewhere in a buffer: text i is the length[i] bytes of data from start[i] - base."""
-
-    data: Bytes
-    start: NDArray[np.integer]
-    length: NDArray[np.integer]
-    base: int = 0
-
-    @staticmethod
-    def of(strings: Strings) -> BufferTexts:
-        """A column of strings, not copied."""
-        return BufferTexts(strings.data, strings.ptr[:-1], strings.lengths())
-
-    def __len__(self) -> int:
-        return len(self.start)
-
-    def strings(self, begin: int = 0) -> Strings:
-        """Those from `begin` on, copied."""
-        start, length = (column[begin:].astype(np.int64) for column in (self.start, self.length))
-        return take_strings(self.data, start - self.base, length)
-
-
-@dataclass(frozen=True, eq=False)
 class TableChunk:
     """Some consecutive rows of a table.
 
@@ -290,11 +266,39 @@ class TableChunk:
 
     queries: Strings
     first: Int64
-    docs: BufferTexts
+    docs: Strings
     score: Float64
 
     def __len__(self) -> int:
         return len(self.score)
+
+    @staticmethod
+    def joined(chunks: list[TableChunk]) -> TableChunk:
+        """Chunks as one, copied; a query that goes on in the next chunk is one segment."""
+        begin = np.cumsum([0, *map(len, chunks)])
+        queries = Strings.concatenated([c.queries for c in chunks])
+        opens = differs_from_previous(queries.data, queries.ptr[:-1], queries.lengths())
+        first = np.concatenate([c.first + row for c, row in zip(chunks, begin, strict=False)])[opens]
+        docs, score = (
+            Strings.concatenated([c.docs for c in chunks]),
+            np.concatenate([c.score for c in chunks]),
+        )
+        return TableChunk(queries.take(np.flatnonzero(opens)), first, docs, score)
+
+    def split(self) -> tuple[TableChunk, TableChunk]:
+        """All but the last segment, and the last."""
+        cut, last = int(self.first[-1]), len(self.first) - 1
+        docs = (self.docs.slice(0, cut), self.docs.slice(cut, len(self)))
+        head = TableChunk(self.queries.slice(0, last), self.first[:-1], docs[0], self.score[:cut])
+        return head, TableChunk(self.queries.slice(last, last + 1), self.first[:1], docs[1], self.score[cut:])
+
+    def block(self, engine: Parser, place: Callable[[int], str]) -> RankingBlock:
+        """The rows, with the bytes of their documents; see RankingBlock."""
+        data = np.append(self.docs.data, np.zeros(_PAD_BYTES, np.uint8))
+        start, length, queries = self.docs.ptr[:-1], self.docs.lengths(), self.queries
+        hashes, at = engine.hashes(data, start, length), queries.ptr[:-1]
+        rows = ParsedRows(start, length, hashes, self.score, self.first, at, queries.lengths())
+        return RankingBlock(data, rows, queries, place)
 
 
 def table_blocks(
@@ -305,71 +309,23 @@ def table_blocks(
     place: where a row, counted from 0, stands in the file.
     """
     held: list[TableChunk] = []
-    count, done, limit = 0, 0, ROWS
+    count, done, limit = 0, 0, BLOCK_ROWS
     for chunk in chunks:
         held.append(chunk)
         count += len(chunk)
         if whole or count < limit:
             continue
-        joined = _joined(held)
-        cut = int(joined.first[-1])
-        if cut == 0:  # one query, which may go on
-            held, limit = [joined], 2 * limit
+        held = [TableChunk.joined(held)]
+        if len(held[0].first) == 1:  # one query, which may go on
+            limit *= 2
             continue
-        yield _block(joined, len(joined.first) - 1, engine, partial(_placed, place, done))
-        done += cut
-        held, count, limit = [_rest(joined, cut)], len(joined) - cut, ROWS
+        head, rest = held[0].split()
+        yield head.block(engine, partial(_placed, place, done))
+        done += len(head)
+        held, count, limit = [rest], len(rest), BLOCK_ROWS
     if count:
-        joined = _joined(held)
-        yield _block(joined, len(joined.first), engine, partial(_placed, place, done))
+        yield TableChunk.joined(held).block(engine, partial(_placed, place, done))
 
 
 def _placed(place: Callable[[int], str], done: int, row: int) -> str:
     return place(done + row)
-
-
-def _joined(chunks: list[TableChunk]) -> TableChunk:
-    """Chunks as one, whose texts lie in one buffer with some bytes behind them."""
-    rows = sum(map(len, chunks))
-    data = np.empty(sum(len(c.docs.data) for c in chunks) + _PAD, np.uint8)
-    data[-_PAD:] = 0
-    start, length = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    firsts, at, row = [], 0, 0
-    for chunk in chunks:
-        docs, stop = chunk.docs, row + len(chunk)
-        data[at : at + len(docs.data)] = docs.data
-        np.add(docs.start, at - docs.base, out=start[row:stop])
-        length[row:stop] = docs.length
-        firsts.append(chunk.first + row)
-        at, row = at + len(docs.data), stop
-    queries = Strings.concatenated([c.queries for c in chunks])
-    opens = differs_from_previous(queries.data, queries.ptr[:-1], queries.lengths())
-    if not opens.all():  # a query that goes on in the next chunk
-        queries = queries.take(np.flatnonzero(opens))
-    first, score = np.concatenate(firsts)[opens], np.concatenate([c.score for c in chunks])
-    return TableChunk(queries, first, BufferTexts(data, start, length), score)
-
-
-def _rest(chunk: TableChunk, begin: int) -> TableChunk:
-    """The last segment, copied, so that the chunk can go."""
-    last = len(chunk.first) - 1
-    queries = chunk.queries.take(np.arange(last, last + 1))
-    docs = BufferTexts.of(chunk.docs.strings(begin))
-    return TableChunk(queries, np.zeros(1, np.int64), docs, chunk.score[begin:].copy())
-
-
-def _block(chunk: TableChunk, segments: int, engine: Parser, place: Callable[[int], str]) -> RankingBlock:
-    """The first segments of a joined chunk."""
-    stop = len(chunk) if segments == len(chunk.first) else int(chunk.first[segments])
-    queries, data = chunk.queries.slice(0, segments), chunk.docs.data
-    start, length = (c[:stop].astype(np.int64, copy=False) for c in (chunk.docs.start, chunk.docs.length))
-    rows = ParsedRows(
-        start,
-        length,
-        engine.hashes(data, start, length),
-        chunk.score[:stop],
-        chunk.first[:segments],
-        queries.ptr[:-1],
-        queries.lengths(),
-    )
-    return RankingBlock(data, rows, queries, place)

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.ids import IDENTIFIER_BYTES
-from weir.core.strings import Float64, Int64
+from weir.core.strings import Float64, Int64, Strings
 from weir.errors import FormatError, is_shortage, require
-from weir.io.runs.blocks import ROWS, BufferTexts, TableChunk
+from weir.io.runs.blocks import BLOCK_ROWS, TableChunk
 from weir.io.runs.column_names import Kind, three_columns
 from weir.io.storage.lines import PACKED, open_bytes
 
@@ -25,7 +25,7 @@ __all__ = ["as_arrow", "frame_chunks", "table_chunks", "table_columns"]
 
 Arrow: TypeAlias = Any  # pyarrow has no types
 _FILE, _FEATHER_1 = b"ARROW1", b"FEA1"
-_BUFFER = 1 << 20  # bytes read ahead
+_BUFFER_BYTES = 1 << 20  # bytes read ahead
 
 
 @dataclass(frozen=True)
@@ -96,13 +96,13 @@ def _checked(path: Path) -> str:
 
 def _opened_parquet(path: Path, dictionary: list[str]) -> Arrow:
     file = require("pyarrow.parquet", "run").ParquetFile
-    return file(_checked(path), read_dictionary=dictionary, buffer_size=_BUFFER, pre_buffer=False)
+    return file(_checked(path), read_dictionary=dictionary, buffer_size=_BUFFER_BYTES, pre_buffer=False)
 
 
 def _parquet_batches(path: Path, wanted: list[str]) -> Iterator[Arrow]:
     # A query fills many rows: its code is read instead of its text. Documents mostly differ from row to row.
     file = _opened_parquet(path, [wanted[0]])
-    yield from file.iter_batches(ROWS, columns=wanted, use_threads=False)
+    yield from file.iter_batches(BLOCK_ROWS, columns=wanted, use_threads=False)
 
 
 @contextmanager
@@ -137,8 +137,8 @@ def _arrow_batches(path: Path, wanted: list[str]) -> Iterator[Arrow]:
 
 
 def _pieces(batch: Arrow) -> Iterator[Arrow]:
-    for begin in range(0, batch.num_rows, ROWS):
-        yield batch.slice(begin, ROWS)
+    for begin in range(0, batch.num_rows, BLOCK_ROWS):
+        yield batch.slice(begin, BLOCK_ROWS)
 
 
 def _chunks(batches: Iterator[Arrow], wanted: list[str], kind: Kind, path: object) -> Iterator[TableChunk]:
@@ -150,7 +150,7 @@ def _chunks(batches: Iterator[Arrow], wanted: list[str], kind: Kind, path: objec
             score = _numbers(number, number_at, kind)
             query = _plain(query, query_at)
             first = _changes(query)
-            queries = _texts(_plain(query.take(as_arrow(first)), query_at), query_at).strings()
+            queries = _texts(_plain(query.take(as_arrow(first)), query_at), query_at)
             yield TableChunk(queries, first, _texts(_plain(doc, doc_at), doc_at), score)
         done += batch.num_rows
 
@@ -210,13 +210,12 @@ def _changes(column: Arrow) -> Int64:
     return np.flatnonzero(change)
 
 
-def _texts(column: Arrow, where: _Column) -> BufferTexts:
-    """Where the text of each row of a plain column stands; a whole number is its decimal text."""
+def _texts(column: Arrow, where: _Column) -> Strings:
+    """The texts of a plain column, in Arrow's own memory where they stand there; a whole number is its decimal text."""
     arrow = require("pyarrow", "run")
     if hasattr(column, "indices"):
         texts = _texts(_plain(column.dictionary, where), where)
-        codes = _values(column.indices, np.int64)
-        return BufferTexts(texts.data, texts.start[codes], texts.length[codes], texts.base)
+        return texts.take(_values(column.indices, np.int64))
     if arrow.types.is_integer(column.type):
         column = column.cast(arrow.string())
     _, offsets, data = column.buffers()
@@ -230,8 +229,7 @@ def _texts(column: Arrow, where: _Column) -> BufferTexts:
     if len(length) and length[row] > IDENTIFIER_BYTES:
         found = f"an identifier of {length[row]:,} bytes"
         raise FormatError(where.at(row), found, f"at most {IDENTIFIER_BYTES:,}")
-    base = int(offsets[0])
-    return BufferTexts(np.frombuffer(data or b"", np.uint8)[base : offsets[-1]], offsets[:-1], length, base)
+    return Strings(np.frombuffer(data or b"", np.uint8), offsets.astype(np.int64, copy=False))
 
 
 def _numbers(column: Arrow, where: _Column, kind: Kind) -> Float64:

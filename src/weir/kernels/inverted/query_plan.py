@@ -20,7 +20,7 @@ Float64: TypeAlias = NDArray[np.float64]
 
 
 class Postings(NamedTuple):
-    """An inverted index: postings ptr[t]:ptr[t + 1] of doc (ascending) and impact are those of term t."""
+    """An inverted index: the postings of term t are ptr[t]:ptr[t + 1] of doc (ascending) and impact."""
 
     ptr: Int64
     doc: Int32

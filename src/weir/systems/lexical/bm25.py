@@ -12,18 +12,19 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64
 from weir.errors import BadValue, UnknownName
-from weir.systems.compose import then
-from weir.systems.lexical.best_field import best_field
+from weir.systems.compose import shown, then
 from weir.systems.lexical.bm25_presets import PRESETS, BM25Preset, Lengths
 from weir.systems.lexical.inverted_index import (
     ForwardIndex,
-    Hits,
     ImpactIndex,
+    TopDocuments,
+    best_field,
+    best_field_scores,
     load_index_of,
+    pair_scores,
     save_index,
     top,
 )
-from weir.systems.lexical.pair_scores import best_field_scores, pair_scores
 from weir.systems.lexical.term_weights import build, query_terms
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, called, folder_of
 from weir.text import analyzers
@@ -63,6 +64,7 @@ class BM25:
                 object.__setattr__(self, name, None)  # equal systems compare and print equal
         _check(self.recipe)
 
+    __repr__ = shown
     __rshift__ = then
 
     @cached_property
@@ -140,7 +142,7 @@ class BM25Searcher:
             return pair_scores(self.parts[0], asked[0], candidates)
         return best_field_scores(self.parts, asked, share, candidates)
 
-    def weighted(self, ptr: Int64, term: Int32, weight: np.ndarray, k: int) -> Hits:
+    def weighted(self, ptr: Int64, term: Int32, weight: np.ndarray, k: int) -> TopDocuments:
         """The k best documents for queries given as weighted terms of the first part."""
         return top(self.parts[0], ptr, term, weight.astype(np.float32), k)
 
@@ -153,7 +155,7 @@ class BM25Searcher:
         """Time alone: nothing is kept."""
         return Costs(repeatable=True)
 
-    def _hits(self, queries: Queries, k: int) -> Hits:
+    def _hits(self, queries: Queries, k: int) -> TopDocuments:
         asked = [query_terms(tables, queries.text) for tables in self.tables]
         share = self.system.recipe.tie_breaker
         if share is None or len(self.parts) == 1:

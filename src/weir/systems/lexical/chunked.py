@@ -12,7 +12,7 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.run import Named, Run
 from weir.core.strings import Float64, Int32, Int64
 from weir.errors import BadValue
-from weir.systems.compose import then
+from weir.systems.compose import shown, then
 from weir.systems.composite import renumbered, shelf_of
 from weir.systems.lexical.bm25 import BM25
 from weir.systems.lexical.passages import as_corpus, cut
@@ -66,6 +66,7 @@ class Chunked:
         if self.collapse not in COLLAPSES:
             raise BadValue(f"chunked: collapse is {self.collapse!r}; expected {', '.join(COLLAPSES)}")
 
+    __repr__ = shown
     __rshift__ = then
 
     def __str__(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from weir.core.corpus import VIEWS, Corpus, Queries
 from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64, Strings
+from weir.encode.recipes.model_settings import given_settings
 from weir.encode.sparse.sparse_encoder import LoadedSparse, SparseEncoder
 from weir.encode.sparse.sparse_heads import TERM
 from weir.encode.sparse.sparse_models import special_tokens
 from weir.errors import BadValue, UnknownName
 from weir.settings import settings
-from weir.systems.compose import then
+from weir.systems.compose import shown, then
 from weir.systems.learned_sparse import VIEW, stored_terms
 from weir.systems.lexical.bm25 import BM25, BM25Searcher
 from weir.systems.lexical.inverted_index import ImpactIndex, save_index
@@ -70,6 +71,7 @@ class DeepCT:
             raise UnknownName("view", str(self.view), VIEWS)
         _ = self.encoder
 
+    __repr__ = shown
     __rshift__ = then
 
     @property
@@ -85,7 +87,7 @@ class DeepCT:
         )
 
     def __str__(self) -> str:
-        given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        given = given_settings(self, leave_out=())
         first = [given.pop(name) for name in ("model", "system") if name in given]
         return called("deepct", first, given)
 

@@ -13,9 +13,10 @@ from weir.core.corpus import Corpus, Queries, joined
 from weir.core.run import Run
 from weir.core.strings import Float64, StringColumn, Strings
 from weir.encode.question_writer import QuestionWriter
+from weir.encode.recipes.model_settings import given_settings
 from weir.errors import BadValue, RankingWarning
 from weir.settings import settings
-from weir.systems.compose import then
+from weir.systems.compose import shown, then
 from weir.systems.composite import FolderShelf
 from weir.systems.lexical.bm25 import BM25, BM25Searcher
 from weir.systems.lexical.expansions import Expansions, contents, read_questions, written_questions
@@ -24,7 +25,7 @@ from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, called
 
 __all__ = ["Doc2Query", "Doc2QuerySearcher"]
 
-BLOCK = 4096
+BLOCK_DOCUMENTS = 4096
 """Documents enlarged together."""
 WRITING = tuple(f.name for f in fields(QuestionWriter))
 
@@ -68,6 +69,7 @@ class Doc2Query:
                 )
         _ = self.writer
 
+    __repr__ = shown
     __rshift__ = then
 
     @cached_property
@@ -87,11 +89,7 @@ class Doc2Query:
     @property
     def _given(self) -> dict[str, object]:
         """The settings that are not by default."""
-        return {
-            f.name: getattr(self, f.name)
-            for f in fields(self)
-            if f.name != "system" and getattr(self, f.name) != f.default
-        }
+        return given_settings(self, leave_out=("system",))
 
     def __str__(self) -> str:
         first: list[object] = [] if self.system == BM25() else [self.system]
@@ -169,10 +167,13 @@ class Doc2QuerySearcher:
 
 def _enlarged(corpus: Corpus, questions: Expansions) -> Strings:
     """The texts with their questions behind them."""
-    starts = range(0, len(corpus), BLOCK)
+    starts = range(0, len(corpus), BLOCK_DOCUMENTS)
     return Strings.concatenated(
         [
-            joined(corpus.text.slice(s, s + BLOCK), questions.block(s, min(s + BLOCK, len(corpus))))
+            joined(
+                corpus.text.slice(s, s + BLOCK_DOCUMENTS),
+                questions.block(s, min(s + BLOCK_DOCUMENTS, len(corpus))),
+            )
             for s in starts
         ]
     )

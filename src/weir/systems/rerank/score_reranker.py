@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from weir.core.corpus import Corpus
 from weir.errors import BadValue
-from weir.systems.compose import Pipeline, behind
+from weir.systems.compose import Pipeline, behind, shown
 from weir.systems.composite import shelf_of
 from weir.systems.fused import Fused
 from weir.systems.protocol import (
@@ -36,6 +36,7 @@ class Score:
     system: Retriever
     depth: int = 100
 
+    __repr__ = shown
     __rrshift__ = behind
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from unicodedata import category, east_asian_width
 
 from weir.errors import printable
 
-__all__ = ["STYLES", "Styled", "columns", "display_width", "layout_blocks", "paragraph"]
+__all__ = ["JOINED", "STYLES", "Styled", "columns", "display_width", "fits", "layout_blocks", "paragraph"]
 
 STYLES = {"best": "1", "better": "38;5;30", "worse": "38;5;130", "faint": "2"}
 """SGR parameters of each style: bold, teal, rust, faint; both colours keep 4:1 on black and on white."""
@@ -22,6 +22,8 @@ _UNBROKEN_HEAD = 12  # the same of a word in a header
 _SOFT = re.compile(r"[^-_/.,(:=]*[-_/.,(:=]+|[^-_/.,(:=]+")
 _BLANK = re.compile(r" (?![-+.\d]+\])")  # not that of an interval, which stays together
 _NUMBER = re.compile(r"[\[(+-]*\d")
+JOINED = "\N{NO-BREAK SPACE}"
+"""A blank at which no cell is broken; it is shown as a blank."""
 _UNSEEN = frozenset({"Mn", "Me"})  # categories of characters that take no column of their own
 
 
@@ -76,11 +78,19 @@ def layout_blocks(lines: Sequence[Sequence[Cell]], width: int | None, keys: int 
     return len(_blocks(least, keys, room))
 
 
+def fits(lines: Sequence[Sequence[Cell]], width: int | None) -> bool:
+    """Whether the cells stand side by side in the width without being wrapped."""
+    cells = [[display_width(_styled(cell).text) for cell in line] for line in lines]
+    widths = [max(column) for column in zip(*cells, strict=True)]
+    return width is None or sum(widths) + _GAP * (len(widths) - 1) <= width
+
+
 def paragraph(text: str, width: int | None) -> str:
-    """A sentence in lines of at most `width` columns, further lines indented by two."""
+    """A sentence in lines of at most `width` columns, further lines indented by two more than the first."""
     if width is None:
         return printable(text)
-    return "\n".join(_wrapped(printable(text), max(width, _NARROWEST), _GAP))
+    indent = len(text) - len(text.lstrip(" ")) + _GAP
+    return "\n".join(_wrapped(printable(text), max(width, _NARROWEST), indent))
 
 
 def _styled(cell: Cell) -> Styled:
@@ -163,8 +173,9 @@ def _table(lines: Sequence[Sequence[Styled]], widths: Sequence[int], flush: Sequ
 def _placed(row: Sequence[Styled], widths: Sequence[int], flush: Sequence[int]) -> str:
     shown, cells = 0, []
     for i, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        shown_text = cell.text.replace(JOINED, " ")
         blanks = " " * (width - display_width(cell.text))
-        text = f"\x1b[{STYLES[cell.style]}m{cell.text}\x1b[0m" if cell.style and cell.text else cell.text
+        text = f"\x1b[{STYLES[cell.style]}m{shown_text}\x1b[0m" if cell.style and cell.text else shown_text
         cells.append(blanks + text if i in flush else text + blanks)
         shown = i + 1 if cell.text else shown
     return (" " * _GAP).join(cells[:shown]).rstrip(" ")

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from weir.core.result_row import Row
 from weir.datasets import catalogue
 from weir.report.format import score
-from weir.report.layout import layout_blocks, paragraph
 from weir.report.marked_table import SIGNS, MarkedCell, MarkedTable, html_page
 from weir.report.short_names import short_names
 from weir.report.table import JUDGED, UNRANKED, says_judged
+from weir.report.terminal_layout import layout_blocks, paragraph
 from weir.stats.comparison import Comparison
 
 __all__ = ["GridCell", "GridTable", "grid_tables", "write_grids"]
@@ -135,19 +135,21 @@ def grid_tables(
 
 
 def write_grids(
-    tables: Sequence[GridTable], form: str = "text", width: int | None = None, colour: bool = False
+    tables: Sequence[GridTable],
+    form: str = "text",
+    width: int | None = None,
+    colour: bool = False,
+    legend: bool = True,
 ) -> str:
     """Several tables one below another, as text, markdown, latex or a page of html; shared notes and full names
     stand once, at the end.
     """
-    shared = tuple(
-        dict.fromkeys([n for t in tables for n in t.notes] + [n for t in tables for n in t.legend()])
-    )
+    notes = [n for t in tables for n in t.notes] + [n for t in tables if legend for n in t.legend()]
+    shared = tuple(dict.fromkeys(notes))
     if form == "text":
-        notes = "\n".join(paragraph(note, width) for note in shared)
-        return "\n\n".join(
-            [*(t.marked(width).text(width, colour) for t in tables), *([notes] if notes else [])]
-        )
+        below = "\n".join(paragraph(note, width) for note in shared)
+        parts = [t.marked(width).text(width, colour) for t in tables]
+        return "\n\n".join([*parts, *([below] if below else [])])
     marked = [t.marked() for t in tables]
     if marked:
         marked[-1] = replace(marked[-1], notes=shared)
