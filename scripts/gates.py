@@ -25,7 +25,7 @@ LAYERS = [
     {"kernels"},
     {"core"},
     {"io"},
-    {"text", "datasets", "measures"},
+    {"text", "datasets", "importing", "measures"},
     {"fusion", "encode", "vectors"},
     {"systems"},
     {"stats", "conform"},

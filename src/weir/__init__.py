@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from weir.errors import WeirError
     from weir.experiment import Experiment
     from weir.experiment.published.published_scores import published
+    from weir.importing import import_files
     from weir.measures import (
         AP,
         AP_IA,
@@ -167,6 +168,7 @@ __all__ = [
     "fuse",
     "gmAP",
     "gmbpref",
+    "import_files",
     "infAP",
     "load",
     "measure",
@@ -204,6 +206,7 @@ _HOMES = {
     "evaluate": "api",
     "fetch": "datasets.load",
     "fuse": "api",
+    "import_files": "importing",
     "load": "datasets.load",
     "measure": "measures",
     "parse_conventions": "measures.conventions",

@@ -34,6 +34,7 @@ COMMANDS = {
     "fetch": "Download collections, verify them, and make them ready.",
     "fuse": "Fuse rankings into one.",
     "gate": "Fail when a candidate may have become worse than allowed.",
+    "import": "Read files of other tools and golden sets as a collection.",
     "measures": "List the measures, their settings and where they come from.",
     "models": "List the encoders that Weir knows, or say what one comes to.",
     "plan": "Say what weir run would make and take: stages, time, disk and memory.",
@@ -47,7 +48,7 @@ COMMANDS = {
     "warm": "Compile the kernels once, so that no first run waits for them.",
     "why": "Explain why two numbers differ.",
 }
-MODULES = {"eval": "evaluate"}
+MODULES = {"eval": "evaluate", "import": "import_"}
 _SHOWN = 200  # characters of an unexpected error
 _LINE = 2000  # characters of a message
 
