@@ -19,7 +19,11 @@ __all__ = ["Contents", "read_contents"]
 LARGEST = 1 << 30  # bytes of a file, which is held as a whole
 _MARKS = (
     (b"PK\x03\x04", "a zip or an Excel workbook", "each sheet saved as CSV, or one file out of the zip"),
-    (b"\x04\x22\x4d\x18", "LZ4 data", "the run or qrels saved as .json, .parquet or .trec (ranx: save('run.json'))"),
+    (
+        b"\x04\x22\x4d\x18",
+        "LZ4 data",
+        "the run or qrels saved as .json, .parquet or .trec (ranx: save('run.json'))",
+    ),
     (b"\x1f\x8b", "gzip data", "its name to end in .gz"),
     (b"\x28\xb5\x2f\xfd", "zstd data", "its name to end in .zst"),
     (b"SQLite format 3", "an SQLite database", "a table written out of it as CSV"),
@@ -34,9 +38,9 @@ _MOST_NODES = 20_000_000
 class Contents:
     """A file taken apart.
 
-    shape: "json" (value), "rows" (rows: JSON lines, a list of objects, a table with a header, Parquet) or "lines" (text
-    without a header; rows then hold the cells under "1", "2" ... where lines are cut at tabs or commas). columns: all
-    names of fields in rows. text: of lines. given: role -> column, as the user says, as far as the columns are here.
+    shape: "json" (value; an object is also the one row), "rows" (JSON lines, a list of objects, a table with a header,
+    Parquet) or "lines" (text without a header; rows then hold the cells under "1", "2" ... where lines are cut at tabs
+    or commas). columns: all names of fields in rows. text: of lines. given: role -> column, as the user says, as far as the columns are here.
     """
 
     path: Path
@@ -115,7 +119,10 @@ def _decoded(path: Path, data: bytes) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise FormatError(
-            path, f"bytes that are no UTF-8 (0x{data[error.start]:02x})", "text in UTF-8; save it again in it", line
+            path,
+            f"bytes that are no UTF-8 (0x{data[error.start]:02x})",
+            "text in UTF-8; save it again in it",
+            line,
         ) from None
     if "\0" in text[:4096]:
         raise FormatError(path, "binary data", "text, JSON, YAML, a table or Parquet")
@@ -146,7 +153,9 @@ def _json(path: Path, text: str) -> Contents:
         return Contents(path, "rows", rows=tuple(rows), columns=_columns(rows))
     if first.msg != "Extra data" or len(rows) > 0:
         line, reason = bad if rows else (first.lineno, first.msg)
-        raise FormatError(path, f"no valid JSON ({reason})", "one JSON value, or one object on each line", line)
+        raise FormatError(
+            path, f"no valid JSON ({reason})", "one JSON value, or one object on each line", line
+        )
     rows = [Row(f"object {n}", value) for n, value in enumerate(_concatenated(path, text), 1)]
     return Contents(path, "rows", rows=tuple(rows), columns=_columns(rows))
 
@@ -175,7 +184,9 @@ def _concatenated(path: Path, text: str) -> Iterator[dict[str, Any]]:
             value, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
             line = text.count("\n", 0, at) + 1
-            raise FormatError(path, f"no valid JSON ({error})", "JSON objects one after the other", line) from None
+            raise FormatError(
+                path, f"no valid JSON ({error})", "JSON objects one after the other", line
+            ) from None
         if not isinstance(value, dict):
             raise FormatError(path, f"a JSON {type(value).__name__} among objects", "JSON objects", None)
         yield value
@@ -240,8 +251,11 @@ def _of_value(path: Path, value: Any) -> Contents:  # noqa: ANN401  JSON holds a
         rows = [Row(f"entry {n}", one) for n, one in enumerate(value, 1)]
         return Contents(path, "rows", value, tuple(rows), _columns(rows))
     if not isinstance(value, (dict, list)) or not value:
-        raise FormatError(path, f"{json.dumps(value)[:60]} and nothing else", "queries, judgments or rankings")
-    return Contents(path, "json", value)
+        raise FormatError(
+            path, f"{json.dumps(value)[:60]} and nothing else", "queries, judgments or rankings"
+        )
+    rows = (Row("the object", value),) if isinstance(value, dict) else ()
+    return Contents(path, "json", value, rows, tuple(map(str, value)) if isinstance(value, dict) else ())
 
 
 def _columns(rows: list[Row]) -> tuple[str, ...]:

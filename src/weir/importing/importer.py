@@ -47,7 +47,7 @@ class _Read:
     record: dict[str, Any]
 
 
-def import_files(  # noqa: PLR0913, PLR0917 - everything that a user may say
+def import_files(
     paths: Iterable[str | Path],
     out: str | Path,
     columns: Mapping[str, str] | None = None,
@@ -83,7 +83,11 @@ def import_files(  # noqa: PLR0913, PLR0917 - everything that a user may say
             failed.append(one)
     _refuse_unused(given, read, failed)
     if not read or (failed and choices.strict):
-        more = f"; {len(failed)} of {len(listed)} files are refused, and nothing is written" if len(listed) > 1 else ""
+        more = (
+            f"; {len(failed)} of {len(listed)} files are refused, and nothing is written"
+            if len(listed) > 1
+            else ""
+        )
         raise BadValue(failed[0]["refused"] + more)
     whole = merged([one.found for one in read], held, choices)
     _refuse_nothing(whole, listed)
@@ -119,7 +123,10 @@ def _read_file(path: Path, given: Mapping[str, str], kind: str) -> _Read | dict[
         reason = said if said.startswith(str(path)) else f"{path}: {said}"
         return {"file": str(path), "refused": reason}
     except RecursionError:
-        return {"file": str(path), "refused": f"{path}: found data nested too deeply; expected some 200 levels"}
+        return {
+            "file": str(path),
+            "refused": f"{path}: found data nested too deeply; expected some 200 levels",
+        }
     record: dict[str, Any] = {
         "file": str(path),
         "kind": known.name,
@@ -136,31 +143,40 @@ def _items(contents: Contents, items: Iterator[Item]) -> Iterator[Item]:
     something, first = False, ""
     for item in items:
         something = something or not isinstance(item, (Note, Used, Refused))
-        first = first or (f"{item.where}: {item.reason}" if isinstance(item, Refused) else "")
+        if not first and isinstance(item, (Note, Refused)):
+            first = item.text if isinstance(item, Note) else f"{item.where}: {item.reason}"
         yield item
     if not something:
-        raise FormatError(contents.path, f"nothing to import ({first or 'no row'})", "queries, judgments or rankings")
+        raise FormatError(
+            contents.path, f"nothing to import ({first or 'no row'})", "queries, judgments or rankings"
+        )
 
 
 def _refuse_unused(given: Mapping[str, str], read: list[_Read], failed: list[dict[str, Any]]) -> None:
     """Raise BadValue for a column that no file has: a slip of the pen would change what everything means."""
-    used = {role for one in read for role in one.record["columns"]}
-    missing = [f"{role}={column}" for role, column in given.items() if role not in used]
+    used = {column for one in read for column in one.record["columns"].values()}
+    missing = [
+        f"{role}={column}" for role, column in given.items() if not column.isdigit() and column not in used
+    ]
     if missing and read and not failed:
         raise BadValue(f"--columns {missing[0]}: no file has such a column where columns are asked for")
 
 
 def _refuse_nothing(whole: Imported, listed: list[Path]) -> None:
-    if not (whole.queries or whole.documents or whole.qrels or whole.runs or whole.metadata):
+    if not (whole.queries or whole.documents or whole.qrels or whole.runs):
         first = next((told.refused[0] for told in whole.files if told.refused), None)
         reason = f" ({first.where}: {first.reason})" if first else ""
+        if any(whole.metadata.values()):
+            reason = "; what it says of queries takes the queries themselves: give their file too"
         raise BadValue(f"{listed[0]}: nothing is left to import{reason}")
 
 
 def _corpus(path: Path) -> Iterator[tuple[str, tuple[str, str]]]:
     """The documents of a collection: id, title and text."""
     for batch in read_documents(find_layout(path).need_documents()):
-        for name, title, text in zip(batch.ids.tolist(), batch.titles.tolist(), batch.texts.tolist(), strict=True):
+        for name, title, text in zip(
+            batch.ids.tolist(), batch.titles.tolist(), batch.texts.tolist(), strict=True
+        ):
             yield name, (title, text)
 
 
@@ -190,18 +206,32 @@ def _summary(whole: Imported, written: Written) -> dict[str, Any]:
 def _file_line(one: Mapping[str, Any]) -> str:
     if "refused" in one:
         return f"refused: {one['refused']}"
-    counts = ", ".join(f"{count:,} {name}" for name, count in one["counts"].items()) or "nothing kept"
+    counts = ", ".join(_counted(count, name) for name, count in one["counts"].items()) or "nothing kept"
     line = f"{one['file']}: {one['what']} ({one['evidence']}): {counts}"
     if one["rows_refused"]:
         first = one["refused_rows"][0]
-        line += f"; {one['rows_refused']:,} rows refused, the first: {first['where']}: {first['reason']}"
+        line += f"; {_counted(one['rows_refused'], 'rows')} refused, the first: {first['where']}: {first['reason']}"
     return "; ".join([line, *one["notes"]])
 
 
 def _whole_lines(folder: Path, whole: Mapping[str, Any]) -> list[str]:
-    parts = [f"{whole['queries']:,} queries"] if whole["queries"] else []
+    parts = [_counted(whole["queries"], "queries")] if whole["queries"] else []
     parts += [f"{whole['unanswerable']:,} of them without an answer"] if whole["unanswerable"] else []
-    parts += [f"{count:,} judgments ({split})" for split, count in whole["judgments"].items()]
-    parts += [f"{whole['documents']:,} documents"] if whole["documents"] else []
-    parts += [f"{len(whole['runs']):,} runs"] if whole["runs"] else []
+    parts += [f"{_counted(count, 'judgments')} ({split})" for split, count in whole["judgments"].items()]
+    parts += [_counted(whole["documents"], "documents")] if whole["documents"] else []
+    parts += [_counted(len(whole["runs"]), "runs")] if whole["runs"] else []
     return [f"{folder}: {', '.join(parts)}", *(f"  {note}" for note in whole["notes"])]
+
+
+def _counted(count: int, name: str) -> str:
+    """A count of things, which are named in the plural: 1 query, 2 queries, 3 repeated judgments."""
+    first, blank, rest = name.partition(" ")
+    if count == 1 and first == "repeated":
+        rest = (
+            rest.replace("documents", "document", 1).removesuffix("s")
+            if "judgments" in rest
+            else rest.replace("documents", "document", 1)
+        )
+    elif count == 1:
+        first = "query" if first == "queries" else first.removesuffix("s")
+    return f"{count:,} {first}{blank}{rest}"

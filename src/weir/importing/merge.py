@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
-from weir.core.ids import IDENTIFIER_BYTES
-from weir.errors import BadValue
-from weir.importing.found import ByWords, Document, Item, Judgment, Key, Note, Query, Ranking, Refused, Used, number
+from weir.importing.found import ByWords, Document, Item, Judgment, Key, Query, Ranking, Refused, number
+from weir.importing.identifiers import Names
 from weir.importing.names import fold
 from weir.importing.policies import Choices, agreed, whole
 from weir.importing.words import Matcher, as_judgments
@@ -69,10 +68,10 @@ def merged(found: Sequence[FileFound], corpus: Mapping[str, tuple[str, str]], ch
     Raises BadValue where one identifier has two texts of a query, and for grades that a choice is needed for.
     """
     whole_of = Imported(documents=dict(corpus), files=[FileCounts() for _ in found])
-    queries = _Names("query", _query_keys(found))
+    queries = Names("query", _query_keys(found))
     for file, told in zip(found, whole_of.files, strict=True):
         _take_documents(file, told, whole_of.documents)
-    docs = _Names("document", _document_keys(found, whole_of.documents))
+    docs = Names("document", _document_keys(found, whole_of.documents))
     for file, told in zip(found, whole_of.files, strict=True):
         _take_named_by_text(file, told, docs, whole_of.documents)
         _take_queries(file, told, queries, whole_of)
@@ -81,79 +80,6 @@ def merged(found: Sequence[FileFound], corpus: Mapping[str, tuple[str, str]], ch
         _take_rankings(file, told, (queries, docs), whole_of)
     whole_of.notes += queries.notes() + docs.notes() + _absent(whole_of)
     return whole_of
-
-
-class _Names:
-    """Identifiers of queries or documents; what is known by its text alone gets that of the same text, or a new one."""
-
-    def __init__(self, what: str, keys: Iterable[tuple[Key, str]]) -> None:
-        self._what = what
-        self._of_text: dict[str, set[str]] = {}
-        self._text: dict[str, str] = {}
-        self._place: dict[str, str] = {}
-        self.made: set[str] = set()
-        self.joined: set[str] = set()
-        for key, place in keys:
-            self._learn(key, place)
-
-    def _learn(self, key: Key, place: str) -> None:
-        if not key.id:
-            return
-        known = self._text.get(key.id, "")
-        if self._what == "query" and key.text and known and " ".join(known.split()) != " ".join(key.text.split()):
-            raise BadValue(
-                f"query '{key.id[:60]}' is '{known[:60]}' in {self._place[key.id]} and '{key.text[:60]}' in {place}; "
-                "files of different query sets go into different folders"
-            )
-        if key.text:
-            self._text.setdefault(key.id, key.text)
-            self._place.setdefault(key.id, place)
-            self._of_text.setdefault(key.text, set()).add(key.id)
-        else:
-            self._text.setdefault(key.id, "")
-
-    def of(self, key: Key) -> str:
-        """The identifier of a query or document; raises ValueError, with the reason, where there is none."""
-        if key.id:
-            name = key.id
-        elif not key.text:
-            raise ValueError(f"no {self._what}")
-        else:
-            name = self._by_text(key.text)
-        if len(name.encode("utf-8", "surrogatepass")) > IDENTIFIER_BYTES:
-            raise ValueError(f"an identifier of the {self._what} of more than {IDENTIFIER_BYTES:,} bytes")
-        return name
-
-    def _by_text(self, text: str) -> str:
-        same = self._of_text.get(text, set())
-        if len(same) > 1:
-            raise ValueError(f"its text is that of {len(same)} {self._what} identifiers, {' and '.join(sorted(same)[:2])}")
-        if same:
-            self.joined.add(text)
-            return next(iter(same))
-        if text in self._text:
-            return text
-        name = made_id(text, self._what)
-        self.made.add(name)
-        return name
-
-    def notes(self) -> list[str]:
-        """What was done for want of identifiers."""
-        several = {"query": "queries", "document": "documents"}[self._what]
-        told = []
-        if self.made:
-            told.append(f"{len(self.made)} {several} have no identifier: made from a hash of the text")
-        if self.joined:
-            told.append(f"{len(self.joined)} {several} were known by text and got the identifier of the same text")
-        return told
-
-
-def made_id(text: str, what: str) -> str:
-    """An identifier made from a text: its first words and a hash of the whole, the same wherever the text is."""
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    words = re.findall(r"[a-z0-9]+", text.casefold()) if what == "query" else []
-    slug = "-".join(words)[:32].rstrip("-") or ("q" if what == "query" else "text")
-    return f"{slug}-{digest}"
 
 
 def _query_keys(found: Sequence[FileFound]) -> Iterator[tuple[Key, str]]:
@@ -187,11 +113,13 @@ def _take_documents(file: FileFound, told: FileCounts, documents: dict[str, tupl
         elif known[1] == item.key.text:
             told.counts["repeated documents"] += 1
         else:
-            told.refuse(item.where, f"document '{item.key.id[:60]}' has another text elsewhere; the first is kept")
+            told.refuse(
+                item.where, f"document '{item.key.id[:60]}' has another text elsewhere; the first is kept"
+            )
 
 
 def _take_named_by_text(
-    file: FileFound, told: FileCounts, docs: _Names, documents: dict[str, tuple[str, str]]
+    file: FileFound, told: FileCounts, docs: Names, documents: dict[str, tuple[str, str]]
 ) -> None:
     """Documents without an identifier."""
     for item in file.items:
@@ -205,7 +133,7 @@ def _take_named_by_text(
             documents.setdefault(name, (item.title, item.key.text))
 
 
-def _take_queries(file: FileFound, told: FileCounts, queries: _Names, whole_of: Imported) -> None:
+def _take_queries(file: FileFound, told: FileCounts, queries: Names, whole_of: Imported) -> None:
     seen: set[str] = set()
     for item in file.items:
         if not isinstance(item, Query):
@@ -236,7 +164,7 @@ class _Pair:
 
 
 def _take_judgments(
-    found: Sequence[FileFound], whole_of: Imported, named: tuple[_Names, _Names], choices: Choices
+    found: Sequence[FileFound], whole_of: Imported, named: tuple[Names, Names], choices: Choices
 ) -> None:
     pairs: dict[tuple[str, str, str], _Pair] = {}
     match = Matcher(whole_of.documents, choices.words)
@@ -279,7 +207,7 @@ def _add_pair(
     item: Judgment,
     name: str,
     told: FileCounts,
-    named: tuple[_Names, _Names],
+    named: tuple[Names, Names],
     pairs: dict[tuple[str, str, str], _Pair],
 ) -> None:
     grade = number(item.grade)
@@ -298,9 +226,7 @@ def _add_pair(
     pair.grades.append(grade)
 
 
-def _take_rankings(
-    file: FileFound, told: FileCounts, named: tuple[_Names, _Names], whole_of: Imported
-) -> None:
+def _take_rankings(file: FileFound, told: FileCounts, named: tuple[Names, Names], whole_of: Imported) -> None:
     rankings: dict[str, list[tuple[Ranking, str, list[str]]]] = {}
     for item in file.items:
         if isinstance(item, Ranking):
@@ -312,8 +238,10 @@ def _take_rankings(
     for run, listed in rankings.items():
         made, ordered = _one_run(listed, told)
         name = _free_name(run, whole_of.runs)
-        if ordered:
-            told.counts["runs by rank"] += 1
+        if ordered and made:
+            whole_of.notes.append(
+                f"run {name}: the order of the file is kept, as scores that fall by 1 (none, or ties, in it)"
+            )
         if made:
             whole_of.runs[name] = made
             told.counts["rankings"] += len(made)
@@ -337,14 +265,16 @@ def _one_run(
             else:
                 told.refuse(item.where, f"document '{doc[:60]}' twice in the ranking; the first is kept")
         if query in made and made[query] != row:
-            told.refuse(item.where, f"query '{query[:60]}' was answered before, and otherwise; the first is kept")
+            told.refuse(
+                item.where, f"query '{query[:60]}' was answered before, and otherwise; the first is kept"
+            )
         else:
             made.setdefault(query, row)
     return made, by_rank
 
 
 def _falling(scores: Sequence[float], count: int) -> bool:
-    return len(scores) == count and all(a > b for a, b in zip(scores[:-1], scores[1:], strict=True))
+    return len(scores) == count and all(a > b for a, b in pairwise(scores))
 
 
 def _free_name(run: str, taken: Mapping[str, object]) -> str:
@@ -360,6 +290,12 @@ def _free_name(run: str, taken: Mapping[str, object]) -> str:
 def _absent(whole_of: Imported) -> list[str]:
     """What judgments and rankings name and the collection does not hold."""
     told = []
+    if nameless := set(whole_of.metadata) - set(whole_of.queries):
+        kept = sum(bool(whole_of.metadata[name]) for name in nameless)
+        told += [f"{kept} queries without a text have metadata, which was dropped"] if kept else []
+    grades = [grade for split in whole_of.qrels.values() for row in split.values() for grade in row.values()]
+    if grades and max(grades) <= 0:
+        told.append("every grade is 0 or less: nothing is relevant")
     judged = {doc for split in whole_of.qrels.values() for row in split.values() for doc in row}
     if whole_of.documents and (away := judged - set(whole_of.documents)):
         told.append(f"{len(away)} of {len(judged)} judged documents are not among the documents")
@@ -367,5 +303,3 @@ def _absent(whole_of: Imported) -> list[str]:
     if whole_of.queries and (away := asked - set(whole_of.queries)):
         told.append(f"{len(away)} of {len(asked)} judged queries have no text")
     return told
-
-

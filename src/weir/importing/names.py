@@ -73,7 +73,9 @@ def parse_columns(text: str) -> dict[str, str]:
     for part in filter(None, (part.strip() for part in text.split(","))):
         role, equals, column = (piece.strip() for piece in part.partition("="))
         if not equals or not column:
-            raise BadValue(f"--columns: found '{part}'; expected role=column, as in query=q,doc=url,grade=ctr")
+            raise BadValue(
+                f"--columns: found '{part}'; expected role=column, as in query=q,doc=url,grade=ctr"
+            )
         given[role] = column
     refuse_other_roles(given)
     return given
@@ -94,7 +96,7 @@ def roles_of(columns: Iterable[str], given: Mapping[str, str], path: object) -> 
     """
     listed = list(columns)
     found = {role: column for role, column in given.items() if column in listed}
-    free = [column for column in listed if column not in found.values()]
+    free = [column for column in listed if column not in found.values() and not column.startswith("__")]
     for role, tiers in names().roles.items():
         if role in found or (role in ("relevant", "doc") and ("relevant" in found or "doc" in found)):
             continue
@@ -104,6 +106,7 @@ def roles_of(columns: Iterable[str], given: Mapping[str, str], path: object) -> 
                 raise BadValue(_two(path, role, played))
             if played:
                 found[role] = played[0]
+                free.remove(played[0])
                 break
     return _with_id(found, free, given)
 

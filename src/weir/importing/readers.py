@@ -44,7 +44,17 @@ READERS: Registry[Reader] = Registry(
     "import reader",
     more=tuple(
         f"{_HOME}.{name}"
-        for name in ("engines", "quepid", "evaluators", "spans", "nested", "layouts", "lines", "records", "refused")
+        for name in (
+            "engines",
+            "quepid",
+            "evaluators",
+            "spans",
+            "nested",
+            "layouts",
+            "lines",
+            "records",
+            "refused",
+        )
     ),
 )
 
@@ -76,6 +86,8 @@ def chosen(contents: Contents, kind: str) -> tuple[Reader, str]:
     """
     if kind:
         return READERS.get(kind), f"--as {kind}"
+    if contents.given and set(contents.given.values()) <= set(contents.columns):
+        return READERS.get("records"), "--columns"
     for general in (False, True):
         among = [READERS.get(name) for name in READERS.names()]
         found = [(one, one.detect(contents)) for one in among if one.general is general]
@@ -93,7 +105,10 @@ def _unknown(contents: Contents) -> str:
     if contents.shape == "lines":
         first = next((line for line in contents.text.split("\n") if line.strip()), "").strip()
         held = f"'{first[:60]}'"
-    elif contents.shape == "json" and isinstance(contents.value, dict):
-        held = f"the fields {', '.join(map(str, list(contents.value)[:8]))}"
+        if contents.rows:
+            count = len(contents.rows[0].fields)
+            held = f"{held}, {count} columns without names"
+            said = "say which is which by number, as in --columns query=1,doc=2,grade=3, or what it is, with --as"
+            return f"{contents.path}: found {held}; {said}"
     said = "say which columns are which, as in --columns query=NAME,doc=NAME,grade=NAME, or what it is, with --as"
     return f"{contents.path}: found {held}, which no format has that is known; {said}"

@@ -68,7 +68,9 @@ def _row(line: int, header: tuple[str, ...], cells: list[str]) -> Row:
 def _separator(lines: list[str], suffix: str) -> str:
     first = lines[0] if lines else ""
     if suffix == ".csv":
-        return ";" if ";" in first and "," not in first else "\t" if "\t" in first and "," not in first else ","
+        return (
+            ";" if ";" in first and "," not in first else "\t" if "\t" in first and "," not in first else ","
+        )
     if suffix == ".tsv" or "\t" in first:
         return "\t" if any("\t" in line for line in lines) else ""
     return ""
@@ -80,14 +82,16 @@ def _is_header(cells: list[str], expected: frozenset[str]) -> bool:
         return True
     known = {name for tiers in names().roles.values() for tier in tiers for name in tier}
     known |= {name for listed in names().words.values() for name in listed} | _MORE
-    if any(_is_number(cell) for cell in cells):
+    if any(_is_number(cell) or cell[:1] in ("[", "{") for cell in cells):
         return False
     named = [cell for cell in cells if fold(cell) in known]
     return len(named) >= 1 and all(len(cell) <= 80 for cell in cells)
 
 
 # First cells of tables that are no collection, and are refused by name.
-_MORE = frozenset(map(fold, ("measure", "input", "scenario", "document_position", "_id", "id", "value", "event_id")))
+_MORE = frozenset(
+    map(fold, ("measure", "input", "scenario", "document_position", "_id", "id", "value", "event_id"))
+)
 
 
 def _is_number(cell: str) -> bool:
@@ -106,7 +110,9 @@ def _refuse_twice(path: Path, header: tuple[str, ...]) -> None:
 
 def _records(path: Path, text: str, separator: str) -> list[tuple[int, list[str]]]:
     """The cells of each row that is neither blank nor a comment, and the line it ends on."""
-    quoting = csv.QUOTE_NONE if separator == "\t" and '"' not in text.partition("\n")[0] else csv.QUOTE_MINIMAL
+    quoting = (
+        csv.QUOTE_NONE if separator == "\t" and '"' not in text.partition("\n")[0] else csv.QUOTE_MINIMAL
+    )
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, quoting=quoting)
     found: list[tuple[int, list[str]]] = []
     try:
@@ -115,6 +121,10 @@ def _records(path: Path, text: str, separator: str) -> list[tuple[int, list[str]
                 found.append((reader.line_num, [cell.strip("\r") for cell in cells]))
     except csv.Error as error:
         reason = "shorter cells" if "field limit" in str(error) else "cells quoted as a whole"
-        what = f"a cell of more than {csv.field_size_limit():,} characters" if "limit" in str(error) else str(error)
+        what = (
+            f"a cell of more than {csv.field_size_limit():,} characters"
+            if "limit" in str(error)
+            else str(error)
+        )
         raise FormatError(path, what, reason, reader.line_num) from None
     return found

@@ -22,7 +22,9 @@ class Matcher:
     def found(self, by: ByWords) -> list[str]:
         """The identifiers of documents that hold the words; raises ValueError, with the reason, where that is open."""
         if not self._documents:
-            raise ValueError(f"judged by words ({by.field}), which takes documents: give them, or --corpus FOLDER")
+            raise ValueError(
+                f"judged by words ({by.field}), which takes documents: give them, or --corpus FOLDER"
+            )
         how = by.how or self._how
         if len(by.words) > 1 and not how:
             raise ValueError(f"{len(by.words)} words in '{by.field}': say --words all or --words any")

@@ -54,7 +54,9 @@ def write_collection(folder: Path, whole: Imported, files: list[dict[str, Any]])
         for name, rankings in whole.runs.items():
             (temporary / "runs").mkdir(exist_ok=True)
             write_run(Run.of(rankings, name), temporary / "runs" / f"{name}{_ending(rankings)}")
-        names = sorted(path.relative_to(temporary).as_posix() for path in temporary.rglob("*") if path.is_file())
+        names = sorted(
+            path.relative_to(temporary).as_posix() for path in temporary.rglob("*") if path.is_file()
+        )
         write_json(temporary / REPORT, _report(whole, files, [*names, REPORT]))
     return Written((*names, REPORT))
 

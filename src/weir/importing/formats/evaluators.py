@@ -9,7 +9,19 @@ from typing import Any
 
 from weir.importing.contents import Contents
 from weir.importing.formats.engines import members
-from weir.importing.found import Document, Item, Judgment, Key, Note, Query, Ranking, Refused, Used, number, plain
+from weir.importing.found import (
+    Document,
+    Item,
+    Judgment,
+    Key,
+    Note,
+    Query,
+    Ranking,
+    Refused,
+    Used,
+    number,
+    plain,
+)
 from weir.importing.readers import Asked, reader
 from weir.importing.tables import Row
 
@@ -50,7 +62,7 @@ def _texts(value: object, mark: str = "") -> list[str]:
 
 def _samples(contents: Contents) -> list[Row]:
     """The samples of ragas: rows, or the inputs of annotated metrics."""
-    if contents.shape == "rows":
+    if contents.shape == "rows" or "user_input" in contents.columns:
         return list(contents.rows)
     value = contents.value if isinstance(contents.value, dict) else {}
     inside = [(name, one.get("metric_input")) for name in value for one in members(value, name)]
@@ -63,10 +75,10 @@ _IDS = ("reference_context_ids", "retrieved_context_ids")
 
 def _ragas(contents: Contents) -> str:
     rows = _samples(contents)
-    columns = set(contents.columns) or {name for row in rows for name in row.fields}
+    columns = {name for row in rows for name in row.fields}
     if "user_input" in columns:
         return "user_input"
-    first = _FIRST <= columns and columns & {"ground_truth", "ground_truths", "answer"}
+    first = columns >= _FIRST and columns & {"ground_truth", "ground_truths", "answer"}
     return "question and contexts, its first names" if first else ""
 
 
@@ -169,21 +181,21 @@ def read_deepeval_traces(contents: Contents, _: Asked) -> Iterator[Item]:
 
 def _span_document(one: object) -> Key:
     if isinstance(one, dict):
-        named = next((plain(one[name]) for name in ("id", "doc_id", "document_id") if plain(one.get(name))), "")
+        named = next(
+            (plain(one[name]) for name in ("id", "doc_id", "document_id") if plain(one.get(name))), ""
+        )
         return Key(named, plain(one.get("text", one.get("content"))))
     text = plain(one)
     return Key(text="" if text == "[object Object]" else text)
 
 
 _PATH = "ai.observability."
-_EMPTY: dict[str, Any] = {}
 
 
 def _events(contents: Contents) -> list[tuple[str, dict[str, Any]]]:
     """The attributes of TruLens' events: in JSON, or in the cells of a table as Python's dictionaries."""
-    rows = contents.rows or (Row("the event", contents.value if isinstance(contents.value, dict) else _EMPTY),)
     found = []
-    for row in rows:
+    for row in contents.rows:
         held = row.fields.get("record_attributes")
         if isinstance(held, str):
             try:
@@ -197,7 +209,11 @@ def _events(contents: Contents) -> list[tuple[str, dict[str, Any]]]:
 
 def _trulens(contents: Contents) -> str:
     events = _events(contents)
-    return "record_attributes of ai.observability" if any(_PATH in name for _, one in events for name in one) else ""
+    return (
+        "record_attributes of ai.observability"
+        if any(_PATH in name for _, one in events for name in one)
+        else ""
+    )
 
 
 @reader("trulens", "events of TruLens", _trulens)
@@ -237,7 +253,9 @@ def read_pairs(contents: Contents, _: Asked) -> Iterator[Item]:
 
 
 def _labelled(contents: Contents) -> list[dict[str, Any]]:
-    return [one for one in members(contents.value, "examples") if "reference_contexts" in one and "query" in one]
+    return [
+        one for one in members(contents.value, "examples") if "reference_contexts" in one and "query" in one
+    ]
 
 
 def _rag_dataset(contents: Contents) -> str:

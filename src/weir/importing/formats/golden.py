@@ -26,15 +26,32 @@ def records_of(contents: Contents) -> list[Row]:
     value = contents.value
     if not isinstance(value, dict):
         return []
-    lists = {name: one for name, one in value.items() if isinstance(one, list) and any(isinstance(v, dict) for v in one)}
+    lists = {
+        name: one
+        for name, one in value.items()
+        if isinstance(one, list) and any(isinstance(v, dict) for v in one)
+    }
     known = [name for name in lists if fold(str(name)) in names().containers]
     if len(known) > 1:
-        raise BadValue(f"{contents.path}: {' and '.join(known)} could both be the list of queries; keep one of them")
+        raise BadValue(
+            f"{contents.path}: {' and '.join(known)} could both be the list of queries; keep one of them"
+        )
     if known:
-        return [Row(f"{known[0]} {n}", one) for n, one in enumerate(lists[known[0]], 1) if isinstance(one, dict)]
-    if value and all(isinstance(one, dict) for one in value.values()):
-        return [Row(f"'{name}'", {"query_id": name, **one}) for name, one in value.items() if "query_id" not in one]
-    return []
+        return [
+            Row(f"{known[0]} {n}", one) for n, one in enumerate(lists[known[0]], 1) if isinstance(one, dict)
+        ]
+    if value and all(isinstance(one, dict) and _has_query(one) for one in value.values()):
+        return [
+            Row(f"'{name}'", {"query_id": name, **one})
+            for name, one in value.items()
+            if "query_id" not in one
+        ]
+    return [Row("the object", value)] if _has_query(value) else []
+
+
+def _has_query(fields: Mapping[str, Any]) -> bool:
+    known = {name for tier in names().roles["query"] for name in tier}
+    return any(fold(str(name)) in known for name in fields)
 
 
 def _inside_single(contents: Contents) -> list[Row]:
@@ -42,7 +59,9 @@ def _inside_single(contents: Contents) -> list[Row]:
     if len(contents.rows) != 1:
         return list(contents.rows)
     alone = dict(contents.rows[0].fields)
-    inside = [name for name, one in alone.items() if fold(name) in names().containers and isinstance(one, list)]
+    inside = [
+        name for name, one in alone.items() if fold(name) in names().containers and isinstance(one, list)
+    ]
     if len(inside) == 1 and all(isinstance(one, dict) for one in alone[inside[0]]):
         return [Row(f"{inside[0]} {n}", one) for n, one in enumerate(alone[inside[0]], 1)]
     return list(contents.rows)
@@ -123,7 +142,9 @@ def _how(column: str) -> str:
 
 def _cell(key: Key, row: Row, doc: str, grade: object) -> Iterator[Item]:
     if re.search(r"\s[|;]\s|^[^\s:/?]+([|;][^\s:/?]+)+$", doc):
-        yield Refused(row.where, f"'{doc[:60]}' looks like several documents in one cell; write them as a JSON list")
+        yield Refused(
+            row.where, f"'{doc[:60]}' looks like several documents in one cell; write them as a JSON list"
+        )
     else:
         yield from _one(key, row, doc, 1 if grade is None else grade)
 
@@ -152,7 +173,9 @@ def _object(key: Key, row: Row, one: Mapping[str, Any]) -> Iterator[Item]:
         held = tuple(filter(None, map(plain, texts if texts is not None else [one[column]])))
         yield ByWords(key, held, column, row.where, _how(column), within, given)
     if not words:
-        yield Refused(row.where, f"an object without a document's identifier ({', '.join(map(str, one))[:60]})")
+        yield Refused(
+            row.where, f"an object without a document's identifier ({', '.join(map(str, one))[:60]})"
+        )
 
 
 def _doc_names() -> frozenset[str]:

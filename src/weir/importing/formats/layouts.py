@@ -29,20 +29,33 @@ def _named(row: Row, names: tuple[str, ...]) -> str:
 def _identified(contents: Contents) -> bool:
     """Whether rows hold an identifier and a text (or title), and neither a query nor judgments."""
     columns = set(contents.columns)
-    others = {"query", "question", "user_input", "input", "score", "grade", "rating", "corpus-id", "attributes"}
+    others = {
+        "query",
+        "question",
+        "user_input",
+        "input",
+        "score",
+        "grade",
+        "rating",
+        "corpus-id",
+        "attributes",
+        "nuggets",
+    }
     return bool(columns & set(_IDS)) and bool(columns & {*_TEXTS, "title"}) and not columns & others
 
 
 def _which(contents: Contents) -> tuple[str, str]:
-    """"queries" or "corpus", and the evidence; raises BadValue where nothing says which."""
+    """ "queries" or "corpus", and the evidence; raises BadValue where nothing says which."""
     columns = set(contents.columns)
     named = contents.says(*_QUERIES), contents.says(*_DOCUMENTS)
-    if named[0] and not named[1]:
+    if named[0] and not named[1] and "contents" not in columns:
         return "queries", f"'{named[0]}' in its name"
     if named[1]:
         return "corpus", f"'{named[1]}' in its name"
-    signs = [name for name in ("title", "contents", "default_text", "docid", "doc_id", "docno") if name in columns]
-    if signs:
+    signs = [
+        name for name in ("title", "contents", "default_text", "docid", "doc_id", "docno") if name in columns
+    ]
+    if signs and not named[0]:
         return "corpus", f"the field {signs[0]}"
     raise BadValue(
         f"{contents.path}: identifiers and texts may be queries or documents; say --as queries or --as corpus"
@@ -69,7 +82,7 @@ def read_queries(contents: Contents, _: Asked) -> Iterator[Item]:
     if contents.shape == "lines":
         yield from two_columns(contents, documents=False)
         return
-    for row in _rows(contents):
+    for row in contents.rows:
         key = Key(_named(row, _IDS), _named(row, (*_TEXTS, "query", "question", "title")))
         if not key.id and not key.text:
             yield Refused(row.where, "neither identifier nor text")
@@ -85,18 +98,12 @@ def read_corpus(contents: Contents, _: Asked) -> Iterator[Item]:
         return
     if "vector" in contents.columns:
         yield Note("the field vector was dropped: documents are their texts here")
-    for row in _rows(contents):
+    for row in contents.rows:
         key = Key(_named(row, _IDS), _named(row, _TEXTS))
         if not key.id and not key.text:
             yield Refused(row.where, "neither identifier nor text")
         else:
             yield Document(key, row.where, _named(row, ("title",)))
-
-
-def _rows(contents: Contents) -> tuple[Row, ...]:
-    if contents.shape == "json" and isinstance(contents.value, dict):
-        return (Row("the object", contents.value),)
-    return contents.rows
 
 
 def _metadata(row: Row) -> dict[str, Any]:
@@ -106,24 +113,16 @@ def _metadata(row: Row) -> dict[str, Any]:
     return more | {k: v for k, v in row.fields.items() if k not in taken and isinstance(v, str) and v.strip()}
 
 
-def _one_document(contents: Contents) -> str:
-    value = contents.value
-    known = isinstance(value, dict) and "contents" in value and any(name in value for name in _IDS)
-    return "the fields id and contents" if contents.shape == "json" and known else ""
-
-
-@reader("document", "a document", _one_document)
-def read_document(contents: Contents, asked: Asked) -> Iterator[Item]:
-    """One document."""
-    yield from read_corpus(contents, asked)
-
-
 def _folded(contents: Contents) -> set[str]:
     return {fold(name) for name in contents.columns}
 
 
 def _hub_qrels(contents: Contents) -> str:
-    known = {"queryid", "corpusid"} <= _folded(contents) and not _folded(contents) & {"query", "grade", "rating"}
+    known = {"queryid", "corpusid"} <= _folded(contents) and not _folded(contents) & {
+        "query",
+        "grade",
+        "rating",
+    }
     return "query-id and corpus-id" if known else ""
 
 
@@ -147,7 +146,9 @@ def _candidates(contents: Contents) -> str:
         return ""
     if contents.says("ranked", "candidates"):
         return "query-id and corpus-ids, and 'ranked' or 'candidates' in its name"
-    raise BadValue(f"{contents.path}: corpus-ids may be candidates or relevant documents; say --as candidates")
+    raise BadValue(
+        f"{contents.path}: corpus-ids may be candidates or relevant documents; say --as candidates"
+    )
 
 
 @reader("candidates", "documents to rank, by query", _candidates)
@@ -189,7 +190,9 @@ def _esci(contents: Contents) -> str:
 @reader("esci", "the shopping queries of ESCI", _esci)
 def read_esci(contents: Contents, _: Asked) -> Iterator[Item]:
     """Queries with locale, and judgments by split; a product is locale/identifier where there is more than one."""
-    yield Note("the letters E, S, C and I (exact, substitute, complement, irrelevant) are the grades 3, 2, 1 and 0")
+    yield Note(
+        "the letters E, S, C and I (exact, substitute, complement, irrelevant) are the grades 3, 2, 1 and 0"
+    )
     locales = {plain(row.fields.get("product_locale")) for row in contents.rows} - {""}
     for row in contents.rows:
         fields: Mapping[str, Any] = row.fields

@@ -6,7 +6,7 @@ import ast
 import html
 import re
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from weir.errors import BadValue
 from weir.importing.contents import Contents
@@ -52,7 +52,7 @@ def _counts(rows: list[list[str]], column: int) -> bool:
         if any(r is None or not r.is_integer() for r in ranks):
             return False
         values = [r for r in ranks if r is not None]
-        if any(b <= a for a, b in zip(values[:-1], values[1:], strict=True)):
+        if any(b <= a for a, b in pairwise(values)):
             return False
         longest = max(longest, len(values))
     return longest > 2
@@ -85,7 +85,9 @@ def run_lines(contents: Contents) -> Iterator[Item]:
     for where, cells in _cells(contents):
         score = number(cells[4]) if len(cells) in (5, 6) else None
         if score is None:
-            yield Refused(where, f"{len(cells)} columns, or no finite score; expected query Q0 document rank score tag")
+            yield Refused(
+                where, f"{len(cells)} columns, or no finite score; expected query Q0 document rank score tag"
+            )
         else:
             held.setdefault(cells[0], []).append((cells[2], score))
     for query, found in held.items():
@@ -121,9 +123,7 @@ def _colbert(contents: Contents) -> str:
     tabbed = contents.shape == "lines" and "\t" in contents.text.partition("\n")[0]
     if not tabbed or not rows or {len(c) for c in rows} - {4, 5} or not _counts(rows, 2):
         return ""
-    falls = all(
-        (number(b[3]) or 0) <= (number(a[3]) or 0) for a, b in zip(rows[:-1], rows[1:], strict=True) if a[0] == b[0]
-    )
+    falls = all((number(b[3]) or 0) <= (number(a[3]) or 0) for a, b in pairwise(rows) if a[0] == b[0])
     return "query, document, rank that counts, score that falls" if falls else ""
 
 
@@ -158,7 +158,9 @@ def _three(contents: Contents) -> str:
     good = [len(c) == 3 and number(c[2]) is not None for c in rows]
     if not _mostly(rows, good):
         return ""
-    counted = ", which rises within each query as ranks do" if _counts([c for c in rows if len(c) == 3], 2) else ""
+    counted = (
+        ", which rises within each query as ranks do" if _counts([c for c in rows if len(c) == 3], 2) else ""
+    )
     raise BadValue(
         f"{contents.path}: the third column{counted} may be a rank, a grade or a score; "
         "say --as run-ranks, --as qrels or --as run-scores"
@@ -167,10 +169,9 @@ def _three(contents: Contents) -> str:
 
 @reader("three-columns", "query, document and a number", _three, general=True)
 def read_three(contents: Contents, _: Asked) -> Iterator[Item]:
-    """Never read as such: the third column is asked about."""
+    """Lines whose query, document and number were told apart by --columns are rows; these never are."""
+    yield from ()
     _three(contents)
-    raise BadValue(f"{contents.path}: say --as run-ranks, --as qrels or --as run-scores")
-    yield
 
 
 def _by_name(_: Contents) -> str:
@@ -207,7 +208,11 @@ def _lines_only(contents: Contents) -> list[Cells]:
 def _excluded(contents: Contents) -> str:
     rows = _looked_at(contents)
     named = contents.says("exclude", "excluded")
-    return f"two columns, and '{named}' in its name" if named and _mostly(rows, [len(c) == 2 for c in rows]) else ""
+    return (
+        f"two columns, and '{named}' in its name"
+        if named and _mostly(rows, [len(c) == 2 for c in rows])
+        else ""
+    )
 
 
 @reader("exclude", "documents to leave out, query and document", _excluded)

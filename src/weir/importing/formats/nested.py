@@ -20,7 +20,8 @@ def _is_nested(value: object) -> bool:
         isinstance(value, dict)
         and bool(value)
         and all(
-            isinstance(row, dict) and all(isinstance(v, (int, float)) for v in row.values()) for row in value.values()
+            isinstance(row, dict) and all(isinstance(v, (int, float)) for v in row.values())
+            for row in value.values()
         )
         and any(value.values())
     )
@@ -32,7 +33,9 @@ def _nested(contents: Contents) -> str:
 
 def _is_run(contents: Contents) -> bool:
     """Whether nested numbers are scores; raises BadValue where whole numbers leave it open."""
-    if any(isinstance(v, float) and not v.is_integer() for row in contents.value.values() for v in row.values()):
+    if any(
+        isinstance(v, float) and not v.is_integer() for row in contents.value.values() for v in row.values()
+    ):
         return True
     if contents.says("qrels", "qrel"):
         return False
@@ -68,7 +71,9 @@ def read_nested_qrels(contents: Contents, _: Asked) -> Iterator[Item]:
 
 def _checked(contents: Contents) -> Mapping[str, Mapping[str, float]]:
     if not _is_nested(contents.value):
-        raise BadValue(f"{contents.path}: found no object of objects; expected {{query: {{document: number}}}}")
+        raise BadValue(
+            f"{contents.path}: found no object of objects; expected {{query: {{document: number}}}}"
+        )
     nested: Mapping[str, Mapping[str, float]] = contents.value
     return nested
 
@@ -84,7 +89,9 @@ def _rankings(nested: Mapping[str, Mapping[str, float]], run: str) -> Iterator[I
 
 
 def _predictions(contents: Contents) -> str:
-    return "mteb_model_meta" if isinstance(contents.value, dict) and "mteb_model_meta" in contents.value else ""
+    return (
+        "mteb_model_meta" if isinstance(contents.value, dict) and "mteb_model_meta" in contents.value else ""
+    )
 
 
 @reader("mteb-predictions", "predictions of MTEB", _predictions)
@@ -133,4 +140,6 @@ def read_requests(contents: Contents, _: Asked) -> Iterator[Item]:
 def _text(document: object) -> str:
     if not isinstance(document, dict):
         return plain(document)
-    return next((plain(document[name]) for name in ("contents", "text", "segment") if plain(document.get(name))), "")
+    return next(
+        (plain(document[name]) for name in ("contents", "text", "segment") if plain(document.get(name))), ""
+    )

@@ -84,7 +84,9 @@ def _book_table(contents: Contents) -> str:
     judges = columns[2:]
     values = [number(row.fields.get(name)) for row in contents.rows[:200] for name in judges]
     scale = all(value is None or 0 <= value <= 100 for value in values)
-    known = columns[:2] == ("query", "docid") and len(judges) > 1 and scale and any(v is not None for v in values)
+    known = (
+        columns[:2] == ("query", "docid") and len(judges) > 1 and scale and any(v is not None for v in values)
+    )
     known = known and not {"grade", "rating", "score", "rank"} & {name.lower() for name in judges}
     return f"query, docid, and a column for each of {len(judges)} judges" if known else ""
 
@@ -121,7 +123,9 @@ def read_snapshot(contents: Contents, _: Asked) -> Iterator[Item]:
         key = Key(plain(query.get("query_id")), plain(query.get("query_text")))
         texts[key.id] = key.text
         yield Query(key, f"query {n}", _about(query))
-        for doc, grade in (query.get("ratings") or {}).items() if isinstance(query.get("ratings"), dict) else ():
+        for doc, grade in (
+            (query.get("ratings") or {}).items() if isinstance(query.get("ratings"), dict) else ()
+        ):
             yield Judgment(key, Key(doc), grade, f"query {n}")
     for query_id, listed in value["docs"].items():
         docs = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []

@@ -9,10 +9,29 @@ from typing import Any
 from weir.errors import BadValue
 from weir.importing.contents import Contents
 from weir.importing.formats.evaluators import listed
-from weir.importing.formats.golden import excluded, flattened, is_unanswerable, judgments, records_of, word_fields
+from weir.importing.formats.golden import (
+    excluded,
+    flattened,
+    is_unanswerable,
+    judgments,
+    records_of,
+    word_fields,
+)
 from weir.importing.formats.lines import qrels_lines, run_lines
-from weir.importing.found import Document, Item, Judgment, Key, Note, Query, Ranking, Refused, Used, number, plain
-from weir.importing.names import fold, roles_of
+from weir.importing.found import (
+    Document,
+    Item,
+    Judgment,
+    Key,
+    Note,
+    Query,
+    Ranking,
+    Refused,
+    Used,
+    number,
+    plain,
+)
+from weir.importing.names import roles_of
 from weir.importing.readers import Asked, reader
 from weir.importing.tables import Row
 
@@ -36,10 +55,26 @@ def _layout(contents: Contents) -> tuple[_Layout, list[Row]]:
     rows = [flattened(row) for row in records_of(contents)]
     columns = list(dict.fromkeys(name for row in rows for name in row.fields))
     roles = roles_of(columns, contents.given, contents.path)
+    _by_values(roles, rows, contents.given)
     texts = [plain(row.fields.get(roles["query"])) for row in rows] if "query" in roles else []
     short = bool(texts) and all(len(text.split()) == 1 and len(text) <= 64 for text in texts if text)
     words = word_fields(columns, roles.values())
     return _Layout(roles, words, short and "query_id" not in roles), rows
+
+
+def _by_values(roles: dict[str, str], rows: list[Row], given: Mapping[str, str]) -> None:
+    """Names that hold documents in some files and grades in others: lists and objects are documents."""
+    held = {role: [row.fields.get(roles[role]) for row in rows] for role in ("grade", "doc") if role in roles}
+    if "grade" in held and "doc" not in roles and "relevant" not in roles and any(map(_many, held["grade"])):
+        roles["relevant"] = roles.pop("grade")
+    elif ("doc" in held and "doc" in given and not {"grade", "score", "rank"} & set(roles)) or (
+        "doc" in held and ("grade" in roles or "doc" in given) and any(map(_many, held["doc"]))
+    ):
+        roles["relevant"] = roles.pop("doc")
+
+
+def _many(value: object) -> bool:
+    return isinstance(value, dict) or listed(value) is not None
 
 
 def _known(contents: Contents) -> str:
@@ -47,6 +82,8 @@ def _known(contents: Contents) -> str:
         return ""
     layout, _ = _layout(contents)
     if "query" not in layout.roles and "query_id" not in layout.roles:
+        return ""
+    if set(layout.roles) <= {"query_id", "title", "text", "split", "answer"} and not layout.words:
         return ""
     told = ("query_id", "query", "relevant", "doc", "retrieved", "grade", "score", "rank")
     return ", ".join(f"{role}={layout.roles[role]}" for role in told if role in layout.roles)
@@ -67,7 +104,9 @@ def _promptfoo(contents: Contents) -> str:
     if "__expected" in contents.columns:
         return "__expected"
     value = contents.value
-    known = isinstance(value, dict) and {"prompts", "tests"} <= set(value) and isinstance(value["tests"], list)
+    known = (
+        isinstance(value, dict) and {"prompts", "tests"} <= set(value) and isinstance(value["tests"], list)
+    )
     return "prompts and tests" if known else ""
 
 
@@ -116,8 +155,6 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[Row], kind: str) ->
         return _returned
     if "score" in roles:
         return _scored(contents, layout, rows)
-    if "doc" in contents.given:
-        return _golden
     name = roles["doc"]
     raise BadValue(
         f"{contents.path}: the documents in '{name}' may be relevant or returned; say --columns relevant={name}, "
@@ -159,12 +196,16 @@ def _queries(layout: _Layout, rows: list[Row]) -> Iterator[Item]:
         more = {name: value for name, value in row.fields.items() if name not in taken and _small(value)}
         more |= {role: plain(layout.of(row, role)) for role in ("answer",) if plain(layout.of(row, role))}
         more |= excluded(layout.of(row, "excluded"), layout.of(row, "candidates"))
-        where, before, silent = held.get(key, (row.where, more, is_unanswerable(row, layout.of(row, "relevant"))))
+        where, before, silent = held.get(
+            key, (row.where, more, is_unanswerable(row, layout.of(row, "relevant")))
+        )
         held[key] = (where, {k: v for k, v in before.items() if more.get(k) == v}, silent)
         no_lists += silent
     if held and no_lists == len(rows) and "relevant" in layout.roles:
         name = layout.roles["relevant"]
-        raise BadValue(f"'{name}' is empty for every query, as in a template; expected relevant documents for some")
+        raise BadValue(
+            f"'{name}' is empty for every query, as in a template; expected relevant documents for some"
+        )
     for key, (where, more, silent) in held.items():
         yield Query(key, where, more, silent)
 
@@ -183,11 +224,7 @@ def _golden(layout: _Layout, rows: list[Row]) -> Iterator[Item]:
         key = _key(layout, row)
         if not key.id and not key.text:
             continue
-        value = layout.of(row, "relevant") if "relevant" in layout.roles else layout.of(row, "doc")
-        grade = layout.of(row, "grade")
-        if grade is None and fold(layout.roles.get("relevant", "")) == "corpusid":
-            grade = layout.of(row, "score")  # BEIR's name for the grade
-        found = list(judgments(key, row, value, grade, layout.words))
+        found = list(judgments(key, row, layout.of(row, "relevant"), layout.of(row, "grade"), layout.words))
         split = plain(layout.of(row, "split")) or "test"
         yield from (replace(one, split=split) if isinstance(one, Judgment) else one for one in found)
         nothing += not found
@@ -246,7 +283,9 @@ def _returned(layout: _Layout, rows: list[Row]) -> Iterator[Item]:
     name = "score" if "score" in layout.roles else "rank" if "rank" in layout.roles else ""
     for at, row in enumerate(rows):
         value = number(layout.of(row, name)) if name else float(at)
-        reason = _whole_row(layout, row) or ("" if value is not None else f"no number in '{layout.roles[name]}'")
+        reason = _whole_row(layout, row) or (
+            "" if value is not None else f"no number in '{layout.roles[name]}'"
+        )
         if reason or value is None:
             yield Refused(row.where, reason)
         else:

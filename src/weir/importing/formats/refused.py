@@ -42,18 +42,23 @@ def _any_of(*detects: Detect) -> Detect:
     return detect
 
 
-_NAMED = re.compile(r"(map|ap|ndcg|dcg|p|r|rr|mrr|recall|precision|success|bpref|rprec|set|num|err|rbp|judged|avg|max)\w*", re.I)
+_NAMED = re.compile(
+    r"(map|ap|ndcg|dcg|p|r|rr|mrr|recall|precision|success|bpref|rprec|set|num|err|rbp|judged|avg|max)\w*",
+    re.I,
+)
 
 
 def _measure_lines(contents: Contents) -> str:
     """Lines of measure and value, query and measure and value, or run, query, measure and value."""
     if contents.shape != "lines":
         return ""
+    if re.match(r"name,(.*,)?(map|ndcg|recip_rank|P_|AP|RR|nDCG)|#\s+Model\s", contents.text):
+        return "a table of systems and measures"
     rows = [line.split("\t") for line in contents.text.split("\n") if line.strip()][:200]
     for column in (0, 1, 2):
         if all(len(row) == column + 2 for row in rows):
             names = [re.split(r"[@(.]", row[column])[0] for row in rows]
-            known = sum(bool(_NAMED.fullmatch(name)) or name.isupper() for name in names) == len(names)
+            known = all(_NAMED.fullmatch(name) or re.fullmatch("[A-Z_]+", name) for name in names)
             if known and all(re.fullmatch(r"-?[\d.]+(e-?\d+)?|nan", row[-1].strip()) for row in rows):
                 return f"lines of a measure such as {rows[0][column][:20]} and its value"
     return ""
@@ -75,10 +80,6 @@ refuses(
 )
 
 
-def _bulk_measures(contents: Contents) -> str:
-    return "a bulk file of metric values" if {"index", "metric", "value"} <= set(contents.columns) else ""
-
-
 def _mteb(contents: Contents) -> str:
     value = contents.value if isinstance(contents.value, dict) else {}
     if "mteb_model_meta" in value:
@@ -86,7 +87,7 @@ def _mteb(contents: Contents) -> str:
     named = next((name for name in ("mteb_version", "mteb_dataset_name", "task_name") if name in value), "")
     if named:
         return named
-    if {"loader_kwargs", "revision"} <= set(value):
+    if {"revision", "n_parameters", "release_date"} <= set(value):
         return "model_meta.json"
     return "run_settings.jsonl" if {"task", "version", "encode_kwargs"} <= set(contents.columns) else ""
 
@@ -96,7 +97,9 @@ refuses("mteb-results", "results or settings of an MTEB run", _mteb, f"{_MEASURE
 _SEARCH_SETTINGS = _any_of(
     _keys("querySetId", "searchConfigurationList"),
     _keys("index", "query", "searchPipeline"),
-    lambda contents: "results of an experiment" if any("querySetId" in one for one in sources(contents.value)) else "",
+    lambda contents: (
+        "results of an experiment" if any("querySetId" in one for one in sources(contents.value)) else ""
+    ),
     lambda contents: "a mapping" if _is_mapping(contents.value) else "",
 )
 
@@ -160,7 +163,11 @@ refuses(
 refuses(
     "qrel-diff",
     "documents whose relevance changed (FollowIR)",
-    lambda contents: "corpus-ids, and 'diff' in its name" if contents.says("diff") and "corpus-ids" in contents.columns else "",
+    lambda contents: (
+        "corpus-ids, and 'diff' in its name"
+        if contents.says("diff") and "corpus-ids" in contents.columns
+        else ""
+    ),
     "the two judgments, -og and -changed, stand in qrels",
 )
 refuses(
@@ -191,16 +198,19 @@ refuses(
 
 
 def _group_sizes(contents: Contents) -> str:
-    lines = contents.text.split() if contents.shape == "lines" else []
-    return "one whole number on each line" if lines and all(one.isdigit() for one in lines) else ""
+    lines = contents.text.split("\n") if contents.shape == "lines" else []
+    sizes = [line.strip() for line in lines if line.strip()]
+    return "one whole number on each line" if sizes and all(one.isdigit() for one in sizes) else ""
 
 
-refuses("group-sizes", "sizes of groups", _group_sizes, "write qid:QUERY behind each grade of the features' file")
+refuses(
+    "group-sizes", "sizes of groups", _group_sizes, "write qid:QUERY behind each grade of the features' file"
+)
 
 
 def _clicks(contents: Contents) -> dict[str, int]:
     """How many searches, impressions and clicks a log holds; {} for what is no log."""
-    rows: list[Any] = [row.fields for row in contents.rows] or [contents.value]
+    rows: list[Any] = [row.fields for row in contents.rows]
     events = [row for row in rows if isinstance(row, dict) and "action_name" in row and "query_id" in row]
     searches = [
         row for row in rows if isinstance(row, dict) and {"query_id", "user_query", "client_id"} <= set(row)
@@ -246,4 +256,6 @@ def _refuse_clicks(contents: Contents, _: Asked) -> Iterator[Item]:
     )
 
 
-READERS.add("clicks", Reader("clicks", "a log of clicks (UBI and others)", _is_log, _refuse_clicks, refused=True))
+READERS.add(
+    "clicks", Reader("clicks", "a log of clicks (UBI and others)", _is_log, _refuse_clicks, refused=True)
+)

@@ -38,13 +38,15 @@ def _attributes(listed: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _spans(contents: Contents) -> list[tuple[str, Attributes]]:
     """The attributes of every span, with what the span is called."""
-    exports = [row.fields for row in contents.rows] or [contents.value]
+    exports = [row.fields for row in contents.rows]
     found: list[tuple[str, Attributes]] = []
     for export in exports:
         for resource in members(export, "resourceSpans"):
             for scope in members(resource, "scopeSpans"):
                 for span in members(scope, "spans"):
-                    found.append((f"span {plain(span.get('spanId'))}", _attributes(members(span, "attributes"))))
+                    found.append(
+                        (f"span {plain(span.get('spanId'))}", _attributes(members(span, "attributes")))
+                    )
     for row in contents.rows:
         held = row.fields.get("attributes")
         if isinstance(held, dict):
@@ -63,7 +65,7 @@ def _traced(contents: Contents) -> str:
     found = sum(_is_retrieval(attributes) for _, attributes in _spans(contents))
     if found:
         return f"{found} retrieval spans"
-    return "spans" if any("resourceSpans" in one for one in ([contents.value] if contents.value else [])) else ""
+    return "resourceSpans" if "resourceSpans" in contents.columns else ""
 
 
 @reader("spans", "retrieval spans of OpenInference or OpenTelemetry GenAI", _traced)
@@ -109,7 +111,9 @@ def _input(value: object) -> str:
     """The query in input.value, which may be JSON around it."""
     held = _json(value) if isinstance(value, str) and value.lstrip().startswith("{") else None
     if isinstance(held, dict):
-        return next((plain(held[name]) for name in ("query", "question", "input") if plain(held.get(name))), "")
+        return next(
+            (plain(held[name]) for name in ("query", "question", "input") if plain(held.get(name))), ""
+        )
     return plain(value)
 
 
@@ -129,7 +133,10 @@ def _retrieved(attributes: Attributes) -> list[dict[str, Any]]:
     output = _json(attributes.get("output.value"))
     beside = members(output, "documents") if isinstance(output, dict) else []
     if len(beside) == len(docs):  # the LangChain instrumentor keeps identifiers there alone
-        docs = [{**other, **{k: v for k, v in doc.items() if v is not None}} for doc, other in zip(docs, beside, strict=True)]
+        docs = [
+            {**other, **{k: v for k, v in doc.items() if v is not None}}
+            for doc, other in zip(docs, beside, strict=True)
+        ]
     return docs
 
 
