@@ -18,7 +18,7 @@ __all__ = ["command"]
 @click.option("--as", "kinds", multiple=True, metavar="[FILE=]KIND",
               help="What a file is, or all of them; docs/import.md lists the kinds. Repeatable.")  # fmt: skip
 @click.option("--corpus", type=click.Path(path_type=Path),
-              help="A collection whose documents resolve judgments by words or texts; they are written too.")  # fmt: skip
+              help="A collection whose documents resolve judgments by words; written too.")  # fmt: skip
 @click.option("--grades", default="", metavar="round|scale=N|threshold=X",
               help="What to do with grades that are fractions.")  # fmt: skip
 @click.option("--judges", type=click.Choice(["max", "min", "mean", "majority"]),

@@ -40,7 +40,8 @@ class Contents:
 
     shape: "json" (value; an object is also the one row), "rows" (JSON lines, a list of objects, a table with a header,
     Parquet) or "lines" (text without a header; rows then hold the cells under "1", "2" ... where lines are cut at tabs
-    or commas). columns: all names of fields in rows. text: of lines. given: role -> column, as the user says, as far as the columns are here.
+    or commas). columns: all names of fields in rows. text: of lines. given: role -> column, as
+    the user says.
     """
 
     path: Path
@@ -80,9 +81,7 @@ def read_contents(path: Path, given: Mapping[str, str]) -> Contents:
         begins = stream.read(16)
     if begins.startswith(b"PAR1"):
         return _given(_parquet(path), given)
-    for mark, found, expected in _MARKS:
-        if begins.startswith(mark):
-            raise FormatError(path, found, expected)
+    _refuse_marks(path, begins)
     if path.stat().st_size > LARGEST:
         raise FormatError(path, f"{path.stat().st_size:,} bytes", f"at most {LARGEST:,}; cut it into parts")
     text = _decoded(path, read_bytes(path))
@@ -91,8 +90,19 @@ def read_contents(path: Path, given: Mapping[str, str]) -> Contents:
     suffix = Path(unpacked_name(path)).suffix.lower()
     if suffix in (".yaml", ".yml"):
         return _given(_of_value(path, _yaml(path, text)), given)
-    if _without_comments(text).lstrip()[:1] in ("{", "[") and suffix not in (".csv", ".tsv"):
+    begins_json = _without_comments(text).lstrip()[:1] in ("{", "[")
+    if begins_json and suffix not in (".csv", ".tsv"):
         return _given(_json(path, text), given)
+    return _table(path, text, suffix, given)
+
+
+def _refuse_marks(path: Path, begins: bytes) -> None:
+    for mark, found, expected in _MARKS:
+        if begins.startswith(mark):
+            raise FormatError(path, found, expected)
+
+
+def _table(path: Path, text: str, suffix: str, given: Mapping[str, str]) -> Contents:
     table = parsed_table(path, text, suffix, frozenset(given.values()))
     if table.header:
         by_number = {str(n): name for n, name in enumerate(table.header, 1) if str(n) not in table.header}
@@ -254,8 +264,9 @@ def _of_value(path: Path, value: Any) -> Contents:  # noqa: ANN401  JSON holds a
         raise FormatError(
             path, f"{json.dumps(value)[:60]} and nothing else", "queries, judgments or rankings"
         )
-    rows = (Row("the object", value),) if isinstance(value, dict) else ()
-    return Contents(path, "json", value, rows, tuple(map(str, value)) if isinstance(value, dict) else ())
+    if isinstance(value, list):
+        return Contents(path, "json", value)
+    return Contents(path, "json", value, (Row("the object", value),), tuple(map(str, value)))
 
 
 def _columns(rows: list[Row]) -> tuple[str, ...]:

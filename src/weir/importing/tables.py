@@ -110,10 +110,11 @@ def _refuse_twice(path: Path, header: tuple[str, ...]) -> None:
 
 def _records(path: Path, text: str, separator: str) -> list[tuple[int, list[str]]]:
     """The cells of each row that is neither blank nor a comment, and the line it ends on."""
-    quoting = (
-        csv.QUOTE_NONE if separator == "\t" and '"' not in text.partition("\n")[0] else csv.QUOTE_MINIMAL
-    )
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, quoting=quoting)
+    lines = io.StringIO(text, newline="")
+    if separator == "\t" and '"' not in text.partition("\n")[0]:
+        reader = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
+    else:
+        reader = csv.reader(lines, delimiter=separator)
     found: list[tuple[int, list[str]]] = []
     try:
         for cells in reader:

@@ -1,4 +1,4 @@
-"""Search engines' own evaluation: Elasticsearch's and OpenSearch's `_rank_eval`, the Search Relevance Workbench, RRE."""
+"""Evaluation that search engines bring along: `_rank_eval`, the Search Relevance Workbench, RRE."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def _goldens(contents: Contents) -> str:
 
 @reader("deepeval-goldens", "goldens of DeepEval", _goldens)
 def read_goldens(contents: Contents, _: Asked) -> Iterator[Item]:
-    """Queries with reference answers; `context` is what is relevant, `retrieval_context` what was returned, as texts."""
+    """Queries and answers; the texts of `context` are relevant, those of `retrieval_context` were returned."""
     yield Used("relevant", "context")
     yield Used("retrieved", "retrieval_context")
     for row in contents.rows:
@@ -168,7 +168,8 @@ def read_deepeval_traces(contents: Contents, _: Asked) -> Iterator[Item]:
     for n, span in enumerate(_traces(contents), 1):
         where, key = f"retriever span {n}", Key(text=plain(span.get("input")))
         output = span.get("output")
-        docs = [_span_document(one) for one in output] if isinstance(output, list) else []
+        output = output if isinstance(output, list) else []
+        docs = [_span_document(one) for one in output]
         if not key.text or not docs or not all(doc.id or doc.text for doc in docs):
             yield Refused(where, "its output holds no documents" if key.text else "no input text")
             continue

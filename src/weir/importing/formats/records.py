@@ -67,10 +67,15 @@ def _by_values(roles: dict[str, str], rows: list[Row], given: Mapping[str, str])
     held = {role: [row.fields.get(roles[role]) for row in rows] for role in ("grade", "doc") if role in roles}
     if "grade" in held and "doc" not in roles and "relevant" not in roles and any(map(_many, held["grade"])):
         roles["relevant"] = roles.pop("grade")
-    elif ("doc" in held and "doc" in given and not {"grade", "score", "rank"} & set(roles)) or (
-        "doc" in held and ("grade" in roles or "doc" in given) and any(map(_many, held["doc"]))
-    ):
+    elif "doc" in held and _are_relevant(roles, held["doc"], "doc" in given):
         roles["relevant"] = roles.pop("doc")
+
+
+def _are_relevant(roles: Mapping[str, str], docs: list[Any], told: bool) -> bool:
+    """Whether documents of an open name are relevant: the user named them, or grades stand beside lists of them."""
+    if told and not {"grade", "score", "rank"} & set(roles):
+        return True
+    return ("grade" in roles or told) and any(map(_many, docs))
 
 
 def _many(value: object) -> bool:

@@ -251,8 +251,8 @@ def _is_log(contents: Contents) -> str:
 
 def _refuse_clicks(contents: Contents, _: Asked) -> Iterator[Item]:
     raise BadValue(
-        f"{contents.path}: a log of clicks ({_is_log(contents)}); clicks are no judgments, and a grade from them takes a "
-        "model of clicks; give what such a model made, as rows of query, document and grade"
+        f"{contents.path}: a log of clicks ({_is_log(contents)}); clicks are no judgments, "
+        "and a grade takes a model of clicks; give what such a model made, as rows of query, document and grade"
     )
 
 
