@@ -59,9 +59,8 @@ class Contents:
         return Path(name).stem or name
 
     def says(self, *words: str) -> str:
-        """The first of some words that the file's name, or that of a folder right above it, holds; else ""."""
-        near = [self.path.name.lower(), *(part.lower() for part in self.path.absolute().parts[-3:-1])]
-        pieces = {piece for part in near for piece in _pieces(part)}
+        """The first of some words that the file's name holds, or that its folder is called; else ""."""
+        pieces = {*_pieces(self.path.name.lower()), self.path.absolute().parent.name.lower()}
         return next((word for word in words if word in pieces), "")
 
 

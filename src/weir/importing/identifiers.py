@@ -38,7 +38,7 @@ class Names:
         ):
             raise BadValue(
                 f"query '{key.id[:60]}' is '{known[:60]}' in {self._place[key.id]} and '{key.text[:60]}' in {place}; "
-                "different query sets go into different folders"
+                "go by the text alone (leave out query_id), or import different query sets into different folders"
             )
         if key.text:
             self._text.setdefault(key.id, key.text)

@@ -62,7 +62,7 @@ def _texts(value: object, mark: str = "") -> list[str]:
 
 def _samples(contents: Contents) -> list[Row]:
     """The samples of ragas: rows, or the inputs of annotated metrics."""
-    if contents.shape == "rows" or "user_input" in contents.columns:
+    if contents.shape == "rows" or {"user_input", "question"} & set(contents.columns):
         return list(contents.rows)
     value = contents.value if isinstance(contents.value, dict) else {}
     inside = [(name, one.get("metric_input")) for name in value for one in members(value, name)]

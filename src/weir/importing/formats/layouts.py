@@ -142,9 +142,9 @@ def read_hub_qrels(contents: Contents, _: Asked) -> Iterator[Item]:
 
 
 def _candidates(contents: Contents) -> str:
-    if _folded(contents) != {"queryid", "corpusids"} or contents.says("diff"):
+    if _folded(contents) != {"queryid", "corpusids"} or contents.says("diff", "qrel_diff"):
         return ""
-    if contents.says("ranked", "candidates"):
+    if contents.says("ranked", "top_ranked", "candidates"):
         return "query-id and corpus-ids, and 'ranked' or 'candidates' in its name"
     raise BadValue(
         f"{contents.path}: corpus-ids may be candidates or relevant documents; say --as candidates"

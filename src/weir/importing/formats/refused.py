@@ -165,7 +165,7 @@ refuses(
     "documents whose relevance changed (FollowIR)",
     lambda contents: (
         "corpus-ids, and 'diff' in its name"
-        if contents.says("diff") and "corpus-ids" in contents.columns
+        if contents.says("diff", "qrel_diff") and "corpus-ids" in contents.columns
         else ""
     ),
     "the two judgments, -og and -changed, stand in qrels",
