@@ -79,10 +79,12 @@ class Names:
         several = {"query": "queries", "document": "documents"}[self._what]
         told = []
         if self.made:
-            told.append(f"{len(self.made)} {several} have no identifier: made from a hash of the text")
+            told.append(
+                f"{several} without an identifier, which got one made from a hash of their text: {len(self.made)}"
+            )
         if self.joined:
             told.append(
-                f"{len(self.joined)} {several} were known by text and got the identifier of the same text"
+                f"{several} known by their text, which got the identifier of the same text: {len(self.joined)}"
             )
         return told
 

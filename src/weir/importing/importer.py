@@ -74,27 +74,23 @@ def import_files(
     kinds = _kinds(as_kind, listed)
     held = dict(_corpus(Path(corpus))) if corpus is not None else {}
     read: list[_Read] = []
-    failed: list[dict[str, Any]] = []
+    failed: dict[str, WeirError] = {}
     for path in listed:
         one = _read_file(path, given, kinds[path])
         if isinstance(one, _Read):
             read.append(one)
         else:
-            failed.append(one)
+            failed[str(path)] = one
     _refuse_unused(given, read, failed)
-    if not read or (failed and choices.strict):
-        more = (
-            f"; {len(failed)} of {len(listed)} files are refused, and nothing is written"
-            if len(listed) > 1
-            else ""
-        )
-        raise BadValue(failed[0]["refused"] + more)
+    if failed and (not read or choices.strict):
+        raise _none_written(failed, len(listed))
     whole = merged([one.found for one in read], held, choices)
     _refuse_nothing(whole, listed)
-    files = [*(_told(one, told) for one, told in zip(read, whole.files, strict=True)), *failed]
-    files.sort(key=lambda one: [str(path) for path in listed].index(one["file"]))
+    records = {one.record["file"]: _told(one, told) for one, told in zip(read, whole.files, strict=True)}
+    records |= {name: {"file": name, "refused": _reason(name, error)} for name, error in failed.items()}
+    files = [records[str(path)] for path in listed]
     written = write_collection(folder, whole, files)
-    refused = tuple(one["refused"] for one in failed)
+    refused = tuple(one["refused"] for one in files if "refused" in one)
     return ImportReport(folder, _summary(whole, written), tuple(files), refused)
 
 
@@ -112,21 +108,31 @@ def _kinds(as_kind: str | Mapping[str, str], listed: list[Path]) -> dict[Path, s
     return given
 
 
-def _read_file(path: Path, given: Mapping[str, str], kind: str) -> _Read | dict[str, Any]:
-    """What a reader found, or the record of a file that is refused."""
+def _none_written(failed: Mapping[str, WeirError], count: int) -> WeirError:
+    """The error of an import that wrote nothing: that of the first file, as it is where that is the only one."""
+    name, error = next(iter(failed.items()))
+    if count == 1:
+        return error
+    return BadValue(
+        f"{_reason(name, error)}; {len(failed)} of {count} files are refused, and nothing is written"
+    )
+
+
+def _reason(name: str, error: WeirError) -> str:
+    said = str(error)
+    return said if said.startswith(name) else f"{name}: {said}"
+
+
+def _read_file(path: Path, given: Mapping[str, str], kind: str) -> _Read | WeirError:
+    """What a reader found, or why the file is refused."""
     try:
         contents = read_contents(path, given)
         known, evidence = chosen(contents, kind)
         items = tuple(_items(contents, known.read(contents, Asked())))
     except WeirError as error:
-        said = str(error)
-        reason = said if said.startswith(str(path)) else f"{path}: {said}"
-        return {"file": str(path), "refused": reason}
+        return error
     except RecursionError:
-        return {
-            "file": str(path),
-            "refused": f"{path}: found data nested too deeply; expected some 200 levels",
-        }
+        return FormatError(path, "data nested too deeply", "some 200 levels")
     record: dict[str, Any] = {
         "file": str(path),
         "kind": known.name,
@@ -152,7 +158,7 @@ def _items(contents: Contents, items: Iterator[Item]) -> Iterator[Item]:
         )
 
 
-def _refuse_unused(given: Mapping[str, str], read: list[_Read], failed: list[dict[str, Any]]) -> None:
+def _refuse_unused(given: Mapping[str, str], read: list[_Read], failed: Mapping[str, WeirError]) -> None:
     """Raise BadValue for a column that no file has: a slip of the pen would change what everything means."""
     used = {column for one in read for column in one.record["columns"].values()}
     missing = [

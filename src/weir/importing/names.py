@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 from weir.errors import BadValue, UnknownName
@@ -42,6 +42,7 @@ class Names:
     unanswerable: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
+@lru_cache(4096)
 def fold(name: str) -> str:
     """A name as it is compared: without case, blanks and marks."""
     return re.sub(r"[\W_]+", "", name.casefold())

@@ -102,7 +102,7 @@ def read_records(contents: Contents, asked: Asked) -> Iterator[Item]:
     yield from (Used(role, column) for role, column in layout.roles.items())
     yield from (Used(f"words in the {within}", column) for column, within in layout.words.items())
     yield from _queries(layout, rows)
-    yield from read(layout, rows)
+    yield from read(layout, [row for row in rows if _key(layout, row) != Key()])
 
 
 def _promptfoo(contents: Contents) -> str:
@@ -227,8 +227,6 @@ def _golden(layout: _Layout, rows: list[Row]) -> Iterator[Item]:
     nothing = 0
     for row in rows:
         key = _key(layout, row)
-        if not key.id and not key.text:
-            continue
         found = list(judgments(key, row, layout.of(row, "relevant"), layout.of(row, "grade"), layout.words))
         split = plain(layout.of(row, "split")) or "test"
         yield from (replace(one, split=split) if isinstance(one, Judgment) else one for one in found)
@@ -251,9 +249,6 @@ def _whole_row(layout: _Layout, row: Row) -> str:
     """Why a row of one document is none; "" where nothing is wrong."""
     if "" in row.fields:
         return f"more cells than columns ('{row.fields[''][0][:40]}')"
-    key = _key(layout, row)
-    if not key.id and not key.text:
-        return "no query"
     return "" if plain(layout.of(row, "doc") or layout.of(row, "relevant")) else "no document"
 
 
