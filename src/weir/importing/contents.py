@@ -12,7 +12,7 @@ from weir.core.strings import first_repeated
 from weir.errors import FormatError, require
 from weir.importing.tables import Row, parsed_table
 from weir.io.storage.compression import unpacked_name
-from weir.io.storage.lines import open_bytes, read_bytes
+from weir.io.storage.lines import read_bytes
 
 __all__ = ["Contents", "read_contents"]
 
@@ -76,8 +76,7 @@ def read_contents(path: Path, given: Mapping[str, str]) -> Contents:
     Raises FormatError, in one line, for what cannot be read: no such file, damage, packed or foreign data, another
     encoding, JSON or YAML that is broken or nested too deeply; MissingExtra for Parquet or YAML without its package.
     """
-    with open_bytes(path) as stream:
-        begins = stream.read(16)
+    begins = read_bytes(path, 16)
     if begins.startswith(b"PAR1"):
         return _given(_parquet(path), given)
     _refuse_marks(path, begins)

@@ -51,6 +51,10 @@ def parsed_table(path: Path, text: str, suffix: str, expected: frozenset[str]) -
     if _is_header(first, expected):
         header = tuple(name or f"column {n}" for n, name in enumerate(first, 1))
         _refuse_twice(path, header)
+        if len(records) == 1:
+            raise FormatError(
+                path, f"the header {', '.join(header)[:80]} and no row below it", "a row for each record"
+            )
         return Table(header, tuple(_row(line, header, cells) for line, cells in records[1:]), separator)
     width = max(len(cells) for _, cells in records)
     numbered = tuple(str(n) for n in range(1, width + 1))
@@ -114,7 +118,7 @@ def _records(path: Path, text: str, separator: str) -> list[tuple[int, list[str]
     if separator == "\t" and '"' not in text.partition("\n")[0]:
         reader = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
     else:
-        reader = csv.reader(lines, delimiter=separator)
+        reader = csv.reader(lines, delimiter=separator, strict=True)
     found: list[tuple[int, list[str]]] = []
     try:
         for cells in reader:

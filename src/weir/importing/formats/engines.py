@@ -96,7 +96,8 @@ def read_response(contents: Contents, _: Asked) -> Iterator[Item]:
     details = contents.value["details"]
     every = [hit for one in details.values() for hit in members(one, "hits")]
     several = len({plain(hit.get("hit", {}).get("_index")) for hit in every}) > 1
-    for name, error in (contents.value.get("failures") or {}).items():
+    failures = contents.value.get("failures")
+    for name, error in failures.items() if isinstance(failures, dict) else ():
         reason = error.get("error", {}).get("reason", "no reason given") if isinstance(error, dict) else error
         yield Refused(f"request {name}", f"the engine refused it: {reason}")
     for name, detail in details.items():
