@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weir.errors import BadValue, FormatError, WeirError
+from weir.errors import BadValue, FormatError, WeirError, printable
 from weir.importing.contents import Contents, read_contents
 from weir.importing.found import Item, Note, Refused, Used
 from weir.importing.merge import FileFound, Imported, merged
@@ -36,7 +36,9 @@ class ImportReport:
 
     def lines(self) -> list[str]:
         """The report in a few lines, as `weir import` prints it."""
-        return [*map(_file_line, self.files), *_whole_lines(self.folder, self.whole)]
+        return [
+            printable(line) for line in [*map(_file_line, self.files), *_whole_lines(self.folder, self.whole)]
+        ]
 
 
 @dataclass(frozen=True)

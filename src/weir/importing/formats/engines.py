@@ -52,6 +52,11 @@ def read_request(contents: Contents, _: Asked) -> Iterator[Item]:
             yield Judgment(key, Key(_document(rated, several)), rated.get("rating"), where)
 
 
+def _inside(hit: Mapping[str, Any]) -> Mapping[str, Any]:
+    held = hit.get("hit")
+    return held if isinstance(held, dict) else {}
+
+
 def _document(hit: Mapping[str, Any], several: bool) -> str:
     name = plain(hit.get("_id"))
     return f"{plain(hit.get('_index'))}/{name}" if several and name else name
@@ -95,15 +100,16 @@ def read_response(contents: Contents, _: Asked) -> Iterator[Item]:
     """The top of a run; hits without a rating are unjudged, those with one are judgments."""
     details = contents.value["details"]
     every = [hit for one in details.values() for hit in members(one, "hits")]
-    several = len({plain(hit.get("hit", {}).get("_index")) for hit in every}) > 1
+    several = len({plain(_inside(hit).get("_index")) for hit in every}) > 1
     failures = contents.value.get("failures")
     for name, error in failures.items() if isinstance(failures, dict) else ():
-        reason = error.get("error", {}).get("reason", "no reason given") if isinstance(error, dict) else error
-        yield Refused(f"request {name}", f"the engine refused it: {reason}")
+        inner = error.get("error") if isinstance(error, dict) else error
+        reason = inner.get("reason") if isinstance(inner, dict) else inner
+        yield Refused(f"request {name}", f"the engine refused it: {plain(reason)[:200] or 'no reason given'}")
     for name, detail in details.items():
         where, key, hits = f"request {name}", Key(plain(name)), members(detail, "hits")
-        docs = tuple(Key(_document(hit.get("hit", {}), several)) for hit in hits)
-        scores = tuple(number(hit.get("hit", {}).get("_score")) for hit in hits)
+        docs = tuple(Key(_document(_inside(hit), several)) for hit in hits)
+        scores = tuple(number(_inside(hit).get("_score")) for hit in hits)
         known = tuple(score for score in scores if score is not None)
         yield Ranking(key, docs, where, known if len(known) == len(docs) else ())
         for doc, hit in zip(docs, hits, strict=True):
