@@ -230,7 +230,7 @@ def read_trulens(contents: Contents, _: Asked) -> Iterator[Item]:
         yield Query(Key(text=text), where)
         yield from _by_text(Key(text=text), where, [], contexts)
     if others:
-        yield Note(f"{others} events are no retrieval, and were passed over")
+        yield Note(f"events that are no retrieval were passed over: {others}")
 
 
 def _pairs(contents: Contents) -> str:

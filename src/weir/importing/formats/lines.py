@@ -334,6 +334,12 @@ def _letor(contents: Contents) -> str:
 @reader("letor", "LETOR or SVMrank", _letor)
 def read_letor(contents: Contents, _: Asked) -> Iterator[Item]:
     """Judgments of the documents that comments name; texts of queries stand in comments above; features are dropped."""
+    lines = [line for line in contents.text.split("\n") if line.strip() and not line.startswith("#")]
+    if lines and all(re.match(r"\s*0(\.0*)?\s", line) for line in lines):
+        reason = (
+            "every grade is 0, as PyTerrier writes where it has no labels; give the run and its judgments"
+        )
+        raise BadValue(f"{contents.path}: {reason}")
     features = 0
     for line, text in enumerate(contents.text.split("\n"), 1):
         if titled := _TITLE.match(text):

@@ -246,7 +246,8 @@ def _session_log(contents: Contents) -> dict[str, int]:
 
 def _is_log(contents: Contents) -> str:
     counts = _clicks(contents)
-    return ", ".join(f"{count} {name}" for name, count in counts.items())
+    told = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    return told or ("no action" if counts else "")
 
 
 def _refuse_clicks(contents: Contents, _: Asked) -> Iterator[Item]:
