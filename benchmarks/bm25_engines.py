@@ -51,12 +51,15 @@ class Weir:
         from weir.io.collections.corpus_store import open_store
 
         corpus = self._in_memory(source) if self.keep == "memory" else open_store(self._part(source)).corpus
-        self.searcher = self.system.index(corpus, folder)
+        from weir.systems.protocol import Context
+
+        self.searcher = self.system.index(corpus, Context(folder))
 
     def open(self, folder: Path, source: Path) -> None:
         from weir.io.collections.corpus_store import open_store
+        from weir.systems.protocol import Context
 
-        self.searcher = self.system.open(folder, open_store(self._part(source)).corpus)
+        self.searcher = self.system.open(open_store(self._part(source)).corpus, Context(folder))
 
     @staticmethod
     def _part(source: Path) -> Any:

@@ -161,7 +161,7 @@ def quality(collection: Path, run: Path) -> dict[str, float]:
     answers = json.loads(run.read_text(encoding="utf-8"))
     rankings = {q: {d: float(-rank) for rank, d in enumerate(docs)} for q, docs in answers.items()}
     scores = evaluate(load(collection, "test").qrels, Run.of(rankings), MEASURES)
-    return dict(zip(MEASURES, scores.means().tolist(), strict=True))
+    return dict(zip(MEASURES, scores.mean_values().tolist(), strict=True))
 
 
 def measure(name: str, python: str, collection: Path, options: argparse.Namespace) -> dict[str, Any]:

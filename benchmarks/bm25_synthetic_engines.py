@@ -37,10 +37,14 @@ class Weir:
         self.system = parse_system(f'bm25(k1={K1}, b={B}, analyzer="whitespace", lengths="exact")')
 
     def build(self, folder: Path, at: Path) -> None:
-        self.searcher = self.system.index(self._corpus(folder), at)
+        from weir.systems.protocol import Context
+
+        self.searcher = self.system.index(self._corpus(folder), Context(at))
 
     def open(self, at: Path, folder: Path) -> None:
-        self.searcher = self.system.open(at, self._corpus(folder))
+        from weir.systems.protocol import Context
+
+        self.searcher = self.system.open(self._corpus(folder), Context(at))
 
     @staticmethod
     def _corpus(folder: Path) -> Any:

@@ -142,12 +142,11 @@ def on_gpu(torch: Any, action: Any, repetitions: int) -> float:
 def measured(torch: Any, folder: Path, passages: list[str], options: argparse.Namespace) -> dict[str, Any]:
     from dataclasses import replace
 
-    from weir.encode.packed import pack
-
     from weir.encode import Encoder
     from weir.encode.batching import batches
     from weir.encode.models.bert_weights import read_weights
     from weir.encode.models.pooling import pool
+    from weir.encode.models.torch_engine import torch_engine
     from weir.encode.recipes.checkpoint import read_checkpoint
 
     encoder = Encoder(
@@ -169,12 +168,12 @@ def measured(torch: Any, folder: Path, passages: list[str], options: argparse.Na
         "ways": {},
     }
     weights = read_weights(read_checkpoint(folder))
-    ways = {"packed": pack(weights, "cuda", "bf16")}
+    ways = {"packed": torch_engine(weights, "cuda", "bf16")}
     ways["padded attention"] = replace(ways["packed"], varlen=False)
     if importlib.util.find_spec("triton") is not None:
-        ways["packed, compiled"] = pack(weights, "cuda", "bf16", compiled=True)
+        ways["packed, compiled"] = torch_engine(weights, "cuda", "bf16", compiled=True)
     if importlib.util.find_spec("transformers") is not None:
-        from weir.encode.reference import transformers_engine
+        from weir.encode.models.transformers_engine import transformers_engine
 
         ways["transformers, padded"] = transformers_engine(read_checkpoint(folder), "cuda", "bf16")
     for name, engine in ways.items():
@@ -216,7 +215,6 @@ def one_way(
         whole.append(time.perf_counter() - begun)
     seconds = float(np.median(whole))
     return {
-        "engine": engine.name,
         "model_texts_per_s": len(passages) / alone,
         "model_tflops": useful / alone / 1e12,
         "texts_per_s": len(passages) / seconds,

@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,13 +30,23 @@ PAGE = ROOT / "docs" / "coming-from.md"
 MISTAKES = ROOT / "scripts" / "coming_from_mistakes.toml"
 SHARED = Path(os.environ.get("WEIR_SHARED", ROOT.parent / "shared")) / "data"
 PEERS = ROOT / ".venv" / "coming-from" / "bin" / "python"
-TOOLS = ("Weir", "ir_measures", "ranx", "BEIR", "pytrec_eval", "sentence-transformers")
-PACKAGES = ("ir-measures", "ranx", "beir", "pytrec_eval-terrier", "sentence-transformers", "torch", "numpy")
+TOOLS = ("Weir", "ir_measures", "ranx", "BEIR")
+"""The columns of the table; what others offer stands in its last."""
+PACKAGES = (
+    "ir-measures",
+    "ranx",
+    "beir",
+    "pytrec_eval-terrier",
+    "sentence-transformers",
+    "mteb",
+    "torch",
+    "numpy",
+)
 SLOW = 100.0
 """Seconds beyond which a script runs once."""
 FAILS = (8, "BEIR")
 """The one script that is known to fail: BM25Search of BEIR 2.2.0 is an abstract class."""
-SAID = 150
+SAID = 260
 """Characters of what a tool said that a table shows."""
 
 _BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -143,14 +154,12 @@ def _answer(python: Path, code: str) -> str:
 
 def task_table(text: str, outcomes: dict[Snippet, Outcome]) -> str:
     """Lines and seconds of each task and tool."""
-    titles = {int(number): title for number, title in _TASK.findall(text)}
-    rows = [f"| task | {' | '.join(TOOLS)} |", "|---" * (len(TOOLS) + 1) + "|"]
-    for number, title in titles.items():
-        cells = []
-        for tool in TOOLS:
-            one = next(((s, o) for s, o in outcomes.items() if (s.task, s.tool) == (number, tool)), None)
-            cells.append(_cell(*one) if one else "not offered")
-        rows.append(f"| {number}. {title} | {' | '.join(cells)} |")
+    rows = [f"| task | {' | '.join(TOOLS)} | others |", "|---" * (len(TOOLS) + 2) + "|"]
+    for number, title in _TASK.findall(text):
+        cells = {s.tool: _cell(s, o) for s, o in outcomes.items() if s.task == int(number)}
+        known = [cells.pop(tool, "not offered") for tool in TOOLS]
+        others = "; ".join(f"{tool} {cell}" for tool, cell in cells.items())
+        rows.append(f"| {number}. {title} | {' | '.join([*known, others])} |")
     return "\n".join(rows)
 
 
@@ -164,22 +173,32 @@ def _cell(snippet: Snippet, outcome: Outcome) -> str:
 
 
 def mistakes_text(peers: Path, folder: Path) -> str:
-    """A section for each mistake: what is right, and what each tool does."""
-    import tomllib
-
+    """A table of who says something, and a section for each mistake: what is right, and what each tool does."""
     known = tomllib.loads(MISTAKES.read_text(encoding="utf-8"))
-    tools = list(known["calls"])
-    parts = []
+    calls: dict[str, dict[str, str]] = known["calls"]
+    table = [f"| mistake | {' | '.join(calls)} |", "|---" * (len(calls) + 1) + "|"]
+    sections = []
     for mistake in known["mistake"]:
+        skipped: dict[str, str] = mistake.get("skip", {})
+        outcomes = {
+            tool: run(_mistaken(call, mistake), tool, peers, folder)
+            for tool, call in calls.items()
+            if tool not in skipped
+        }
+        heard = [_heard(outcomes[tool]) if tool in outcomes else "does not arise" for tool in calls]
+        table.append(f"| {mistake['title']} | {' | '.join(heard)} |")
         rows = ["| tool | what happens |", "|---|---|"]
-        for tool in tools:
-            if tool not in mistake.get("skip", {}):
-                code = _mistaken(known["calls"][tool], mistake)
-                rows.append(f"| {tool} | {_said(run(code, tool, peers, folder))} |")
-            else:
-                rows.append(f"| {tool} | {mistake['skip'][tool]} |")
-        parts.append(f"### {mistake['title']}\n\n{mistake['right']}\n\n" + "\n".join(rows))
-    return "\n\n".join(parts)
+        rows += [
+            f"| {tool} | {_said(outcomes[tool]) if tool in outcomes else skipped[tool]} |" for tool in calls
+        ]
+        sections.append(f"### {mistake['title']}\n\n{mistake['right']}\n\n" + "\n".join(rows))
+    return "\n\n".join(["\n".join(table), *sections])
+
+
+def _heard(outcome: Outcome) -> str:
+    if outcome.raised:
+        return "an error"
+    return "a score and a note" if outcome.warned or "note: " in outcome.printed else "a score, silently"
 
 
 def _mistaken(call: dict[str, str], mistake: dict[str, object]) -> str:
@@ -207,8 +226,10 @@ def _mistaken(call: dict[str, str], mistake: dict[str, object]) -> str:
 def _said(outcome: Outcome) -> str:
     if outcome.raised:
         return _code(outcome.raised, SAID)
-    printed = _code(outcome.printed.replace("\n", " "), SAID)
-    return printed + (f", with {_code(outcome.warned, SAID)}" if outcome.warned else ", nothing said")
+    printed = _code(" ".join(re.sub(r"^[- ]+$", "", outcome.printed, flags=re.MULTILINE).split()), SAID)
+    if outcome.warned:
+        return f"{printed}, with {_code(outcome.warned, SAID)}"
+    return printed if "note: " in outcome.printed else f"{printed}, nothing said"
 
 
 def _code(text: str, longest: int) -> str:

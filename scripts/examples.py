@@ -81,6 +81,8 @@ def parts_of(text: str) -> list[Part]:
 
 def run_page(page: Path) -> Found:
     """Run a page's examples in folders of their own."""
+    from weir.settings import settings
+
     found = Found()
     text = _read(page)
     names: dict[str, object] = {"__name__": "__main__"}
@@ -88,6 +90,7 @@ def run_page(page: Path) -> Found:
     missing = ""  # why the blocks from here on cannot run; the next block alone for "not run"
     with tempfile.TemporaryDirectory() as home:
         os.environ["WEIR_HOME"] = home
+        settings.cache_clear()
         _enter(Path(home) / "0")
         for number, part in enumerate(parts):
             if part.kind == "<fresh>":

@@ -29,7 +29,7 @@ LAYERS = [
     {"fusion", "encode", "vectors"},
     {"systems"},
     {"stats", "conform"},
-    {"stages"},
+    {"stages", "audit"},
     {"experiment"},
     {"report"},
     {"api"},

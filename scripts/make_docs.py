@@ -12,15 +12,16 @@ import importlib
 import inspect
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 import weir
-from weir.cli.main import COMMANDS, MODULES
+from weir.cli.main import COMMANDS, GROUPS, MODULES
 from weir.measures import MEASURES
 from weir.measures.aliases import CUT, REFUSED, VALUE, WHOLE
-from weir.systems import PRESETS, RERANKERS, SYSTEMS, usage
+from weir.systems import PRESETS, RERANKERS, SYSTEMS, Sparse, usage
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MINILM = 'dense("minilm", dtype="bf16")'
@@ -121,11 +122,14 @@ def commands_page() -> str:
     lines += [
         "Results go to standard output, notes and progress to standard error. The exit code is 0; 1 where a command",
         "says so, as `weir gate` does; 2 for a mistake or bad input, with one line that names it; 130 when interrupted",
-        "and 143 when terminated. [Shell completion](shell-completion.md) is there for bash, zsh and fish.",
+        "and 143 when terminated. [Shell completion](completion.md) is there for bash, zsh and fish.",
         "",
     ]
-    lines += [f"- [`weir {name}`](#weir-{name}): {sentence}" for name, sentence in sorted(COMMANDS.items())]
-    for name in sorted(COMMANDS):
+    for group, commands in GROUPS.items():
+        listed = [f"- [`weir {name}`](#weir-{name}): {sentence}" for name, sentence in commands.items()]
+        lines += [f"**{group}**", "", *listed, ""]
+    lines = lines[:-1]
+    for name in COMMANDS:
         command = importlib.import_module(f"weir.cli.{MODULES.get(name, name)}").command
         lines += ["", f"## weir {name}", "", *_command(name, command)]
     return "\n".join([*lines, ""])
@@ -162,39 +166,63 @@ def api_page() -> str:
         "",
         "Made from the code by `make docs`. What is not listed here is internal ([what may change](stability.md)).",
         "The site shows the whole documentation of each name; `help(weir.evaluate)` does too.",
+        "`weir.__version__` is the version.",
     ]
-    kinds: dict[str, list[str]] = {
-        "Functions": [],
-        "Systems": [],
-        "Values": [],
-        "Errors": [],
-        "Constants": [],
-    }
+    kinds: dict[str, list[str]] = {kind: [] for kind in KINDS}
     for name in weir.__all__:
-        kinds[_kind(getattr(weir, name))].append(name)
+        if name != "__version__":
+            kinds[_kind(getattr(weir, name))].append(name)
     for kind, names in kinds.items():
-        lines += ["", f"## {kind}"] if names else []
-        for name in names:
+        lines += ["", f"## {kind}", ""]
+        lines += _measures(names) if kind == "Measures" else []
+        for name in names if kind != "Measures" else []:
             found = getattr(weir, name)
-            said = (inspect.getdoc(found) or "").split("\n\n")[0] if callable(found) else f"`{found}`"
-            lines += ["", f"### {name}", "", f"`weir.{name}{_parameters(found)}`", "", said]
+            said = (inspect.getdoc(found) or "").split("\n\n")[0]
+            lines += [f"### {name}", "", f"`weir.{name}{_parameters(found)}`", "", said, ""]
+        lines = lines[:-1] if not lines[-1] else lines
     return "\n".join([*lines, ""])
 
 
+def _measures(names: list[str]) -> list[str]:
+    listed = []
+    for name in names:
+        base = getattr(weir, name).name
+        listed.append(f"[`weir.{name}`](measures.md#{base.lower()})" + (f" ({base})" if base != name else ""))
+    return [
+        "Measures are values: call one with its settings, cut it with `@`, print it; equal settings are equal values.",
+        '`weir.nDCG(gain="exp") @ 10` and the text `"nDCG(gain=\'exp\')@10"` name the same.',
+        "",
+        ", ".join(listed) + ".",
+    ]
+
+
+KINDS = ("Functions", "Systems", "Re-rankers", "Values", "Errors", "Measures")
+
+
 def _kind(found: object) -> str:
+    if isinstance(found, weir.Measure):
+        return "Measures"
+    for kind, registry in (("Systems", SYSTEMS), ("Re-rankers", RERANKERS)):
+        if any(registry.get(name) is found for name in registry):
+            return kind
     if not isinstance(found, type):
-        return "Functions" if inspect.isfunction(found) else "Constants"
+        return "Functions"
     if issubclass(found, BaseException):
         return "Errors"
-    return "Systems" if any(SYSTEMS.get(name) is found for name in SYSTEMS) else "Values"
+    return "Systems" if issubclass(found, Sparse) else "Values"
 
 
-def _parameters(found: object) -> str:
-    """The names of the parameters, those with a default in brackets; none for a class that is made by functions."""
-    if not inspect.isfunction(found) and not (isinstance(found, type) and _kind(found) == "Systems"):
+def _parameters(found: Callable[..., object]) -> str:
+    """The names of the parameters, those with a default in brackets; none for a class that functions make."""
+    if _kind(found) in ("Values", "Errors"):
         return ""
     known = inspect.signature(found).parameters.values()
-    return f"({', '.join(p.name if p.default is p.empty else f'[{p.name}]' for p in known)})"
+    shown = [p.name if p.default is p.empty else f"[{p.name}]" for p in known]
+    several = [
+        f"{p.name}, {p.name}, ..." if p.kind is p.VAR_POSITIONAL else n
+        for p, n in zip(known, shown, strict=True)
+    ]
+    return f"({', '.join(several)})"
 
 
 def picture(path: Path) -> None:

@@ -106,7 +106,7 @@ def real_figures(python: str, data: Path) -> dict[str, Any]:
             made = [
                 {q: {d: round(s, digits) for d, s in row.items()} for q, row in run.items()} for run in made
             ]
-        means = [float(weir.evaluate(qrels, run, ["nDCG@10"]).means()[0]) for run in made]
+        means = [float(weir.evaluate(qrels, run, ["nDCG@10"]).mean_values()[0]) for run in made]
         figures = dict(zip(wanted, means, strict=True))
         found[case] = {"runs": list(names), "digits": digits, "nDCG@10": figures}
     return found

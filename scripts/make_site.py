@@ -10,6 +10,7 @@ or an anchor that no page has, fails the build.
 
 from __future__ import annotations
 
+import inspect
 import re
 import shutil
 import subprocess
@@ -43,9 +44,10 @@ def with_directives(page: str) -> str:
 
     def directive(section: re.Match[str]) -> str:
         found, name = getattr(weir, section[1]), section[1]
-        if not callable(found):
-            return section[0]
-        place = f"{found.__module__}.{found.__qualname__}"  # type: ignore[attr-defined]
+        place = f"{found.__module__}.{found.__qualname__}"
+        if "<locals>" in place:  # made by a function when it is imported: nothing in the source has its name
+            head = section[0].split("\n\n")[:2]
+            return "\n\n".join([*head, inspect.getdoc(found) or "", ""])
         return f"::: {place}\n    options:\n      heading: weir.{name}\n      toc_label: {name}\n\n"
 
     sections = re.compile(r"^### (\w+)\n\n`weir\..*?(?=^##|\Z)", re.MULTILINE | re.DOTALL)

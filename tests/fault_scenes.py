@@ -31,6 +31,7 @@ from weir.kernels.inverted import block_bounds as bounds
 from weir.settings import settings
 from weir.systems import BM25, RM3
 from weir.systems.lexical.inverted_index import ImpactIndex, load_index, save_index, top
+from weir.systems.protocol import Context
 from weir.systems.rerank.score_cache import PairScorer
 
 WORDS = [
@@ -95,13 +96,13 @@ def index_scene(system, struck: str = "index") -> Scene:
     def answer(root: Path) -> tuple[str, list[str]]:
         said = []
         try:
-            searcher = system().open(root / "index", CORPUS)
+            searcher = system().open(CORPUS, Context(root / "index"))
         except StoreError as error:
             said.append(str(error))
-            searcher = system().index(CORPUS, root / "index")
+            searcher = system().index(CORPUS, Context(root / "index"))
         return digest(searcher.search(QUERIES, 10)), said
 
-    return Scene(struck, lambda root: system().index(CORPUS, root / "index"), answer)
+    return Scene(struck, lambda root: system().index(CORPUS, Context(root / "index")), answer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +111,7 @@ class Learned:
 
     found: ImpactIndex | None = None
 
-    def index(self, corpus: Corpus, at: Path) -> Learned:
+    def index(self, corpus: Corpus, context: Context) -> Learned:
         from weir.kernels.inverted import byte_bounds as columns
         from weir.kernels.inverted.block_bounds import BlockBounds
         from weir.kernels.inverted.search import Impacts
@@ -123,11 +124,11 @@ class Learned:
         doc = np.concatenate([np.sort(rng.permutation(len(corpus))[:n]) for n in sizes]).astype(np.int32)
         given = ptr, doc, rng.random(len(doc), np.float32), len(corpus)
         impacts = Impacts(len(corpus), *given[:3], BlockBounds.of(*given), columns.ByteBounds.of(*given))
-        save_index((ImpactIndex(impacts, (), tie_order(corpus)),), at, {"documents": len(corpus)})
-        return self.open(at, corpus)
+        save_index((ImpactIndex(impacts, (), tie_order(corpus)),), context.folder, {"documents": len(corpus)})
+        return self.open(corpus, context)
 
-    def open(self, at: Path, corpus: Corpus) -> Learned:
-        (found,), _ = load_index(at)
+    def open(self, corpus: Corpus, context: Context) -> Learned:
+        (found,), _ = load_index(context.folder)
         return Learned(found)
 
     def search(self, queries: Queries, k: int) -> Run:

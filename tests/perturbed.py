@@ -11,7 +11,7 @@ from typing import Any
 from weir.errors import WeirError
 from weir.stages.stage import Stage
 from weir.systems import BM25, RERANKERS, RM3, SYSTEMS, Retriever
-from weir.systems.rerank.pipeline import Pipeline
+from weir.systems.compose import Pipeline
 
 __all__ = ["IDLE", "Setting", "key_of", "settings_of"]
 
@@ -21,7 +21,6 @@ PARTS = (BM25(), RM3())
 NOTHING: Mapping[str, object] = MappingProxyType({})
 OTHER: dict[str, tuple[object, ...]] = {
     "activation": ("log1p_relu",),
-    "ann": ("HNSW32",),
     "analyzer": ("whitespace",),
     "candidates": (500,),
     "collapse": ("sum",),
@@ -33,6 +32,7 @@ OTHER: dict[str, tuple[object, ...]] = {
     "k1": (1.3,),
     "b": (0.55,),
     "bits": (2,),
+    "index": ("HNSW32",),
     "lengths": ("exact",),
     "max_length": (32,),
     "max_query": (16,),
@@ -56,7 +56,7 @@ OTHER: dict[str, tuple[object, ...]] = {
 }
 """Values to try for settings that are texts, systems or None by default; numbers and switches need none."""
 BESIDE: dict[str, dict[str, object]] = {
-    "effort": {"ann": "HNSW32"},
+    "effort": {"index": "HNSW32"},
     "probes": {"candidates": 50},
     "token_false": {"token_false": "▁false", "token_true": "▁true"},
     "token_true": {"token_false": "▁false", "token_true": "▁true"},

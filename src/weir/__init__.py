@@ -13,15 +13,21 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from weir.api import compare, evaluate, fuse, read_results
+    from weir.api.benchmark import Benchmark, benchmark
+    from weir.api.comparisons import abstention, compare, diff, gate, power, why
+    from weir.api.evaluation import evaluate
+    from weir.api.fusing import fit_fusion, fuse
+    from weir.api.result_set import ResultSet
+    from weir.api.results_folder import describe, efficiency, plan, reproduce, results, verify
     from weir.core.corpus import Corpus, Queries
     from weir.core.intents import IntentQrels
     from weir.core.judged import Judged
     from weir.core.qrels import Qrels
     from weir.core.result_row import Row
     from weir.core.run import Run
-    from weir.core.scores import Scores
-    from weir.datasets.load import Dataset, fetch, load
+    from weir.core.scores import MeasureScores, Scores
+    from weir.datasets.load import Dataset, fetch, load, load_group
+    from weir.encode.object_encoder import as_encoder as encoder
     from weir.errors import WeirError
     from weir.experiment import Experiment
     from weir.experiment.published.published_scores import published
@@ -91,8 +97,25 @@ if TYPE_CHECKING:
         parse_measure,
     )
     from weir.measures.conventions import Conventions, parse_conventions
+    from weir.stats.comparison import ComparisonMethod
     from weir.stats.score_rows import rows
-    from weir.systems import BM25, RM3, parse_system
+    from weir.systems import BM25, RM3, ColBERT, Cross, Dense, MonoT5, Score, Sparse, parse_system, system
+    from weir.systems import as_reranker as reranker
+    from weir.systems.fused import (
+        borda,
+        combanz,
+        combmax,
+        combmed,
+        combmin,
+        combmnz,
+        combsum,
+        condorcet,
+        isr,
+        logisr,
+        rbc,
+        rrf,
+        wsum,
+    )
 
 __all__ = [
     "AP",
@@ -118,10 +141,15 @@ __all__ = [
     "RR",
     "SDCG",
     "Accuracy",
+    "Benchmark",
+    "ColBERT",
+    "ComparisonMethod",
     "Compat",
     "Conventions",
     "Corpus",
+    "Cross",
     "Dataset",
+    "Dense",
     "Experiment",
     "F",
     "G",
@@ -131,6 +159,8 @@ __all__ = [
     "Judged",
     "Judged_at",
     "Measure",
+    "MeasureScores",
+    "MonoT5",
     "NumNonrelRet",
     "NumRel",
     "NumRelRet",
@@ -142,35 +172,57 @@ __all__ = [
     "R",
     "RBP_residual",
     "R_cap",
+    "ResultSet",
     "RnDCG",
     "Row",
     "Rprec",
     "Run",
+    "Score",
     "Scores",
     "SetAP",
     "SetF",
     "SetP",
     "SetR",
     "SetR_cap",
+    "Sparse",
     "StRecall",
     "Success",
     "Utility",
     "WeirError",
     "__version__",
+    "abstention",
     "alpha_DCG",
     "alpha_nDCG",
+    "benchmark",
     "binG",
+    "borda",
     "bpref",
+    "combanz",
+    "combmax",
+    "combmed",
+    "combmin",
+    "combmnz",
+    "combsum",
     "compare",
     "condensed",
+    "condorcet",
+    "describe",
+    "diff",
+    "efficiency",
+    "encoder",
     "evaluate",
     "fetch",
+    "fit_fusion",
     "fuse",
+    "gate",
     "gmAP",
     "gmbpref",
     "import_files",
     "infAP",
+    "isr",
     "load",
+    "load_group",
+    "logisr",
     "measure",
     "nDCG",
     "nDCG_rel",
@@ -180,100 +232,59 @@ __all__ = [
     "parse_conventions",
     "parse_measure",
     "parse_system",
+    "plan",
+    "power",
     "published",
-    "read_results",
+    "rbc",
+    "reproduce",
+    "reranker",
+    "results",
     "rows",
+    "rrf",
+    "system",
+    "verify",
+    "why",
+    "wsum",
 ]
 
+# The public names of each module, "name=its name there" where that is another.
+_MODULES = {
+    "api.benchmark": "Benchmark benchmark",
+    "api.comparisons": "abstention compare diff gate power why",
+    "api.evaluation": "evaluate",
+    "api.fusing": "fit_fusion fuse",
+    "api.result_set": "ResultSet",
+    "api.results_folder": "describe efficiency plan reproduce results verify",
+    "core.corpus": "Corpus Queries",
+    "core.intents": "IntentQrels",
+    "core.judged": "Judged",
+    "core.qrels": "Qrels",
+    "core.result_row": "Row",
+    "core.run": "Run",
+    "core.scores": "MeasureScores Scores",
+    "datasets.load": "Dataset fetch load load_group",
+    "encode.object_encoder": "encoder=as_encoder",
+    "errors": "WeirError",
+    "experiment": "Experiment",
+    "experiment.published.published_scores": "published",
+    "importing": "import_files",
+    "measures": (
+        "AP AP_IA Accuracy BPM Compat DCG ERR ERR_IA F G Hole IAP IDCG INSQ INST IPrec Judged_at Measure "
+        "NCG NERR10 NERR11 NERR8 NERR9 NRBP NumNonrelRet NumRel NumRelRet NumRet P P_IA Q R RBP "
+        "RBP_residual RR R_cap RnDCG Rprec SDCG SetAP SetF SetP SetR SetR_cap StRecall Success Utility "
+        "alpha_DCG alpha_nDCG binG bpref condensed gmAP gmbpref infAP measure nDCG nDCG_rel nERR nERR_IA "
+        "nNRBP parse_measure"
+    ),
+    "measures.conventions": "Conventions parse_conventions",
+    "stats.comparison": "ComparisonMethod",
+    "stats.score_rows": "rows",
+    "systems": "BM25 ColBERT Cross Dense MonoT5 RM3 Score Sparse parse_system reranker=as_reranker system",
+    "systems.fused": "borda combanz combmax combmed combmin combmnz combsum condorcet isr logisr rbc rrf wsum",
+}
 _HOMES = {
-    "BM25": "systems",
-    "Conventions": "measures.conventions",
-    "Corpus": "core.corpus",
-    "Dataset": "datasets.load",
-    "Experiment": "experiment",
-    "IntentQrels": "core.intents",
-    "Judged": "core.judged",
-    "Measure": "measures",
-    "Qrels": "core.qrels",
-    "Queries": "core.corpus",
-    "RM3": "systems",
-    "Row": "core.result_row",
-    "Run": "core.run",
-    "Scores": "core.scores",
-    "WeirError": "errors",
-    "compare": "api",
-    "condensed": "measures",
-    "evaluate": "api",
-    "fetch": "datasets.load",
-    "fuse": "api",
-    "import_files": "importing",
-    "load": "datasets.load",
-    "measure": "measures",
-    "parse_conventions": "measures.conventions",
-    "parse_measure": "measures",
-    "parse_system": "systems",
-    "published": "experiment.published.published_scores",
-    "read_results": "api",
-    "rows": "stats.score_rows",
-    # every measure is a value by the name it prints
-    "AP": "measures",
-    "AP_IA": "measures",
-    "BPM": "measures",
-    "DCG": "measures",
-    "ERR": "measures",
-    "ERR_IA": "measures",
-    "IAP": "measures",
-    "IDCG": "measures",
-    "INSQ": "measures",
-    "INST": "measures",
-    "NCG": "measures",
-    "NERR8": "measures",
-    "NERR9": "measures",
-    "NERR10": "measures",
-    "NERR11": "measures",
-    "NRBP": "measures",
-    "P_IA": "measures",
-    "RBP": "measures",
-    "RR": "measures",
-    "SDCG": "measures",
-    "Accuracy": "measures",
-    "Compat": "measures",
-    "F": "measures",
-    "G": "measures",
-    "Hole": "measures",
-    "IPrec": "measures",
-    "Judged_at": "measures",
-    "NumNonrelRet": "measures",
-    "NumRel": "measures",
-    "NumRelRet": "measures",
-    "NumRet": "measures",
-    "P": "measures",
-    "Q": "measures",
-    "R": "measures",
-    "RBP_residual": "measures",
-    "R_cap": "measures",
-    "RnDCG": "measures",
-    "Rprec": "measures",
-    "SetAP": "measures",
-    "SetF": "measures",
-    "SetP": "measures",
-    "SetR": "measures",
-    "SetR_cap": "measures",
-    "StRecall": "measures",
-    "Success": "measures",
-    "Utility": "measures",
-    "alpha_DCG": "measures",
-    "alpha_nDCG": "measures",
-    "binG": "measures",
-    "bpref": "measures",
-    "gmAP": "measures",
-    "gmbpref": "measures",
-    "infAP": "measures",
-    "nDCG": "measures",
-    "nDCG_rel": "measures",
-    "nERR": "measures",
-    "nERR_IA": "measures",
-    "nNRBP": "measures",
+    name.partition("=")[0]: (module, name.partition("=")[2] or name)
+    for module, names in _MODULES.items()
+    for name in names.split()
 }
 
 
@@ -284,7 +295,8 @@ def __getattr__(name: str) -> object:
         return version("weir-ir")
     if name not in _HOMES:
         raise AttributeError(f"module 'weir' has no attribute '{name}'")
-    return getattr(importlib.import_module(f"weir.{_HOMES[name]}"), name)
+    module, attribute = _HOMES[name]
+    return getattr(importlib.import_module(f"weir.{module}"), attribute)
 
 
 def __dir__() -> list[str]:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from weir.errors import BadValue, PluginError, UnknownName
@@ -12,9 +16,13 @@ from weir.errors import BadValue, PluginError, UnknownName
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["Registry", "printed"]
+__all__ = ["SESSION", "Identity", "Registry", "printed", "session_only"]
 
 T = TypeVar("T")
+
+SESSION = "session"
+"""Entry of a description that holds in one process only: what is made under it is never read by another."""
+NAME_CHARACTERS = 80
 
 
 class Registry(Generic[T]):
@@ -91,6 +99,58 @@ def _loaded(point: EntryPoint, kind: str) -> Any:  # noqa: ANN401  whatever its 
     except Exception as error:  # it is anybody's
         where = f"the plug-in {kind} '{point.name}' ({point.value})"
         raise PluginError(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What stands for an object that is not registered, in names and keys.
+
+    version: as its owner declares it; None where none is declared, and then the session stands for it, of this process
+    alone.
+    """
+
+    name: str
+    version: str | None = None
+    session: str = field(default_factory=lambda: os.urandom(8).hex(), compare=False)
+
+    def describe(self) -> dict[str, object]:
+        """Its entries of a description."""
+        found: dict[str, object] = {"name": self.name, "version": self.version}
+        return found if self.version is not None else found | {SESSION: self.session}
+
+    @staticmethod
+    def of(given: object, name: str | None = None, version: str | None = None) -> Identity:
+        """That of an object: by default a function's own name, or that of the object's class.
+
+        Raises BadValue for one without a name that can be printed, and for a version that is no text.
+        """
+        found = _own_name(given) if name is None else name
+        if not isinstance(found, str) or not found.strip() or not found.isprintable():
+            raise BadValue(f"name is {found!r}; expected a text of printable characters")
+        if len(found) > NAME_CHARACTERS:
+            raise BadValue(f"a name of {len(found)} characters; expected at most {NAME_CHARACTERS}")
+        if not (version is None or (isinstance(version, str) and version)):
+            raise BadValue(f"version is {version!r}; expected a text, such as '2026-11'")
+        return Identity(found, version)
+
+
+def _own_name(given: object) -> str:
+    """The name of a function, or of an object's class; raises BadValue where that says nothing."""
+    found = given.__name__ if inspect.isroutine(given) else type(given).__name__
+    if found == "<lambda>" or isinstance(given, partial):
+        raise BadValue(f"a {found.strip('<>')} has no name of its own; give one: name='mine'")
+    return str(found)
+
+
+def session_only(description: object) -> bool:
+    """Whether a description holds a SESSION, at any depth: what it describes declares no version."""
+    if isinstance(description, Mapping):
+        return SESSION in description or any(map(session_only, description.values()))
+    return (
+        isinstance(description, Sequence)
+        and not isinstance(description, str)
+        and any(map(session_only, description))
+    )
 
 
 def printed(value: object) -> str:

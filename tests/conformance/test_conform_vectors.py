@@ -53,7 +53,7 @@ def scored(vector):
         rules = parse_conventions(conventions)
         scores = evaluate(weir.Qrels.of(qrels), weir.Run.of(run), vector.measures, rules)
     if not end:
-        return scores, scores.values, scores.means()
+        return scores, scores.values, scores.mean_values()
     worst = asked.ties == "worst"
     return scores, scores.low if worst else scores.high, scores.corridor()[:, 0 if worst else 1]
 

@@ -74,11 +74,13 @@ def test_every_command_and_option_is_documented():
 def test_every_public_name_is_in_the_api_page_and_documented_in_full_on_the_site():
     page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     sections = re.findall(r"^### (\w+)\n\n`weir\.(\w+)[`(].*?\n\n(\S.*?)\n", page, re.MULTILINE)
-    assert sorted(name for name, _, _ in sections) == sorted(weir.__all__)
+    measures = re.findall(r"\[`weir\.(\w+)`\]\(measures\.md#\w+\)", page)
+    assert sorted([*(name for name, _, _ in sections), *measures, "__version__"]) == sorted(weir.__all__)
     assert all(name == again and len(said) > 10 for name, again, said in sections)
     staged = make_site.with_directives(page)
-    assert re.findall(r"^      toc_label: (\w+)$", staged, re.MULTILINE) == [name for name, _, _ in sections]
-    assert "::: weir.api.evaluate\n" in staged
+    in_full = re.findall(r"^      toc_label: (\w+)$|^### (\w+)$", staged, re.MULTILINE)
+    assert ["".join(one) for one in in_full] == [name for name, _, _ in sections]
+    assert f"::: {weir.evaluate.__module__}.evaluate\n" in staged
 
 
 def test_every_page_stands_in_the_navigation_of_the_site():

@@ -27,6 +27,7 @@ from weir.errors import RankingWarning
 from weir.measures import MEASURES, evaluate
 from weir.stats.score_rows import rows
 from weir.systems import parse_system
+from weir.systems.protocol import Context
 from weir.text import analyzers
 from weir.vectors import ArraySource, search
 from weir.vectors.maxsim_search import HeldTokens, Query, search_tokens
@@ -49,7 +50,7 @@ def _index(name: str) -> str:
     """The files of an index, byte for byte; what names versions aside."""
     with tempfile.TemporaryDirectory() as folder:
         at = Path(folder) / "index"
-        parse_system(name).index(load(COLLECTION).corpus, at)
+        parse_system(name).index(load(COLLECTION).corpus, Context(at))
         files = {p.name: hashlib.blake2b(p.read_bytes()).hexdigest() for p in sorted(at.glob("*.npy"))}
     return json.dumps(files)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from weir.api import fuse
+from weir.api.fusing import fuse
 from weir.core.run import Run
 
 GOLDEN = json.loads((Path(__file__).parent / "fusion" / "ranx.json").read_text(encoding="utf-8"))
@@ -43,7 +43,7 @@ def test_fusions_of_real_runs_score_as_those_of_ranx(shared, case):
         if digits is not None:  # ranx adds in the order of the runs, Weir the smallest first
             rounded = {q: {d: round(s, digits) for d, s in row.items()} for q, row in run.to_dict().items()}
             run = Run.of(rounded)
-        difference = float(evaluate(qrels, run, "nDCG@10").means()[0]) - expected
+        difference = float(evaluate(qrels, run, "nDCG@10").mean_values()[0]) - expected
         if abs(difference) > 1e-12:
             different[text] = difference
     assert different == {}

@@ -78,7 +78,9 @@ RESTATED = [
 @pytest.mark.parametrize(("case", "fact"), RESTATED)
 def test_the_means_that_tools_print(case, fact):
     scores = scored(case, list(fact["means"]), "trec")
-    for measure, mean, printed in zip(scores.measures, scores.means(), fact["means"].values(), strict=True):
+    for measure, mean, printed in zip(
+        scores.measures, scores.mean_values(), fact["means"].values(), strict=True
+    ):
         assert abs(mean - printed) <= max(0.5 * 10.0 ** -fact["digits"], 1e-12) * (1 + 1e-9), measure
 
 

@@ -13,6 +13,7 @@ from weir.experiment import Experiment  # noqa: E402
 from weir.experiment.finished import finished_cells  # noqa: E402
 from weir.settings import settings  # noqa: E402
 from weir.systems import parse_system  # noqa: E402
+from weir.systems.protocol import Context  # noqa: E402 - behind the skip
 from weir.vectors import ArraySource, search  # noqa: E402 - behind the skip
 from weir.vectors import gpu_search as gpu  # noqa: E402 - behind the skip
 
@@ -72,22 +73,22 @@ def test_pairs_are_scored_as_searching_scores_them(home):
     system = parse_system('dense("minilm", max_length=32, engine="torch")')
     corpus = Corpus.of({f"d{i}": f"a river and {i} dams" for i in range(12)})
     queries = Queries.of({"a": "how many dams", "empty": " ", "b": "which river"})
-    searcher = system.index(corpus, home / "index")
+    searcher = system.index(corpus, Context(home / "index"))
     run = searcher.search(queries, 5)
     assert np.diff(run.ptr).tolist() == [5, 0, 5]
     np.testing.assert_array_equal(searcher.scores(queries, run), run.score)
-    opened = system.open(home / "index", corpus)
+    opened = system.open(corpus, Context(home / "index"))
     assert opened.search(queries, 5).to_dict() == run.to_dict()
     (home / "index" / "index.json").write_text("{")
     with pytest.raises(StoreError, match="the index is damaged"):
-        system.open(home / "index", corpus)
+        system.open(corpus, Context(home / "index"))
 
 
 @pytest.mark.parametrize("repeated", [1, 40])
 def test_a_first_pass_on_torch_gives_the_same_bits(monkeypatch, repeated):
     """repeated: copies of each document; then floats cannot tell which are taken, and the query is asked again."""
-    monkeypatch.setattr(gpu, "DOCUMENTS", 300)
-    monkeypatch.setattr(gpu, "QUERIES", 7)
+    monkeypatch.setattr(gpu, "BLOCK_DOCUMENTS", 300)
+    monkeypatch.setattr(gpu, "BLOCK_QUERIES", 7)
     rng = np.random.default_rng(0)
     documents = np.repeat(rng.standard_normal((2000 // repeated, 70)), repeated, axis=0).astype(np.float32)
     queries = rng.standard_normal((20, 70)).astype(np.float32)

@@ -22,6 +22,7 @@ from weir.core.corpus import Corpus, Queries  # noqa: E402 - behind the skip
 from weir.encode.question_writer import QuestionWriter, _drawn  # noqa: E402 - behind the skip
 from weir.settings import settings  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
+from weir.systems.protocol import Context  # noqa: E402 - behind the skip
 
 pytestmark = pytest.mark.filterwarnings("default")  # what torch and transformers deprecate is theirs to mend
 
@@ -132,10 +133,10 @@ def test_documents_are_enlarged_once(folder, texts, tmp_path):
     asked = Queries.of({"q1": "river water", "q2": "stone", "q3": "three"})
     system = parse_system(f'doc2query(model="{folder}", n=6, max_words=12)')
     told = []
-    index = system.index(corpus, tmp_path / "index", lambda done, total: told.append(done / total))
+    index = system.index(corpus, Context(tmp_path / "index", lambda done, total: told.append(done / total)))
     assert told == sorted(told)
     assert len(set(told)) > 5
-    assert index.outside().reused == 0
+    assert index.costs().reused_documents == 0
     run = index.search(asked, 10)
     questions = written(folder, corpus.view("title text").tolist())
     enlarged = Corpus.of(
@@ -146,10 +147,10 @@ def test_documents_are_enlarged_once(folder, texts, tmp_path):
     )
     assert run.to_dict() == parse_system("bm25").index(enlarged).search(asked, 10).to_dict()
     again = parse_system(f'doc2query(rm3, model="{folder}", n=6, max_words=12)').index(corpus)
-    assert again.outside().reused == len(texts)
-    assert system.open(tmp_path / "index", corpus).search(asked, 10).to_dict() == run.to_dict()
+    assert again.costs().reused_documents == len(texts)
+    assert system.open(corpus, Context(tmp_path / "index")).search(asked, 10).to_dict() == run.to_dict()
     more = Corpus.of({"new": "a red fish", "old": texts[4]})
-    assert system.index(more).outside().reused == 1
+    assert system.index(more).costs().reused_documents == 1
 
 
 SCRIPT = """

@@ -22,7 +22,7 @@ from weir.experiment import Experiment  # noqa: E402 - behind the skip
 from weir.experiment.efficiency import efficiency  # noqa: E402 - behind the skip
 from weir.experiment.finished import finished_cells  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
-from weir.systems.protocol import fresh  # noqa: E402 - behind the skip
+from weir.systems.protocol import Context  # noqa: E402 - behind the skip
 
 colbert, made, one_thread = (getattr(late_checkpoint, name) for name in ("colbert", "made", "one_thread"))
 pytestmark = pytest.mark.filterwarnings("default")  # what torch and transformers deprecate is theirs to mend
@@ -59,7 +59,9 @@ def test_the_system_finds_what_brute_force_finds(colbert, corpus, queries, tmp_p
     system = parse_system(f'colbert("{folder}", engine="torch")')
     assert parse_system(str(system)) == system
     told = []
-    searcher = system.index(corpus, tmp_path / "index", lambda done, total: told.append((done, total)))
+    searcher = system.index(
+        corpus, Context(tmp_path / "index", lambda done, total: told.append((done, total)))
+    )
     assert told[0] == (2, 123)  # two texts are there twice
     expected = brute(searcher.loaded)
     for k in (1, 7, 500):
@@ -72,12 +74,12 @@ def test_the_system_finds_what_brute_force_finds(colbert, corpus, queries, tmp_p
             assert order.tolist() == list(range(len(doc)))
             assert score.min() >= np.sort(expected[q])[::-1][: len(doc)].min() - 2e-6
     np.testing.assert_array_equal(searcher.scores(queries, run), run.score)
-    opened = system.open(tmp_path / "index", corpus)
+    opened = system.open(corpus, Context(tmp_path / "index"))
     assert opened.search(queries, 20).to_dict() == searcher.search(queries, 20).to_dict()
-    assert searcher.outside().bytes == 2 * D * int(searcher.vectors.rows.snapshot.ptr[-1])
+    assert searcher.costs().external_bytes == 2 * D * int(searcher.vectors.rows.snapshot.ptr[-1])
     (tmp_path / "index" / "index.json").write_text("{")
     with pytest.raises(StoreError, match="the index is damaged"):
-        system.open(tmp_path / "index", corpus)
+        system.open(corpus, Context(tmp_path / "index"))
     with pytest.raises(BadValue, match="searches exactly"):
         searcher.loss(queries, 5)
 
@@ -118,11 +120,11 @@ def test_a_document_with_a_vector_that_is_no_number_is_named(colbert, corpus):
 def test_encoding_is_done_once(colbert, corpus, home):
     folder, _, _ = colbert()
     first = parse_system(f'colbert("{folder}", engine="torch")').index(corpus)
-    assert first.outside().reused == 0
+    assert first.costs().reused_documents == 0
     stamps = {p: p.stat().st_mtime_ns for p in home.rglob("*.bin")}
     assert len(stamps) == 3
     other = parse_system(f'colbert("{folder}", engine="torch", max_query=20, bits=2)').index(corpus)
-    assert other.outside().reused == 123
+    assert other.costs().reused_documents == 123
     assert {p: p.stat().st_mtime_ns for p in home.rglob("*.bin")} == stamps
 
 
@@ -131,14 +133,14 @@ def test_candidates_and_compression_and_what_they_lose(colbert, corpus, queries,
     folder, _, _ = colbert()
     text = f'colbert("{folder}", engine="torch", bits={bits}, candidates=40, probes=2)'
     system = parse_system(text)
-    searcher = system.index(corpus, tmp_path / "index")
+    searcher = system.index(corpus, Context(tmp_path / "index"))
     run = searcher.search(queries, 10)
     assert np.diff(run.ptr).tolist() == [10, 0, 10, 10]
     np.testing.assert_array_equal(searcher.scores(queries, run), run.score)
     lost = searcher.loss(queries, 10)
     assert 0 <= lost.total <= 0.7
     assert (lost.quantisation > 0) <= (bits > 0)
-    opened = system.open(tmp_path / "index", corpus)
+    opened = system.open(corpus, Context(tmp_path / "index"))
     assert opened.search(queries, 10).to_dict() == run.to_dict()
     assert opened.loss(queries, 10) == lost
     if bits:
@@ -154,21 +156,21 @@ def test_candidates_and_compression_and_what_they_lose(colbert, corpus, queries,
     for part in (home / "vectors").iterdir():
         part.rename(tmp_path / part.name)
     if bits:  # what is compressed stands alone
-        assert searcher.outside().bytes == 0
-        opened = system.open(tmp_path / "index", corpus)
+        assert searcher.costs().external_bytes == 0
+        opened = system.open(corpus, Context(tmp_path / "index"))
         assert opened.search(queries, 10).to_dict() == run.to_dict()
         with pytest.raises(BadValue, match="the vectors it was made of are gone"):
             opened.loss(queries, 10)
     else:
         with pytest.raises(StoreError, match="they are encoded again"):
-            system.open(tmp_path / "index", corpus)
+            system.open(corpus, Context(tmp_path / "index"))
     for part in tmp_path.glob("*-*"):
         if (part / "rows.bin").exists():
             part.rename(home / "vectors" / part.name)
     damaged = "packed" if bits else "clusters-code"
     (tmp_path / "index" / f"{damaged}.npy").write_bytes(b"half")
     with pytest.raises(StoreError, match="the index is damaged"):
-        system.open(tmp_path / "index", corpus)
+        system.open(corpus, Context(tmp_path / "index"))
 
 
 def test_as_a_re_ranker_only_candidates_are_encoded(colbert, corpus, queries, home):
@@ -180,31 +182,31 @@ def test_as_a_re_ranker_only_candidates_are_encoded(colbert, corpus, queries, ho
     (store,) = (p.parent for p in (home / "vectors").rglob("rows.bin"))
     encoded = len(np.fromfile(store / "texts.bin", "<u8")) // 3
     assert encoded == len({DOCUMENTS[d] for ranking in run.to_dict().values() for d in ranking})
-    assert searcher.outside().computed == searcher.outside().asked == len(run.doc)
+    assert searcher.costs().computed_pairs == searcher.costs().requested_pairs == len(run.doc)
     again = system.index(corpus)
     assert again.search(queries, 5).to_dict() == run.to_dict()
-    assert again.outside().computed == 0
+    assert again.costs().computed_pairs == 0
     whole = parse_system(name).index(
         corpus
     )  # what was stored is not encoded again, and the scores are the same bits
-    assert whole.outside().reused >= encoded
+    assert whole.costs().reused_documents >= encoded
     np.testing.assert_array_equal(whole.scores(queries, run), run.score)
-    timed = fresh(searcher.scorer)
-    np.testing.assert_allclose(timed.scores(queries, run), run.score, atol=2e-4)
-    assert searcher.outside().asked == len(run.doc)
+    timed = searcher.scorer.scores(queries, run, Context(reuse=False))
+    np.testing.assert_allclose(timed, run.score, atol=2e-4)
+    assert searcher.costs().requested_pairs == len(run.doc)
 
 
 def test_a_store_that_is_gone_or_another_corpus(colbert, corpus, queries, tmp_path, home):
     folder, _, _ = colbert()
     system = parse_system(f'colbert("{folder}", engine="torch")')
-    system.index(corpus, tmp_path / "index")
+    system.index(corpus, Context(tmp_path / "index"))
     other = Corpus.of({"x": "red cat"})
     with pytest.raises(BadValue, match="made from another corpus"):
-        system.open(tmp_path / "index", other)
+        system.open(other, Context(tmp_path / "index"))
     store = next((home / "vectors").iterdir())
     store.rename(tmp_path / "elsewhere")
     with pytest.raises(StoreError, match=r"not in .* any more; they are encoded again"):
-        system.open(tmp_path / "index", corpus)
+        system.open(corpus, Context(tmp_path / "index"))
     assert system.index(other).search(queries, 3).to_dict()["blank"] == {}
     with pytest.raises(BadValue, match="k is 0"):
         system.index(other).search(queries, 0)

@@ -20,6 +20,7 @@ from weir.errors import BadValue, StoreError  # noqa: E402 - behind the skip
 from weir.experiment import Experiment  # noqa: E402 - behind the skip
 from weir.settings import settings  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
+from weir.systems.protocol import Context  # noqa: E402 - behind the skip
 
 pytestmark = pytest.mark.filterwarnings("default")  # what torch and transformers deprecate is theirs to mend
 
@@ -90,7 +91,7 @@ def test_the_best_documents_are_those_of_the_product(home, folders, collection, 
     system = named(family, folders[family])
     assert parse_system(str(system)) == system
     json.dumps(system.describe())
-    searcher = system.index(corpus, home / "index")
+    searcher = system.index(corpus, Context(home / "index"))
     loaded = searcher.loaded
     size = loaded.vocabulary
     documents = table_of(loaded.encode(corpus.view("title text")), size)
@@ -111,7 +112,7 @@ def test_the_best_documents_are_those_of_the_product(home, folders, collection, 
     np.testing.assert_array_equal(run.top(3).doc, searcher.search(queries, 3).doc)
     with pytest.raises(BadValue, match="k is 0"):
         searcher.search(queries, 0)
-    again = system.open(home / "index", corpus)
+    again = system.open(corpus, Context(home / "index"))
     assert again.search(queries, 1000).to_dict() == run.to_dict()
 
 
@@ -129,7 +130,7 @@ def test_scores_of_candidates_are_the_bits_of_searching(home, folders, collectio
 def test_nothing_is_encoded_twice_and_a_killed_run_goes_on(home, folders, collection, monkeypatch):
     corpus, queries = collection
     system = named("splade", folders["splade"])
-    monkeypatch.setattr("weir.systems.learned_sparse.BATCH", {"cpu": 10})
+    monkeypatch.setattr("weir.systems.learned_sparse.BATCH_TEXTS", {"cpu": 10})
     whole = LoadedSparse.encode
     seen: list[int] = []
 
@@ -141,20 +142,20 @@ def test_nothing_is_encoded_twice_and_a_killed_run_goes_on(home, folders, collec
 
     monkeypatch.setattr(LoadedSparse, "encode", counted)
     with pytest.raises(KeyboardInterrupt):
-        system.index(corpus, home / "first")
+        system.index(corpus, Context(home / "first"))
     assert not (home / "first").exists()
-    found = system.index(corpus, home / "first")
+    found = system.index(corpus, Context(home / "first"))
     assert sum(seen) - seen[3] == len({*corpus.view("title text").tolist()})  # the batch it was at, again
-    assert found.outside().reused >= 30
+    assert found.costs().reused_documents >= 30
     monkeypatch.setattr(LoadedSparse, "encode", whole)
     before = sorted((p, p.stat().st_mtime_ns) for p in (home / "home").rglob("*.bin"))
-    other = system.index(corpus, home / "second")
+    other = system.index(corpus, Context(home / "second"))
     assert before == sorted((p, p.stat().st_mtime_ns) for p in (home / "home").rglob("*.bin"))
-    assert other.outside().reused == len(corpus)
+    assert other.costs().reused_documents == len(corpus)
     assert found.search(queries, 9).to_dict() == other.search(queries, 9).to_dict()
     monkeypatch.setenv("WEIR_HOME", str(home / "elsewhere"))
     settings.cache_clear()
-    system.index(corpus, home / "third")
+    system.index(corpus, Context(home / "third"))
     for path in (home / "first").glob("*.npy"):
         assert path.read_bytes() == (home / "third" / path.name).read_bytes()
 
@@ -162,19 +163,19 @@ def test_nothing_is_encoded_twice_and_a_killed_run_goes_on(home, folders, collec
 def test_an_index_that_is_damaged_or_of_another_corpus(home, folders, collection):
     corpus, _ = collection
     system = named("unicoil", folders["unicoil"])
-    system.index(corpus, home / "index")
+    system.index(corpus, Context(home / "index"))
     other = Corpus.of({"x": {"text": "river"}})
     with pytest.raises(BadValue, match="made from another corpus"):
-        system.open(home / "index", other)
+        system.open(other, Context(home / "index"))
     (home / "index" / "0-doc.npy").write_bytes(b"")
     with pytest.raises(StoreError, match="the index is damaged"):
-        system.open(home / "index", corpus)
+        system.open(corpus, Context(home / "index"))
 
 
 def test_documents_and_queries_without_terms(home, folders):
     system = named("splade", folders["splade"], ", threshold=100.0")
     corpus = Corpus.of({"a": {"text": "river"}, "b": {"text": ""}})
-    searcher = system.index(corpus, home / "index")
+    searcher = system.index(corpus, Context(home / "index"))
     queries = Queries.of({"q": "river"})
     assert searcher.search(queries, 5).to_dict() == {"q": {}}
     assert len(named("splade", folders["splade"]).index(Corpus.of({})).search(queries, 5).doc) == 0
@@ -197,13 +198,13 @@ def test_deepct_is_bm25_over_words_as_often_as_they_matter(home, folders, collec
         named_texts = zip(corpus.ids.strings.tolist(), written, strict=True)
         pseudo = Corpus.of({name: {"text": text} for name, text in named_texts})
         expected = parse_system("bm25(k1=18.0, b=0.7)").index(pseudo).search(queries, 100)
-        searcher = system.index(corpus, home / smoothing)
+        searcher = system.index(corpus, Context(home / smoothing))
         run = searcher.search(queries, 100)
         assert any(" ".join(["river"] * 2) in text for text in written)
         assert run.to_dict() == expected.to_dict()
         assert len(run.doc) > 10
         np.testing.assert_array_equal(searcher.scores(queries, run), run.score)
-        assert system.open(home / smoothing, corpus).search(queries, 100).to_dict() == run.to_dict()
+        assert system.open(corpus, Context(home / smoothing)).search(queries, 100).to_dict() == run.to_dict()
 
 
 def counts(loaded, text, smoothing, keep):

@@ -19,6 +19,7 @@ from weir.core.corpus import Corpus
 from weir.core.strings import Strings
 from weir.settings import settings
 from weir.systems import dense, parse_system
+from weir.systems.protocol import Context
 from weir.vectors.journal import hash_texts
 from weir.vectors.vector_store import VectorStore
 
@@ -40,7 +41,7 @@ def system(request, checkpoint_of, tmp_path, monkeypatch):
     engine, dtype = request.param.split()
     for name in ("openvino", "nncf") if engine == "openvino" else ():
         pytest.importorskip(name, reason=f"needs the `openvino` extra ({name})")
-    monkeypatch.setitem(dense.BATCH, "cpu", SIZE)
+    monkeypatch.setitem(dense.BATCH_TEXTS, "cpu", SIZE)
     folder = sentence_transformer(shutil.copytree(checkpoint_of("bert"), tmp_path / "bert"))
     return parse_system(f'dense("{folder}", engine="{engine}", dtype="{dtype}", batch_tokens=60)')
 
@@ -67,7 +68,7 @@ def files(home: Path) -> dict[str, bytes]:
 def test_killed_after_any_block_it_ends_with_the_same_files(system, corpus, fresh_home):
     home = fresh_home("whole")
     blocks: list[int] = []
-    system.index(corpus, None, lambda done, _: blocks.append(done))
+    system.index(corpus, Context(progress=lambda done, _: blocks.append(done)))
     whole = files(home)
     assert len(blocks) == -(-COUNT // SIZE)
     for killed in range(1, len(blocks), 2):
@@ -79,7 +80,7 @@ def test_killed_after_any_block_it_ends_with_the_same_files(system, corpus, fres
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            system.index(corpus, None, stop)
+            system.index(corpus, Context(progress=stop))
         assert len(files(home)["texts.bin"]) == 16 * SIZE * killed
         system.index(corpus)
         assert files(home) == whole
@@ -108,7 +109,7 @@ def test_whatever_was_there_before_a_text_gets_the_same_bytes(system, corpus, fr
 def test_token_vectors_too(corpus, fresh_home, monkeypatch, colbert):
     from weir.systems import late_interaction as late
 
-    monkeypatch.setitem(late.BATCH, "cpu", SIZE)
+    monkeypatch.setitem(late.BATCH_TEXTS, "cpu", SIZE)
     folder, _, _ = colbert()
     for engine in ("torch", "transformers"):
         system = parse_system(f'colbert("{folder}", engine="{engine}", batch_tokens=60)')
@@ -123,6 +124,6 @@ def test_token_vectors_too(corpus, fresh_home, monkeypatch, colbert):
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            system.index(corpus, None, stop)
+            system.index(corpus, Context(progress=stop))
         system.index(corpus)
         assert files(home) == whole

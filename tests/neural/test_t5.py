@@ -255,7 +255,7 @@ def test_a_pipeline_orders_by_monot5_and_keeps_its_scores(folder_of, theirs_of, 
         np.testing.assert_allclose([run[name][d] for d in head], expected, atol=1e-5)
     searcher = system.index(corpus)
     assert searcher.search(asked, 20).to_dict() == run
-    assert (searcher.outside().asked, searcher.outside().computed) == (14, 0)
+    assert (searcher.costs().requested_pairs, searcher.costs().computed_pairs) == (14, 0)
     assert len(list((home / "scores").iterdir())) == 1
 
 

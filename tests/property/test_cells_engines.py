@@ -104,7 +104,7 @@ def test_engines_agree_with_the_csv_module(table, block, rows, tmp_path, monkeyp
                 runfile, "choose_engine", lambda name, size: replace(original(name, size), block=block)
             )
             patch.setattr("weir.io.runs.blocks.ROWS", rows)
-            patch.setattr("weir.io.runs.delimited.ROWS", rows)
+            patch.setattr("weir.io.runs.sources.ROWS", rows)
             try:
                 run = read_run(path, engine=engine)
             except (FormatError, BadRanking) as error:

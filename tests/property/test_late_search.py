@@ -66,8 +66,8 @@ def assert_same(found, expected):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(late, "BLOCK", 64)
-    monkeypatch.setattr(late, "TOGETHER", 50)
+    monkeypatch.setattr(late, "BLOCK_TOKENS", 64)
+    monkeypatch.setattr(late, "QUERY_TOKENS", 50)
 
 
 @settings(max_examples=40, deadline=None)
@@ -213,7 +213,7 @@ def test_more_bits_lose_less_and_odd_widths_are_refused():
 
 
 def test_candidates_hold_nearly_all_of_the_best_and_all_of_them_when_all_are_looked_at(monkeypatch):
-    monkeypatch.setattr(grouping, "BLOCK", 500)
+    monkeypatch.setattr(grouping, "BLOCK_VECTORS", 500)
     rng = np.random.default_rng(4)
     rows, query, rank = drawn(9, rng.integers(1, 30, 800), [32] * 10, 32)
     rank = rank.astype(np.int32)

@@ -148,7 +148,7 @@ def test_shuffling_rows_and_queries_changes_no_bit(trial, ties, seed):
     again = evaluate(Qrels.of(shuffled(qrels, seed + 1)), Run.of(shuffled(run, seed), ties=ties), EVERY)
     for measure in first.measures:
         assert per_query(first, measure) == per_query(again, measure)
-    assert first.means().tolist() == again.means().tolist()
+    assert first.mean_values().tolist() == again.mean_values().tolist()
     assert (first.tied, first.ignored) == (again.tied, again.ignored)
 
 
@@ -256,10 +256,10 @@ def test_means_are_exact_whatever_the_order(values, rng):
     from weir.core.scores import Scores
 
     queries = Ids.of(range(len(values)))
-    mean = Scores(("m",), queries, np.array([values]), np.ones(len(values), bool)).means()[0]
+    mean = Scores(("m",), queries, np.array([values]), np.ones(len(values), bool)).mean_values()[0]
     assert mean == math.fsum(values) / len(values)
     rng.shuffle(values)
-    assert Scores(("m",), queries, np.array([values]), np.ones(len(values), bool)).means()[0] == mean
+    assert Scores(("m",), queries, np.array([values]), np.ones(len(values), bool)).mean_values()[0] == mean
 
 
 @given(trials())
@@ -268,5 +268,5 @@ def test_a_query_without_a_judgment_is_not_judged(trial):
     assume("nobody" not in qrels)
     first = evaluate(Qrels.of(qrels), Run.of(run), EVERY)
     again = evaluate(Qrels.of({"nobody": {}, **qrels}), Run.of(run), EVERY)
-    assert again.means().tolist() == first.means().tolist()
+    assert again.mean_values().tolist() == first.mean_values().tolist()
     assert again.queries == first.queries

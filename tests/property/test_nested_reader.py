@@ -12,9 +12,10 @@ from tests.strategies import identifiers, scores
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.errors import WeirError
-from weir.io.runs import large_json as nested
-from weir.io.runs.large_json import OddJsonError, nested_source
+from weir.io.runs import json_runs as nested
+from weir.io.runs.json_runs import OddJsonError
 from weir.io.runs.read import judge_file, read_run, run_of
+from weir.io.runs.sources import nested_source
 
 EASY = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 names = st.one_of(

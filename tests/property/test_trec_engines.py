@@ -19,7 +19,7 @@ from weir.core.ids import Ids
 from weir.core.run import Run
 from weir.core.strings import Strings
 from weir.errors import BadRanking, FormatError, WeirError
-from weir.io.runs import block_parser as engines
+from weir.io.runs import parsers as engines
 from weir.io.runs.decimals import parse_decimals
 from weir.io.runs.formats import _FOREIGN
 from weir.io.runs.read import read_run, read_run_against
@@ -113,7 +113,7 @@ def outcome(path: Path, ties: str, engine: str) -> object:
 def small_blocks(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     original = engines.choose_engine
 
-    def smaller(name: str, text: int) -> engines.Engine:
+    def smaller(name: str, text: int) -> engines.Parser:
         return replace(original(name, text), block=size)
 
     monkeypatch.setattr("weir.io.runs.run_file.choose_engine", smaller)
@@ -206,7 +206,7 @@ def test_both_engines_name_the_same_bad_line(
 @EASY
 @given(st.lists(st.binary(max_size=40), max_size=30))
 def test_compiled_hash_equals_the_numpy_one(texts: list[bytes]) -> None:
-    from weir.kernels.parse.trec_lines import hash_bytes
+    from weir.kernels.parse.fields import hash_bytes
 
     raw = bytearray(b"".join(texts) + bytes(32))
     words = np.ndarray((len(raw) - 7,), "<u8", raw, strides=(1,))

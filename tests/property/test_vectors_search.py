@@ -100,8 +100,8 @@ def test_neither_blocks_nor_batches_nor_threads_move_a_bit(monkeypatch, way):
     documents = rng.standard_normal((1000, 48)).astype(np.float32)
     queries = rng.standard_normal((100, 48)).astype(np.float32)
     whole = search(ArraySource(documents), queries, 20, first_pass=way)
-    monkeypatch.setattr(scanning, "BLOCK", 20_000)
-    monkeypatch.setattr(searching, "HELD", 1)
+    monkeypatch.setattr(scanning, "BLOCK_BYTES", 20_000)
+    monkeypatch.setattr(searching, "CANDIDATE_BYTES", 1)
     monkeypatch.setenv("WEIR_THREADS", "3")
     scanning.settings.cache_clear()
     parts = search(ArraySource(documents), queries, 20, first_pass=way)
@@ -114,7 +114,7 @@ def test_neither_blocks_nor_batches_nor_threads_move_a_bit(monkeypatch, way):
 
 def test_where_bytes_tell_too_little_it_goes_over_to_floats(monkeypatch):
     """One dimension dwarfs the others, so that bytes see nothing but it: still exact."""
-    monkeypatch.setattr(scanning, "BLOCK", 20_000)
+    monkeypatch.setattr(scanning, "BLOCK_BYTES", 20_000)
     rng = np.random.default_rng(1)
     documents = rng.standard_normal((2000, 40)).astype(np.float32) / 1000
     documents[:, 0] = rng.choice([-1000, 1000], 2000)
@@ -158,7 +158,7 @@ def test_vectors_too_short_for_floats_to_square_keep_their_order(way):
 @pytest.fixture
 def readings(monkeypatch):
     """The arguments with which documents were read, a sample for one in 4 of them."""
-    monkeypatch.setattr(searching, "SHARE", 4)
+    monkeypatch.setattr(searching, "SAMPLED_ONE_IN", 4)
     seen, real = [], searching.scan
 
     def spied(given, queries, k, bar=None):
@@ -184,7 +184,7 @@ def test_a_sample_sets_the_bar_and_saves_most_of_the_work(readings, monkeypatch,
     doc, score = naive(documents, queries, 200, similarity, tie_rank)
     np.testing.assert_array_equal(found.doc, doc)
     np.testing.assert_array_equal(found.score, score)
-    monkeypatch.setattr(searching, "DEVIATIONS", 1e9)
+    monkeypatch.setattr(searching, "BAR_DEVIATIONS", 1e9)
     plain = search(ArraySource(documents), queries, 200, similarity, tie_rank, way)
     assert readings[3:] == [(20_000, 20, False)]
     np.testing.assert_array_equal(plain.doc, found.doc)
@@ -196,7 +196,7 @@ def test_a_sample_that_misleads_costs_time_and_no_answer(readings, equal):
     """Every document of the sample is better than all others for some queries: for these the bar is too high."""
     rng = np.random.default_rng(12)
     documents = rng.standard_normal((8000, 24)).astype(np.float32)
-    sample = searching.spread(8000, 8000 // (4 * searching.RUN), searching.RUN)
+    sample = searching.spread(8000, 8000 // (4 * searching.SAMPLE_RUN), searching.SAMPLE_RUN)
     documents[:, 0] = 0
     documents[sample, 0] = 9
     queries = rng.standard_normal((12, 24)).astype(np.float32)

@@ -40,7 +40,7 @@ def test_the_usual_scoring_is_that_of_evaluate(trial, measure):
     scores = evaluate(qrels, run, [measure])
     values = rescored(run, qrels, Scoring(parse_measure(measure)))
     assert np.array_equal(values, scores.values[0])
-    assert mean(values, parse_measure(measure)) == scores.means()[0]
+    assert mean(values, parse_measure(measure)) == scores.mean_values()[0]
 
 
 @given(trials(), MEASURES)

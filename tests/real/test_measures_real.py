@@ -65,7 +65,7 @@ def test_what_trec_eval_prints_for_its_own_files(shared: Path, version, judged, 
     ours = read_run(folder / run, ties="trec9" if version == "v9.0.8" else "trec")
     ours = ours.top(options["first"]) if "first" in options else ours
     scores = evaluate(read_qrels(folder / judged), ours, {name for _, name, _ in named})
-    means = dict(zip(scores.measures, scores.means().tolist(), strict=True))
+    means = dict(zip(scores.measures, scores.mean_values().tolist(), strict=True))
     for query, text, printed in named:
         name = str(evaluate(read_qrels(folder / judged), ours, text).measures[0])
         if query == "all":
@@ -96,6 +96,6 @@ def test_what_birco_computes(shared: Path, path: Path):
     judged = plain_qrels(BIRCO / "beir" / name / "qrels" / "test.tsv")
     scores = evaluate(Qrels.of(judged), Run.of(plain_run(path)), OF_BIRCO.values())
     assert scores.answered.all()
-    for theirs, mean in zip(OF_BIRCO, scores.means().tolist(), strict=True):
+    for theirs, mean in zip(OF_BIRCO, scores.mean_values().tolist(), strict=True):
         assert mean == pytest.approx(expected[theirs]["mean"], rel=0, abs=1e-12), theirs
         assert expected[theirs]["n"] == len(scores.queries)

@@ -49,7 +49,7 @@ def test_scores_that_only_floats_confuse(shared: Path):
         assert differences(ours, theirs[measure])[1] <= 1e-12, measure
     plain = evaluate(Qrels.of(judged), Run.of(run), ["AP"])
     assert plain.tied < 0.3
-    assert plain.means()[0] != scores.means()[list(scores.measures).index("AP")]
+    assert plain.mean_values()[0] != scores.mean_values()[list(scores.measures).index("AP")]
 
 
 # Expected files of trec_eval's own test suite: judgments, run, options, expected output.
@@ -79,7 +79,7 @@ def _compare(folder: Path, judged: str, run: str, expected: str, options: dict[s
     ours = ours.top(options["first"]) if "first" in options else ours
     rows = list(certified.printed(folder / expected, options.get("rel", 1)))
     scores = evaluate(read_qrels(folder / judged), ours, {name for _, name, _ in rows})
-    means = dict(zip(scores.measures, scores.means().tolist(), strict=True))
+    means = dict(zip(scores.measures, scores.mean_values().tolist(), strict=True))
     assert len(rows) >= 10
     for query, measure, value in rows:
         code = int(scores.queries.codes([query])[0])
@@ -105,7 +105,7 @@ def test_the_official_scores_of_trec(shared: Path, run: str, ties):
     rows = list(certified.summaries(folder / "official-scores" / "nist.dl19.csv", run))
     assert len(rows) >= 20
     summary = evaluate(qrels, made, {measure for measure, _ in rows})
-    means = dict(zip(summary.measures, summary.means().tolist(), strict=True))
+    means = dict(zip(summary.measures, summary.mean_values().tolist(), strict=True))
     for measure, value in rows:
         assert means[measure] == pytest.approx(value, abs=0.5e-4 + 1e-9), measure
 

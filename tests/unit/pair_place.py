@@ -74,7 +74,7 @@ class Hashed:
     def describe(self):
         return {"reranker": str(self), "depth": self.depth}
 
-    def ready(self, corpus, shelf, progress=None):
+    def ready(self, corpus, context=None):
         return PairScorer(str(self), self.model, {"model": self.name, "device": "cpu"}, corpus)
 
 

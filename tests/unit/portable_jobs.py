@@ -16,6 +16,7 @@ from weir.kernels.inverted.block_bounds import BlockBounds
 from weir.kernels.inverted.byte_bounds import ByteBounds
 from weir.kernels.inverted.search import Impacts, search
 from weir.systems import parse_system
+from weir.systems.protocol import Context
 
 
 def digest(*arrays: np.ndarray) -> str:
@@ -32,7 +33,7 @@ def of_run(run) -> str:
 def lexical(folder: Path):
     ds = load("brook-medical")
     for name in ("bm25", 'bm25("lucene-multifield")', "rm3"):
-        run = parse_system(name).index(ds.corpus, folder / name).search(ds.queries, 20)
+        run = parse_system(name).index(ds.corpus, Context(folder / name)).search(ds.queries, 20)
         yield name, of_run(run)
 
 

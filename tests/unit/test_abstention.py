@@ -137,8 +137,8 @@ def test_each_measure_has_its_curve():
         sure = confidence_of(run, scores, "std")
         assert one.nauc == nauc(sure, scores.of(one.measure))
         assert one.rates == pytest.approx([i / 10 for i in range(10)])
-    assert found[0].curve[0] == scores.means()[0]
-    assert found[2].curve[0] == pytest.approx(scores.means()[2])  # a geometric mean
+    assert found[0].curve[0] == scores.mean_values()[0]
+    assert found[2].curve[0] == pytest.approx(scores.mean_values()[2])  # a geometric mean
     assert found[1].oracle == tuple(curve(scores.of("AP"), scores.of("AP")))
     with pytest.raises(UnknownName, match=r"'maximum'.*max"):
         abstention(run, scores, "maximum")

@@ -12,6 +12,7 @@ from weir.datasets.load import load
 from weir.errors import BadValue, StoreError
 from weir.settings import settings
 from weir.systems import BM25, parse_system
+from weir.systems.protocol import Context
 from weir.text import analyzers
 
 SYSTEMS = [
@@ -141,8 +142,8 @@ def test_k_beyond_the_matches_and_the_corpus(corpus, queries, name):
 def test_saved_batch_single_and_threads_are_one(corpus, queries, name, tmp_path, monkeypatch):
     system = parse_system(name)
     expected = system.index(corpus).search(queries, 5).to_dict()
-    assert system.index(corpus, tmp_path / "index").search(queries, 5).to_dict() == expected
-    opened = system.open(tmp_path / "index", corpus)
+    assert system.index(corpus, Context(tmp_path / "index")).search(queries, 5).to_dict() == expected
+    opened = system.open(corpus, Context(tmp_path / "index"))
     assert opened.search(queries, 5).to_dict() == expected
     for q in range(len(queries)):
         assert opened.search(queries.take(np.array([q])), 5).to_dict().items() <= expected.items()
@@ -153,25 +154,25 @@ def test_saved_batch_single_and_threads_are_one(corpus, queries, name, tmp_path,
 
 
 def test_an_index_of_another_corpus_or_a_damaged_one_is_refused(corpus, tmp_path):
-    BM25().index(corpus, tmp_path / "index")
+    BM25().index(corpus, Context(tmp_path / "index"))
     with pytest.raises(BadValue, match="another corpus"):
-        BM25().open(tmp_path / "index", Corpus.of({"a": "b"}))
+        BM25().open(Corpus.of({"a": "b"}), Context(tmp_path / "index"))
     for file in sorted((tmp_path / "index").iterdir()):
         whole = file.read_bytes()
         file.write_bytes(b"damaged")
         with pytest.raises(StoreError, match="delete it to build it again"):
-            BM25().open(tmp_path / "index", corpus)
+            BM25().open(corpus, Context(tmp_path / "index"))
         file.write_bytes(whole)
     with pytest.raises(StoreError):
-        BM25().open(Path(tmp_path / "none"), corpus)
-    assert BM25().open(tmp_path / "index", corpus).search(Queries.of({"q": "dam"}), 5).to_dict()["q"]
+        BM25().open(corpus, Context(Path(tmp_path / "none")))
+    assert BM25().open(corpus, Context(tmp_path / "index")).search(Queries.of({"q": "dam"}), 5).to_dict()["q"]
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
 @pytest.mark.parametrize("documents", [{}, {"a": ""}, {"a": "", "b": "the"}, {"a": "weir"}], ids=len)
 def test_the_smallest_corpora(name, documents, tmp_path):
     corpus = Corpus.of(documents)
-    searcher = parse_system(name).index(corpus, tmp_path / "index")
+    searcher = parse_system(name).index(corpus, Context(tmp_path / "index"))
     found = searcher.search(Queries.of({"q": "weir"}), 5).to_dict()["q"]
     assert list(found) == [i for i, text in documents.items() if text == "weir"]
 
@@ -185,7 +186,7 @@ def test_a_description_holds_every_setting():
 
 def test_progress_reaches_the_end(corpus):
     seen: list[tuple[int, int]] = []
-    BM25().index(corpus, progress=lambda done, total: seen.append((done, total)))
+    BM25().index(corpus, Context(progress=lambda done, total: seen.append((done, total))))
     assert seen[-1] == (len(corpus), len(corpus))
 
 

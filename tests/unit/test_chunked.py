@@ -11,6 +11,7 @@ from weir.core.corpus import Corpus, Queries
 from weir.datasets.load import load
 from weir.errors import BadValue, StoreError
 from weir.systems import BM25, Chunked, parse_system
+from weir.systems.protocol import Context
 from weir.text.spaces import WHITE_SPACE, spaces
 
 WORDS = [
@@ -206,11 +207,11 @@ def test_short_documents_are_as_without_passages():
 def test_an_index_on_disk_is_opened_again(tmp_path):
     corpus = corpus_of()
     system = parse_system("chunked(words=10, overlap=3)")
-    expected = system.index(corpus, tmp_path / "index").search(QUERIES, 5).to_dict()
-    assert system.open(tmp_path / "index", corpus).search(QUERIES, 5).to_dict() == expected
+    expected = system.index(corpus, Context(tmp_path / "index")).search(QUERIES, 5).to_dict()
+    assert system.open(corpus, Context(tmp_path / "index")).search(QUERIES, 5).to_dict() == expected
     next((tmp_path / "index").glob("bm25-*")).joinpath("index.json").unlink()
     with pytest.raises(StoreError, match="the index is damaged"):
-        system.open(tmp_path / "index", corpus)
+        system.open(corpus, Context(tmp_path / "index"))
     with pytest.raises(BadValue, match="k is 0"):
         system.index(corpus).search(QUERIES, 0)
 

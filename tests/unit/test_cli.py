@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -8,10 +9,11 @@ from pathlib import Path
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 
 from tests.unit.brooklet import write_collection
 from weir.cli import main
-from weir.cli.main import COMMANDS, weir
+from weir.cli.main import COMMANDS, GROUPS, weir
 
 QRELS = "q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 2\n"
 RUN = "q1 Q0 d1 1 2.5 x\nq1 Q0 d9 2 1.5 x\nq3 Q0 d1 1 1.0 x\n"
@@ -51,7 +53,8 @@ def test_every_module_of_a_command_is_listed():
     import weir.cli
 
     folder = Path(weir.cli.__file__).parent
-    modules = {p.stem for p in folder.glob("*.py")} - {"__init__", "main", "progress", "terminal"}
+    modules = {p.stem for p in folder.glob("*.py")} - {"__init__", "main", "progress"}
+    modules -= {"completion", "tables", "terminal"}
     assert modules == {"evaluate" if name == "eval" else name for name in COMMANDS}
 
 
@@ -67,7 +70,7 @@ def test_eval_prints_a_table_and_says_who_did_not_answer(files, capsys):
 def test_eval_json_has_the_promised_keys_at_full_precision(files, capsys):
     assert main(["eval", *files, "-m", "P@3", "--json"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    keys = ["dataset", "system", "measure", "mean", "low", "high", "queries", "answered"]
+    keys = ["dataset", "system", "measure", "mean", "low", "high", "queries", "answered", "judged_at_10"]
     assert [list(r) for r in rows] == [keys]
     assert rows[0]["mean"] == (1 / 3) / 2
     assert (rows[0]["queries"], rows[0]["answered"]) == (2, 1)
@@ -155,7 +158,7 @@ def test_stats(tmp_path, capsys):
         (["stats", "no/such/folder"], "no/such/folder"),
         (["results", "no/such/folder"], "no finished cell"),
         (["eval", "no-qrels", "no-run"], "no-qrels"),
-        (["evl"], "No such command 'evl'"),
+        (["evl"], "no command named 'evl'; did you mean eval?"),
         (["eval"], "Missing argument 'QRELS'"),
         (["systems", "bm25(k1=)"], "is not a system"),
     ],
@@ -236,7 +239,7 @@ def test_interrupting_says_that_the_same_command_continues(tmp_path, capsys, mon
         raise KeyboardInterrupt
 
     collection = str(write_collection(tmp_path / "brooklet"))
-    monkeypatch.setattr("weir.experiment.Experiment.execute", interrupted)
+    monkeypatch.setattr("weir.experiment.Experiment.complete", interrupted)
     assert main(["run", "-d", collection, "-s", "bm25"]) == 130
     assert "the same command continues" in capsys.readouterr().err
 
@@ -259,3 +262,51 @@ def test_output_that_nobody_reads_is_no_error():
         check=False, shell=True, executable="/bin/bash", capture_output=True, text=True,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_bare_weir_prints_the_help_with_its_groups(capsys):
+    assert main([]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert [line for line in out.split("\n") if line.endswith(":")] == [
+        "Options:",
+        *(f"{g}:" for g in GROUPS),
+    ]
+    assert all(len(line) <= 80 for line in out.split("\n"))
+
+
+@pytest.mark.parametrize(
+    ("words", "offered", "not_offered"),
+    [
+        (["ev"], {"eval"}, {"run"}),
+        (["eval", "q", "r", "-m", "nd"], {"nDCG", "nDCG@10"}, {"P@10"}),
+        (["eval", "q", "r", "-m", "P"], {"P@10"}, {"P"}),
+        (["compare", "q", "a", "b", "-m", "nDCG@"], {"nDCG@10", "nDCG@100"}, {"P@10"}),
+        (["run", "-s", "den"], {"dense"}, {"bm25"}),
+        (["results", "-d", "sci"], {"scifact", "scidocs"}, {"brook"}),
+        (["stats", "broo"], {"brook", "brook-news"}, {"scifact"}),
+        (["measures", "err"], {"ERR"}, {"AP"}),
+        (["systems", "rm"], {"rm3"}, {"bm25"}),
+        (["eval", "--ti"], {"--ties"}, {"--json"}),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_the_shell_completes_names(words, offered, not_offered):
+    found = {
+        item.value
+        for item in ShellComplete(weir, {}, "weir", "_WEIR_COMPLETE").get_completions(words[:-1], words[-1])
+    }
+    assert offered <= found
+    assert not not_offered & found
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_switched_on_by_the_line_of_the_documentation(shell):
+    page = (Path(__file__).resolve().parents[2] / "docs" / "shell-completion.md").read_text()
+    assert f"_WEIR_COMPLETE={shell}_source weir" in page
+    environment = {**os.environ, "_WEIR_COMPLETE": f"{shell}_source"}
+    done = subprocess.run(
+        [sys.executable, "-c", "from weir.cli import main; import sys; sys.exit(main())"],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert f"{shell}_complete" in done.stdout, done.stderr

@@ -20,8 +20,8 @@ from weir.experiment import Experiment
 from weir.experiment.efficiency import efficiency
 from weir.experiment.finished import finished_cells
 from weir.settings import settings
-from weir.systems.composite import suited
-from weir.systems.dense import Dense
+from weir.systems import Dense
+from weir.systems.composite import adapted_to
 from weir.systems.expression import parse_system
 
 ASKING = r'dense("openai:m", query_prompt="Instruct: {task}\nQuery: ")'
@@ -81,7 +81,7 @@ def test_prompts_declared_under_a_collections_name_are_found():
 )
 def test_every_part_of_a_system_is_told(name):
     """The prompt changes wherever it stands, the rest does not, and what comes out prints and parses."""
-    there = suited(parse_system(name), "brooklet", TASK)
+    there = adapted_to(parse_system(name), "brooklet", TASK)
     assert str(there) == name.replace("{task}", TASK)
     assert parse_system(str(there)) == there
 
@@ -96,7 +96,7 @@ def test_any_prompt_prints_on_one_line_and_parses_back(prompt):
 @pytest.mark.parametrize("name", ["bm25", "rrf(bm25, rm3)", "bm25 >> score(rm3)", 'dense("openai:m")'])
 def test_a_system_without_instructions_stays_what_it_is(name):
     system = parse_system(name)
-    assert suited(system, "brooklet", TASK) == system
+    assert adapted_to(system, "brooklet", TASK) == system
 
 
 def test_what_is_sent_and_recorded_is_the_rendered_prompt(tmp_path, monkeypatch, collection):

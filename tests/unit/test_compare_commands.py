@@ -39,18 +39,18 @@ def files(tmp_path):
 
 def test_compare_in_python():
     found = weir.compare(QRELS, {"good": GOOD, "poor": POOR}, ["RR", "P@1"])
-    assert [c.measure for c in found.comparisons] == ["RR", "P@1"]
-    pair = found.comparisons[0].pairs[0]
+    assert [c.measure for c in found] == ["RR", "P@1"]
+    pair = found[0].pairs[0]
     assert (pair.first, pair.second, pair.verdict, pair.lost) == ("good", "poor", "worse", 12)
     assert pair.p == 2 / 2**12
     assert "poor - good" in str(found)
     runs = [Run.of(GOOD, "good"), Run.of(POOR, "poor")]
     assert weir.compare(QRELS, runs, ["RR", "P@1"]) == found
     by_name = {"good": weir.evaluate(QRELS, GOOD, ["RR"]), "poor": weir.evaluate(QRELS, POOR, ["RR"])}
-    assert weir.compare(by_name).comparisons[0].pairs == found.comparisons[0].pairs
+    assert weir.compare(by_name)[0].pairs == found[0].pairs
     listed = weir.compare(list(by_name.values()))
-    assert [s.system for s in listed.comparisons[0].standings] == ["system 1", "system 2"]
-    against = weir.compare(QRELS, runs, "RR", "good", "t", "none").comparisons[0]
+    assert [s.system for s in listed[0].standings] == ["system 1", "system 2"]
+    against = weir.compare(QRELS, runs, "RR", "good", weir.ComparisonMethod("t", "none"))[0]
     assert (against.pairs[0].verdict, against.method.test) == ("worse", "t")
     with pytest.raises(BadValue, match="found list alone; rankings are compared against judgments"):
         weir.compare(runs)
@@ -107,15 +107,18 @@ def test_compare_a_results_folder(tmp_path, capsys):
     means = {s["system"]: s["mean"] for s in found[0]["standings"]}
     assert {s["system"]: s["mean"] for s in found[2]["standings"]} == means
     assert weir.compare(results) == weir.compare(tmp_path / "results")
-    assert weir.compare(results).comparisons[0].dataset == "first"
-    assert weir.read_results(results) == weir.read_results(tmp_path / "results")
+    assert weir.compare(results)[0].dataset == "first"
+    assert weir.results(results) == weir.results(tmp_path / "results")
     assert main(["compare", results, "-m", "RR"]) == 2
     assert "no measure among these scores named 'RR'" in capsys.readouterr().err
     again = ["run", "-d", collections[1], "-s", "bm25", "-s", "rm3", "-m", "RR", "-o", results, "-q"]
     assert main(again) == 0
     capsys.readouterr()
-    assert main(["compare", results, "-m", "RR"]) == 2
-    assert "bm25 on first and 1 more has no RR" in capsys.readouterr().err
+    assert main(["compare", results, "-m", "RR"]) == 0
+    out, err = capsys.readouterr()
+    assert "RR on second (4 queries)" in out
+    assert "RR on first" not in out
+    assert "note: bm25 on first and 1 more are left out of RR" in err
     assert main(["compare", results, "--baseline", "bm26"]) == 2
     assert "did you mean bm25" in capsys.readouterr().err
     assert (

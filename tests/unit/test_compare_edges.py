@@ -130,7 +130,10 @@ def test_even_numbers_that_are_none_are_shown_as_missing(form):
     assert not NUMBER.search(form([replace(one, pairs=(pair,), standings=(standing,))]))
 
 
-@pytest.mark.parametrize("form", [report.text_table, report.csv_table, report.json_lines, report.latex_table])
+@pytest.mark.parametrize(
+    "form",
+    [report.text_table, report.csv_table, report.json_lines, lambda rows: report.long_table(rows).latex()],
+)
 def test_a_mean_that_is_undefined_is_shown_as_missing(form):
     rows = [Row("d", "s", "m", math.nan, math.nan, math.nan, 3, 0), Row("d", "t", "m", 0.5, 0.4, 0.6, 3, 3)]
     assert not NUMBER.search(form(rows))

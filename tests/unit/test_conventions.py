@@ -86,9 +86,9 @@ def test_a_query_without_an_answer_scores_zero_or_leaves_the_mean():
     """E3: two of three answered perfectly is 0.667 and says so; on request the mean of the answered ones."""
     run, qrels = {"1": {"a": 1.0}, "2": {"b": 1.0}}, {"1": {"a": 1}, "2": {"b": 1}, "3": {"c": 1}}
     usual = weir.evaluate(qrels, run, ["AP"])
-    assert usual.means().tolist() == [2 / 3]
+    assert usual.mean_values().tolist() == [2 / 3]
     answered = weir.evaluate(qrels, run, ["AP", "nDCG@10"], "missing=answered-only")
-    assert answered.means().tolist() == [1.0, 1.0]
+    assert answered.mean_values().tolist() == [1.0, 1.0]
     assert np.isnan(answered.values[:, 2]).all()
     assert answered.counted().tolist() == [2, 2]
     assert answered.conventions == "missing=answered-only"
@@ -97,15 +97,15 @@ def test_a_query_without_an_answer_scores_zero_or_leaves_the_mean():
 
 
 def test_a_query_without_a_relevant_document_scores_zero_or_leaves_the_mean():
-    assert weir.evaluate(QRELS, RUN, ["P@1"]).means().tolist() == [0.25]
+    assert weir.evaluate(QRELS, RUN, ["P@1"]).mean_values().tolist() == [0.25]
     left = weir.evaluate(QRELS, RUN, ["P@1", "P(rel=0)@1"], Conventions(empty="left-out"))
-    assert left.means().tolist() == [1 / 3, 1 / 3]
+    assert left.mean_values().tolist() == [1 / 3, 1 / 3]
     assert left.counted().tolist() == [3, 3]
 
 
 def test_both_together_and_that_something_must_be_left():
     both = "missing=answered-only, empty=left-out"
-    assert weir.evaluate(QRELS, RUN, ["P@1"], both).means().tolist() == [0.5]
+    assert weir.evaluate(QRELS, RUN, ["P@1"], both).mean_values().tolist() == [0.5]
     with pytest.raises(BadValue, match="no query counts: none of 1 is left by missing=answered-only"):
         weir.evaluate({"q": {"a": 1}}, {"q": {}}, ["P@1"], "missing=answered-only")
 
@@ -128,12 +128,14 @@ def test_self_matches_leave_before_ranks_are_counted(files, invoke):
 def test_floats_on_request_and_what_a_run_was_read_with():
     run = {"q": {"a": 1.0 + 1e-9, "b": 1.0}}
     qrels = {"q": {"a": 1}}
-    values = [weir.evaluate(qrels, run, ["RR"], ties).means()[0] for ties in ("ties=trec", "ties=trec9")]
+    values = [
+        weir.evaluate(qrels, run, ["RR"], ties).mean_values()[0] for ties in ("ties=trec", "ties=trec9")
+    ]
     assert values == [1.0, 0.5]
     read = evaluate(Qrels.of(qrels), Run.of(run, ties="trec9"), ["RR"])
-    assert (read.means()[0], read.conventions) == (0.5, "ties=trec9")
+    assert (read.mean_values()[0], read.conventions) == (0.5, "ties=trec9")
     expected = evaluate(Qrels.of(qrels), Run.of(run, ties="trec9"), ["RR"], Conventions("expected"))
-    assert expected.means()[0] == 0.75  # they tie as floats, by which this run was ordered
+    assert expected.mean_values()[0] == 0.75  # they tie as floats, by which this run was ordered
 
 
 # Means and extremes over orders
@@ -194,7 +196,7 @@ def test_a_constant_scorer_with_grades_is_within_its_bounds_for_every_measure():
                 assert "Accuracy" in str(error)  # noqa: PT017 - it has a formula for the whole list only
                 continue
             low, high = found.corridor()[0]
-            assert low - 1e-12 <= found.means()[0] <= high + 1e-12, measure
+            assert low - 1e-12 <= found.mean_values()[0] <= high + 1e-12, measure
             assert low < high or name in ("IDCG", "NumRel", "NumRet") or measure.condensed, measure
 
 
@@ -319,7 +321,7 @@ def test_compare_takes_ties_and_missing_and_says_so(files, tmp_path, invoke):
     found = json.loads(shown.out)
     means = {s["system"]: s["mean"] for s in found["standings"]}
     wanted = weir.evaluate(QRELS, RUN, ["AP"], "ties=expected, missing=answered-only")
-    assert means["run"] == wanted.means()[0]
+    assert means["run"] == wanted.mean_values()[0]
     assert found["count"] == 3
     assert shown.err.count("ties=expected: ") == 1
     refused = invoke("compare", tmp_path, "--ties", "expected")

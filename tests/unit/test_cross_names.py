@@ -39,8 +39,8 @@ def test_settings_equal_to_the_default_are_the_default():
         ('bm25 >> cross("x", max_length=4)', "whole number from 5"),
         ('bm25 >> cross("x", batch_tokens=-1)', "whole number from 0"),
         ('bm25 >> cross("x", batch=3)', "did you mean batch_tokens"),
-        ("bm25 >> cross(3)", "expected a hub name or a folder"),
-        ('bm25 >> cross(" ")', "expected a hub name or a folder"),
+        ("bm25 >> cross(3)", "a hub name or a folder"),
+        ('bm25 >> cross(" ")', "a hub name or a folder"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_starts(text, message):

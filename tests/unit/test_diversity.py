@@ -120,7 +120,10 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"q": {"a": 1}}, r"query 'q', intent 'a': found int; expected \{intent: \{document: grade\}\}"),
+        (
+            {"q": {"a": 1}},
+            r"query 'q', intent 'a': found int; expected \{document: grade\}, or relevant documents",
+        ),
         ({"q": 1}, "query 'q': found int"),
         ({"q": {"1": {"a": 0.5}}}, "query 'q', intent '1', document 'a': grade 0.5 is not a whole number"),
         (3, "judgments of intents are int"),

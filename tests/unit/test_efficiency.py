@@ -17,7 +17,7 @@ from weir.experiment.efficiency import efficiency
 from weir.experiment.finished import open_cell
 from weir.report import efficiency as report
 from weir.systems.lexical.bm25 import BM25, BM25Searcher
-from weir.systems.protocol import RERANKERS, SYSTEMS, ExternalStorage
+from weir.systems.protocol import RERANKERS, SYSTEMS, Costs
 
 COST = {
     "index": {"seconds": 4.0, "peak_mb": 300.0, "bytes": 2_000_000, "documents": 1000},
@@ -123,12 +123,12 @@ def test_queries_whose_vectors_are_kept_are_not_timed_one_by_one(tmp_path, monke
     class Asking(BM25Searcher):
         """As a searcher whose queries an API encodes, once."""
 
-        def outside(self):
-            return ExternalStorage(queries=True)
+        def costs(self):
+            return Costs(cached_queries=True)
 
     class Asked(BM25):
-        def index(self, corpus, at=None, progress=None):
-            made = super().index(corpus, at, progress)
+        def index(self, corpus, context):
+            made = super().index(corpus, context)
             return Asking(made.system, made.corpus, made.parts)
 
     monkeypatch.setitem(SYSTEMS._known, "asked", Asked)
@@ -151,7 +151,7 @@ def test_what_was_made_for_an_earlier_system_keeps_its_cost(tmp_path):
 
 
 def test_a_re_ranker_that_is_not_timed_has_no_time_of_its_first_stage(tmp_path, monkeypatch):
-    """Single queries are asked anew of what has a method `fresh` alone: no other part's times stand in for it."""
+    """Single queries are asked anew of what says that it is repeatable alone: no other part's times stand in for it."""
     monkeypatch.setitem(RERANKERS._known, "flat", lambda: By(lambda query, place, name: place))
     folder = str(write_collection(tmp_path / "brooklet"))
     with warnings.catch_warnings():

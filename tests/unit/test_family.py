@@ -13,7 +13,7 @@ from weir.core.run import Run
 from weir.errors import BadValue, UnknownName
 from weir.measures import AP, RBP, Measure, condensed, evaluate, nDCG, parse_measure
 from weir.measures.condense import without_unjudged
-from weir.measures.library.segment_sums import place, product_before, sum_until
+from weir.measures.library.arithmetic import place, product_before, sum_until
 
 
 def value(measure, ranking, grades):

@@ -18,7 +18,7 @@ from tests.strategies import judgments, rankings
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadRanking, BadValue, FormatError
-from weir.io.runs.frames import qrels_from, run_from, to_rows
+from weir.io.runs.frames import qrels_from, run_from
 from weir.io.runs.read import write_qrels, write_run
 
 RUN = {"q2": {"a": 1.5, "b": 2.5}, "q1": {"a": 0.25, "c": 0.25}}
@@ -43,6 +43,10 @@ NAMES = [
     ("query", "doc"),
     ("Query_ID", "DocID"),
 ]
+
+
+def lists(columns):
+    return {name: list(column) for name, column in columns.items()}
 
 
 def renamed(rows, **names):
@@ -70,7 +74,7 @@ def test_columns_are_recognised_by_their_usual_names(frame, query, doc):
 @each_frame
 def test_values_come_back_as_columns(frame):
     run, qrels = Run.of(RUN), Qrels.of(QRELS)
-    rows = to_rows(run)
+    rows = lists(run.columns())
     assert rows == {
         "query": ["q2", "q2", "q1", "q1"],
         "doc": ["b", "a", "c", "a"],
@@ -78,14 +82,14 @@ def test_values_come_back_as_columns(frame):
         "score": [2.5, 1.5, 0.25, 0.25],
     }
     assert run_from(frame(rows)).to_dict() == RUN
-    assert qrels_from(frame(to_rows(qrels))).to_dict() == QRELS
+    assert qrels_from(frame(lists(qrels.columns()))).to_dict() == QRELS
 
 
 @given(rankings.map(lambda run: {q: row for q, row in run.items() if row}), judgments)
 def test_any_run_and_judgments_survive_a_frame(run, qrels):
     for frame in (dict, pl.DataFrame):
-        assert run_from(frame(to_rows(Run.of(run)))).to_dict() == run
-        assert qrels_from(frame(to_rows(Qrels.of(qrels)))).to_dict() == qrels
+        assert run_from(frame(lists(Run.of(run).columns()))).to_dict() == run
+        assert qrels_from(frame(lists(Qrels.of(qrels).columns()))).to_dict() == qrels
 
 
 def test_values_pass_through_and_dicts_are_copied():
@@ -103,7 +107,7 @@ def test_values_pass_through_and_dicts_are_copied():
 
 def test_ties_are_as_asked_for_and_a_run_keeps_its_own():
     scores = {"q": {"a": 0.1234567891, "b": 0.123456789}}
-    rows = to_rows(Run.of(scores))
+    rows = lists(Run.of(scores).columns())
     for value in (scores, rows, Run.of(scores)):
         assert list(run_from(value).to_dict()["q"]) == ["a", "b"]
         again = run_from(value, ties="trec9")
@@ -170,7 +174,9 @@ BAD_RUNS = [
         BadValue,
         "qid and query_id could both",
     ),
-    ({"q": ["d"]}, BadValue, "columns: q; none of them is the query"),
+    ({"q": {"d"}}, BadRanking, "query 'q': found set, which has no order"),
+    ({"q": ["d", "d"]}, BadRanking, "query 'q' ranks document 'd' twice"),
+    ({"q": ["d", 2.5]}, BadRanking, "query 'q': found 2.5 among the documents; expected identifiers"),
     ({"q": "d"}, BadRanking, "query 'q': found str"),
     (17, BadValue, "a run cannot be made from int"),
     (None, BadValue, "a run cannot be made from NoneType"),
@@ -233,15 +239,15 @@ def test_paths_of_files(tmp_path):
 def test_a_run_of_judged_documents_only_has_no_rows():
     run = Run.of({"q": {"a": 1.0}})
     part = Run(run.queries, run.docs, run.ptr, np.array([-1], np.int32), run.score)
-    for use in (lambda: to_rows(part), lambda: run_from(part, ties="trec9")):
+    for use in (part.columns, lambda: run_from(part, ties="trec9")):
         with pytest.raises(BadValue, match="read the whole run"):
             use()
 
 
 def test_no_frame_library_is_imported():
     code = (
-        "import sys; from weir.io.runs.frames import run_from, to_rows; "
-        "to_rows(run_from({'qid': ['q'], 'docno': ['d'], 'score': [1.0]})); "
+        "import sys; from weir.io.runs.frames import run_from; "
+        "run_from({'qid': ['q'], 'docno': ['d'], 'score': [1.0]}).columns(); "
         "assert not {'pandas', 'polars', 'pyarrow', 'numba'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

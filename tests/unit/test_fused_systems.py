@@ -17,6 +17,7 @@ from weir.errors import BadValue, StoreError, StoreWarning, UnknownName
 from weir.experiment import Experiment
 from weir.fusion import fuse
 from weir.systems import SYSTEMS, Fused, parse_system, usage
+from weir.systems.protocol import Context
 
 NAMES = [
     "rrf(bm25, rm3)",
@@ -113,45 +114,45 @@ def test_one_query_alone_is_answered_as_among_others(dataset):
 
 def test_equal_parts_are_built_once_and_opened_again(dataset, tmp_path):
     system = parse_system("rrf(bm25, rm3, bm25)")
-    made = system.index(dataset.corpus, tmp_path / "index")
+    made = system.index(dataset.corpus, Context(tmp_path / "index"))
     assert len([p for p in (tmp_path / "index").iterdir() if p.is_dir()]) == 2
     assert made.searchers[0] is made.searchers[2]
-    opened = system.open(tmp_path / "index", dataset.corpus)
+    opened = system.open(dataset.corpus, Context(tmp_path / "index"))
     assert opened.search(dataset.queries, 5).to_dict() == made.search(dataset.queries, 5).to_dict()
 
 
 def test_an_index_that_is_not_complete_is_refused_and_completed(dataset, tmp_path):
     system, at = parse_system("rrf(bm25, rm3)"), tmp_path / "index"
-    system.index(dataset.corpus, at)
+    system.index(dataset.corpus, Context(at))
     damaged, other = (next(p for p in at.iterdir() if p.name.startswith(n)) for n in ("rm3", "bm25"))
     shutil.rmtree(damaged)
     with pytest.raises(StoreError, match="the index is damaged"):
-        system.open(at, dataset.corpus)
+        system.open(dataset.corpus, Context(at))
     kept = {p: p.stat().st_mtime_ns for p in other.iterdir()}
-    system.index(dataset.corpus, at)
+    system.index(dataset.corpus, Context(at))
     assert {p: p.stat().st_mtime_ns for p in other.iterdir()} == kept  # parts that were complete stay
     (damaged / "index.json").write_text("{")
     with pytest.raises(StoreError, match="damaged"):
-        system.open(at, dataset.corpus)
+        system.open(dataset.corpus, Context(at))
     with pytest.warns(StoreWarning, match="rm3 is indexed again"):
-        system.index(dataset.corpus, at)
-    system.open(at, dataset.corpus)
+        system.index(dataset.corpus, Context(at))
+    system.open(dataset.corpus, Context(at))
     with pytest.raises(StoreError, match="the index is damaged"):
-        parse_system("rrf(bm25, bm25(k1=2))").open(at, dataset.corpus)
+        parse_system("rrf(bm25, bm25(k1=2))").open(dataset.corpus, Context(at))
 
 
 def test_another_corpus_is_indexed_anew(dataset, tmp_path):
     other = load(str(write_collection(tmp_path / "other", {"d1": ("", "a river"), "d4": ("", "a dam")})))
     system = parse_system("rrf(bm25, rm3)")
-    system.index(dataset.corpus, tmp_path / "index")
+    system.index(dataset.corpus, Context(tmp_path / "index"))
     with pytest.warns(StoreWarning, match="made from another corpus"):
-        found = system.index(other.corpus, tmp_path / "index").search(other.queries, 5)
+        found = system.index(other.corpus, Context(tmp_path / "index")).search(other.queries, 5)
     assert set(found.docs.tolist()) == {"d1", "d4"}
 
 
 def test_progress_runs_once_over_all_parts(dataset):
     told: list[tuple[int, int]] = []
-    parse_system("rrf(bm25, rm3)").index(dataset.corpus, None, lambda *at: told.append(at))
+    parse_system("rrf(bm25, rm3)").index(dataset.corpus, Context(progress=lambda *at: told.append(at)))
     assert told[-1] == (12, 12)
     assert told == sorted(told)
 

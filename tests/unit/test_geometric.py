@@ -36,9 +36,9 @@ def test_the_mean_is_that_of_trec_eval():
     ap = np.maximum(scores.of("AP"), 0.00001)
     assert scores.geometric == ("gmAP", "gmbpref(rel=2)")
     assert scores.of("gmAP") == pytest.approx(np.log(ap))
-    assert scores.means()[0] == pytest.approx(math.prod(ap.tolist()) ** (1 / len(ap)), rel=1e-12)
-    assert scores.means()[1] == pytest.approx(scores.of("AP").mean())
-    assert scores.means()[2] == pytest.approx(0.00001)
+    assert scores.mean_values()[0] == pytest.approx(math.prod(ap.tolist()) ** (1 / len(ap)), rel=1e-12)
+    assert scores.mean_values()[1] == pytest.approx(scores.of("AP").mean())
+    assert scores.mean_values()[2] == pytest.approx(0.00001)
     assert scores.of("gmAP").min() == math.log(0.00001)  # two queries are not answered
 
 
@@ -48,7 +48,7 @@ def test_pytrec_eval_has_the_same_summary():
     theirs = pytrec_eval.RelevanceEvaluator(QRELS, {"gm_map"}).evaluate(answered)
     mean = pytrec_eval.compute_aggregated_measure("gm_map", [row["gm_map"] for row in theirs.values()])
     ours = evaluate(Qrels.of({q: QRELS[q] for q in RUN}), Run.of(RUN), "gmAP")
-    assert ours.means()[0] == pytest.approx(mean, rel=1e-12)
+    assert ours.mean_values()[0] == pytest.approx(mean, rel=1e-12)
 
 
 def test_which_measures_are_geometric_is_one_question():
@@ -70,7 +70,7 @@ def test_intervals_are_exponentials_of_intervals():
     expected = np.exp(np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
     assert [row.low, row.high] == pytest.approx(expected.tolist(), rel=1e-9)
     assert 0 < row.low < row.mean < row.high <= 1
-    assert row.mean == scores.means()[0]
+    assert row.mean == scores.mean_values()[0]
 
 
 def test_a_group_averages_the_geometric_means_of_its_members():
@@ -88,7 +88,7 @@ def test_they_survive_the_file_of_scores(tmp_path):
     write_scores(scores, tmp_path / "scores.jsonl")
     again = read_scores(tmp_path / "scores.jsonl")
     assert again.geometric == scores.geometric
-    assert again.means().tolist() == scores.means().tolist()
+    assert again.mean_values().tolist() == scores.mean_values().tolist()
     kinds = {json.loads(line)["measure"]: json.loads(line).get("mean") for line in score_lines(scores)}
     assert kinds == {"gmAP": "geometric", "AP": None, "gmbpref(rel=2)": "geometric"}
 
@@ -98,7 +98,7 @@ def test_comparisons_show_geometric_means_and_say_that_differences_are_of_logari
     named = {"good": scored(), "worse": scored(worse)}
     first, second, *_ = compare_scores(named, "d")
     assert (first.measure, first.geometric, second.geometric) == ("gmAP", True, False)
-    means = {name: scores.means()[0] for name, scores in named.items()}
+    means = {name: scores.mean_values()[0] for name, scores in named.items()}
     assert {s.system: s.mean for s in first.standings} == pytest.approx(means)
     several = table("d", "gmAP", named)
     tiled = compared(replace(several, values=np.tile(several.values, (1, 3))))  # enough queries for intervals

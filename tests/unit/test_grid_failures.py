@@ -13,7 +13,7 @@ from tests.unit.brooklet import write_collection
 from weir.cli.main import main
 from weir.errors import BadValue, FormatError, MissingExtra
 from weir.experiment import Experiment, read_results
-from weir.systems.protocol import RERANKERS
+from weir.systems.protocol import RERANKERS, Costs
 
 ASKED: list[int] = []
 
@@ -31,10 +31,13 @@ class Counting:
     def describe(self):
         return {"reranker": str(self), "version": 1}
 
-    def ready(self, corpus, shelf, progress=None):
+    def ready(self, corpus, context=None):
         return self
 
-    def scores(self, queries, candidates):
+    def costs(self):
+        return Costs()
+
+    def scores(self, queries, candidates, context=None):
         if self.broken:
             raise RuntimeError("the other party hung up")
         ASKED.append(len(candidates.doc))
@@ -65,9 +68,9 @@ def test_judgments_of_a_later_collection_are_read_before_the_first_index(tmp_pat
 
 def test_what_is_not_installed_is_said_before_the_first_index(tmp_path, monkeypatch):
     collection, stages = write_collection(tmp_path / "data"), []
-    from weir.systems.dense import Dense
+    from weir.systems.dense import DenseRetriever
 
-    monkeypatch.setattr(Dense, "describe", lambda self: {"system": str(self), "engine": None})
+    monkeypatch.setattr(DenseRetriever, "describe", lambda self: {"system": str(self), "engine": None})
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtra, match="neural"):
         Experiment((str(collection),), ("bm25", "dense")).execute(

@@ -19,6 +19,7 @@ from weir.systems import BM25, RERANKERS, RM3, SYSTEMS, Chunked, Fused, Pipeline
 from weir.systems.expression import MOST_CHARACTERS, MOST_LEVELS, MOST_PARTS
 from weir.systems.lexical.bm25 import LARGEST_K1
 from weir.systems.plugins import rankings
+from weir.systems.protocol import Costs
 
 # Names of systems
 
@@ -146,13 +147,16 @@ class Odd:
     def __init__(self, answer: object) -> None:
         self.answer = answer
 
-    def search(self, queries: Queries, k: int) -> Run:
+    def search(self, queries: Queries, k: int, context: object = None) -> Run:
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer  # type: ignore[return-value]
 
     def scores(self, *_: object) -> object:
         return self.search(*_)  # type: ignore[arg-type]
+
+    def costs(self) -> Costs:
+        return Costs()
 
 
 ASKED = Queries.of({"q1": "a", "q2": "b"})

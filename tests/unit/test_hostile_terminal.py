@@ -82,7 +82,7 @@ def test_what_nobody_expected_is_one_line_and_a_trace_where_it_is_asked_for(tmp_
     def broken(*_: object) -> None:
         raise failure
 
-    monkeypatch.setattr("weir.experiment.Experiment.execute", broken)
+    monkeypatch.setattr("weir.experiment.Experiment.complete", broken)
     for failure in (
         ValueError("\x1b[31mx"),
         RecursionError("deep"),
@@ -104,7 +104,7 @@ def test_what_nobody_expected_is_one_line_and_a_trace_where_it_is_asked_for(tmp_
 
 
 def test_sigterm_ends_with_one_line(tmp_path):
-    program = "import time, weir.experiment\nweir.experiment.Experiment.execute = lambda *_: (print('up', flush=True), time.sleep(60))\n"
+    program = "import time, weir.experiment\nweir.experiment.Experiment.complete = lambda *_: (print('up', flush=True), time.sleep(60))\n"
     program += "from weir.cli import main\nraise SystemExit(main(['run', '-d', 'brook-medical', '-s', 'bm25', '-q']))"
     running = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -44,7 +44,7 @@ def test_scoring_needs_numpy_alone(tmp_path):
     code = f"""
 import weir
 scores = weir.evaluate({str(tmp_path / "q")!r}, {str(tmp_path / "r")!r}, ["nDCG@10"])
-assert scores.means().tolist() == [1.0]
+assert scores.mean_values().tolist() == [1.0]
 """
     loaded = modules_after(code)
     assert not loaded & HEAVY

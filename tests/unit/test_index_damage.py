@@ -15,6 +15,7 @@ from weir.io.storage.sealed import seal_folder
 from weir.kernels.inverted.block_bounds import EXHAUSTIVE_DOCUMENTS
 from weir.systems import BM25, RM3
 from weir.systems.lexical.inverted_index import load_index
+from weir.systems.protocol import Context
 
 DOCUMENTS = EXHAUSTIVE_DOCUMENTS + 8  # more than are searched without bounds
 WORDS = [f"w{i}" for i in range(40)]
@@ -31,7 +32,7 @@ def corpus() -> Corpus:
 @pytest.fixture(scope="module")
 def index(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
     at = tmp_path_factory.mktemp("made") / "index"
-    RM3().index(corpus, at)
+    RM3().index(corpus, Context(at))
     return at
 
 
@@ -89,17 +90,17 @@ def test_every_array_on_disk_is_among_those(index):
 
 def test_one_changed_byte_anywhere_is_refused(index, corpus, tmp_path):
     at = shutil.copytree(index, tmp_path / "index")
-    expected = RM3().open(at, corpus).search(QUERIES, 10).to_dict()
+    expected = RM3().open(corpus, Context(at)).search(QUERIES, 10).to_dict()
     rng = np.random.default_rng(1)
     for file in sorted(at.iterdir()):
         data = file.read_bytes()
         for place in rng.integers(0, len(data), 8).tolist():
             file.write_bytes(data[:place] + bytes([data[place] ^ 0x10]) + data[place + 1 :])
             with pytest.raises(StoreError, match="damaged") as caught:
-                RM3().open(at, corpus)
+                RM3().open(corpus, Context(at))
             assert "\n" not in str(caught.value)
         file.write_bytes(data)
-    assert RM3().open(at, corpus).search(QUERIES, 10).to_dict() == expected
+    assert RM3().open(corpus, Context(at)).search(QUERIES, 10).to_dict() == expected
 
 
 def test_other_indexes_are_sound(corpus, tmp_path):
@@ -112,5 +113,5 @@ def test_other_indexes_are_sound(corpus, tmp_path):
             (RM3(), Corpus.of({"a": "x"})),
         ]
     ):
-        made = system.index(given, tmp_path / str(number)).search(QUERIES, 10).to_dict()
-        assert system.open(tmp_path / str(number), given).search(QUERIES, 10).to_dict() == made
+        made = system.index(given, Context(tmp_path / str(number))).search(QUERIES, 10).to_dict()
+        assert system.open(given, Context(tmp_path / str(number))).search(QUERIES, 10).to_dict() == made

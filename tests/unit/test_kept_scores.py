@@ -19,15 +19,16 @@ from weir.experiment.finished import finished_cells
 from weir.report.efficiency import efficiency_notes, efficiency_text
 from weir.settings import settings
 from weir.systems import BM25, RERANKERS, Pipeline, parse_system
-from weir.systems.composite import Folder
-from weir.systems.protocol import ExternalStorage, fresh, watched
-from weir.systems.rerank.score_cache import BLOCK
+from weir.systems.protocol import Context, Costs
+from weir.systems.rerank.score_cache import BLOCK_PAIRS
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = Corpus.of(
     {f"d{n}": {"title": "weir" if n % 3 else "", "text": f"river water {n}"} for n in range(60)}
 )
 QUERIES = Queries.of({"q1": "river", "q2": "water 7", "q3": "xylophone", "q4": "river"})
+
+ANEW = Context(reuse=False)
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def test_no_pair_is_scored_twice(model):
     index(model, 30).search(QUERIES, 30)
     assert len(model.asked) == len(set(model.asked)) == 60
     rm3 = parse_system("rm3").index(CORPUS).search(QUERIES, 30)
-    Hashed(30, model=model).ready(CORPUS, Folder()).scores(QUERIES, rm3)
+    Hashed(30, model=model).ready(CORPUS).scores(QUERIES, rm3)
     assert len(model.asked) == len(set(model.asked))
     other = Corpus.of(dict(zip(["a", "b"], CORPUS.view("title text").tolist()[:2], strict=True)))
     index(model, 30, other).search(QUERIES, 30)
@@ -76,7 +77,7 @@ def test_another_model_scores_everything_anew(model):
 def test_where_the_query_ends_is_part_of_a_pair(model):
     corpus = Corpus.of({"d1": "dam weir", "d2": "weir"})
     asked = Queries.of({"q1": "river", "q2": "river dam"})
-    scorer = Hashed(model=model).ready(corpus, Folder())
+    scorer = Hashed(model=model).ready(corpus)
     run = BM25().index(Corpus.of({"d1": "river", "d2": "river"})).search(asked, 2)
     found = scorer.scores(asked, run)
     assert len(set(found.tolist())) == 4
@@ -85,17 +86,17 @@ def test_where_the_query_ends_is_part_of_a_pair(model):
 def test_what_takes_time_is_computed_and_what_counts_is_counted(model):
     searcher = index(model)
     first = searcher.search(QUERIES, 10)
-    assert ExternalStorage.of(searcher) == ExternalStorage(asked=60, computed=40)
-    timed = fresh(searcher)
-    assert timed.search(QUERIES, 10).to_dict() == first.to_dict()
+    counted = Costs(requested_pairs=60, computed_pairs=40, repeatable=True)
+    assert searcher.costs() == counted
+    assert searcher.search(QUERIES, 10, ANEW).to_dict() == first.to_dict()
     assert len(model.asked) == 100
-    assert ExternalStorage.of(searcher) == ExternalStorage.of(timed) == ExternalStorage(asked=60, computed=40)
+    assert searcher.costs() == counted
     again = index(model)
-    fresh(again).search(Queries.of({"new": "river 5"}), 10)
+    again.search(Queries.of({"new": "river 5"}), 10, ANEW)
     assert len(model.asked) == 120
     again.search(Queries.of({"new": "river 5"}), 10)
     assert len(model.asked) == 140  # nothing was kept of what was only timed
-    assert fresh(BM25().index(CORPUS)).search(QUERIES, 5).to_dict()
+    assert BM25().index(CORPUS).costs() == Costs(repeatable=True)
 
 
 @pytest.mark.parametrize("name", ["bm25 >> hashed", "rrf(bm25 >> hashed, bm25)", "chunked(bm25 >> hashed)"])
@@ -103,17 +104,17 @@ def test_progress_reaches_a_re_ranker_wherever_it_is(model, name, monkeypatch):
     told = []
     monkeypatch.setitem(RERANKERS._known, "hashed", lambda: Hashed(20, model=model))
     searcher = parse_system(name).index(CORPUS)
-    run = watched(searcher, lambda done, total: told.append((done, total))).search(QUERIES, 10)
+    run = searcher.search(QUERIES, 10, Context(progress=lambda done, total: told.append((done, total))))
     assert told[0] == (20, 60)  # q4 asks what q1 asks
     assert told[-1] == (60, 60)
     assert sorted(told) == told
     assert len(told) >= 3
-    assert fresh(searcher).search(QUERIES, 10).to_dict() == run.to_dict()
-    assert ExternalStorage.of(searcher).asked == 60
+    assert searcher.search(QUERIES, 10, ANEW).to_dict() == run.to_dict()
+    assert searcher.costs().requested_pairs == 60
 
 
 def test_interrupted_it_keeps_what_is_finished(model, monkeypatch):
-    monkeypatch.setitem(BLOCK, "cpu", 16)
+    monkeypatch.setitem(BLOCK_PAIRS, "cpu", 16)
 
     def stop(done, total):
         if done >= 50:
@@ -121,7 +122,7 @@ def test_interrupted_it_keeps_what_is_finished(model, monkeypatch):
 
     searcher = index(model)
     with pytest.raises(KeyboardInterrupt):
-        watched(searcher, stop).search(QUERIES, 10)
+        searcher.search(QUERIES, 10, Context(progress=stop))
     assert len(model.asked) == 32
     searcher.search(QUERIES, 10)
     assert len(model.asked) == 40 + 16  # the window that was cut off

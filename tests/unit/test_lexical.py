@@ -49,7 +49,7 @@ def test_searching_in_blocks_changes_nothing(monkeypatch: pytest.MonkeyPatch):
     whole = searcher.search(queries, 7).to_dict()
     assert {q: len(docs) for q, docs in whole.items()} == {"0": 7, "1": 7, "2": 0, "3": 0, "4": 7, "5": 7}
     for places in (1, 14, 21):
-        monkeypatch.setattr(impact, "BLOCK", places)
+        monkeypatch.setattr(impact, "BLOCK_ANSWERS", places)
         assert searcher.search(queries, 7).to_dict() == whole
 
 

@@ -12,9 +12,10 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels
 from weir.errors import BadRanking, RankingWarning
 from weir.measures import evaluate
+from weir.systems.compose import Pipeline
 from weir.systems.expression import parse_system
 from weir.systems.lexical.bm25 import BM25
-from weir.systems.rerank.pipeline import Pipeline
+from weir.systems.protocol import Costs
 
 TEXTS = {f"d{i}": f"river {'weir ' * (i % 3)}number{i}" for i in range(7)}
 LONG = {f"d{i}": " ".join(f"river w{i}x{j}" for j in range(100)) for i in range(8)}
@@ -61,7 +62,7 @@ def test_e13_passages_never_count_twice(collapse):
     run = system.index(Corpus.of(LONG)).search(Queries.of({"q": "river"}), 8)
     assert sorted(run.to_dict()["q"]) == sorted(LONG)
     scores = evaluate(Qrels.of({"q": dict.fromkeys(LONG, 1)}), run, ["R@5", "R@8"])
-    assert scores.means().tolist() == [5 / 8, 1.0]
+    assert scores.mean_values().tolist() == [5 / 8, 1.0]
 
 
 @dataclass(frozen=True)
@@ -74,10 +75,13 @@ class Answers:
     def describe(self):
         return {}
 
-    def ready(self, corpus, shelf, progress=None):
+    def ready(self, corpus, context=None):
         return self
 
-    def scores(self, queries, candidates):
+    def costs(self):
+        return Costs()
+
+    def scores(self, queries, candidates, context=None):
         return np.array(self.values)
 
 

@@ -20,6 +20,7 @@ from weir.errors import BadRanking, BadValue, RankingWarning, StoreError, StoreW
 from weir.experiment import Experiment
 from weir.experiment.finished import finished_cells
 from weir.systems import BM25, Pipeline, Reranker, Retriever, Scorer, Searcher, parse_system
+from weir.systems.protocol import Context, Costs
 
 NAMES = [
     "bm25 >> score(rm3)",
@@ -39,10 +40,10 @@ class Listed:
     def describe(self):
         return {"system": str(self)}
 
-    def index(self, corpus, at=None, progress=None):
+    def index(self, corpus, context=None):
         return ListedSearcher(self.names, corpus)
 
-    def open(self, at, corpus):
+    def open(self, corpus, context):
         return ListedSearcher(self.names, corpus)
 
 
@@ -51,12 +52,15 @@ class ListedSearcher:
     names: tuple[str, ...]
     corpus: Corpus
 
-    def search(self, queries, k):
+    def search(self, queries, k, context=None):
         names = self.names[:k]
         doc = np.tile(np.arange(len(names), dtype=np.int32), len(queries))
         score = np.tile(np.arange(len(names), 0, -1, dtype=np.float64), len(queries))
         ptr = np.arange(len(queries) + 1, dtype=np.int64) * len(names)
         return Run(queries.ids, Ids.of(names), ptr, doc, score, "listed")
+
+    def costs(self):
+        return Costs()
 
 
 @dataclass(frozen=True)
@@ -69,10 +73,13 @@ class By:
     def describe(self):
         return {"reranker": "by"}
 
-    def ready(self, corpus, shelf, progress=None):
+    def ready(self, corpus, context=None):
         return self
 
-    def scores(self, queries, candidates):
+    def costs(self):
+        return Costs()
+
+    def scores(self, queries, candidates, context=None):
         assert len(queries) == len(candidates)
         return np.array(
             [
@@ -197,11 +204,11 @@ def test_the_querys_own_document_does_not_count_towards_the_depth():
 def test_a_document_twice_in_the_first_ranking_is_an_error():
     @dataclass(frozen=True)
     class Twice(Listed):
-        def index(self, corpus, at=None, progress=None):
+        def index(self, corpus, context=None):
             return TwiceSearcher(self.names, corpus)
 
     class TwiceSearcher(ListedSearcher):
-        def search(self, queries, k):
+        def search(self, queries, k, context=None):
             return Run(
                 queries.ids, CORPUS.ids, np.array([0, 2]), np.array([1, 1], np.int32), np.array([2.0, 1.0])
             )
@@ -221,8 +228,8 @@ def test_scores_that_are_not_finite_are_refused_with_their_count(bad):
 def test_too_few_scores_are_refused_with_their_count():
     @dataclass(frozen=True)
     class Short(By):
-        def scores(self, queries, candidates):
-            return super().scores(queries, candidates)[:7]
+        def scores(self, queries, candidates, context=None):
+            return super().scores(queries, candidates, context)[:7]
 
     with pytest.raises(BadRanking, match="7 scores for 8 candidates"):
         answers(ORDER, Short(lambda q, place, name: place))
@@ -291,16 +298,16 @@ def test_re_ranking_everything_by_a_system_is_that_system(dataset):
 
 def test_an_index_on_disk_is_opened_again_and_damage_is_seen(dataset, tmp_path):
     system = parse_system("bm25 >> score(bm25(b=0)) >> score(rm3)")
-    made = system.index(dataset.corpus, tmp_path / "index")
+    made = system.index(dataset.corpus, Context(tmp_path / "index"))
     asked = dataset.queries.take(np.array([0, 3]))
     expected = made.search(asked, 5).to_dict()
-    assert system.open(tmp_path / "index", dataset.corpus).search(asked, 5).to_dict() == expected
+    assert system.open(dataset.corpus, Context(tmp_path / "index")).search(asked, 5).to_dict() == expected
     [part] = (tmp_path / "index").glob("rm3-*")
     (part / "index.json").unlink()
     with pytest.raises(StoreError, match="the index is damaged"):
-        system.open(tmp_path / "index", dataset.corpus)
+        system.open(dataset.corpus, Context(tmp_path / "index"))
     with pytest.warns(StoreWarning, match="rm3 is indexed again"):
-        again = system.index(dataset.corpus, tmp_path / "index")
+        again = system.index(dataset.corpus, Context(tmp_path / "index"))
     assert again.search(asked, 5).to_dict() == expected
 
 

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+import weir
 from tests.unit import embedding_server as es
 from tests.unit.brooklet import write_collection
 from weir.cli import main
@@ -81,7 +82,7 @@ def test_a_plan_comes_from_runs_and_leaves_nothing_behind(small, home, tmp_path,
 
 
 def test_a_collection_that_is_not_here_is_stood_in_for(monkeypatch):
-    monkeypatch.setattr("weir.experiment.plan.MOST", 32)
+    monkeypatch.setattr("weir.experiment.plan.MAX_PROBE_DOCUMENTS", 32)
     (one,) = planned(Experiment(("nq",), ("bm25",)), silent)
     assert one.documents == 2_681_468
     assert one.probed is not None
@@ -138,3 +139,11 @@ def test_times_and_sizes_have_two_digits():
         "3.0 TB",
         "-",
     ]
+
+
+def test_what_cannot_be_handed_to_a_process_is_not_probed():
+    def mine(queries, k):
+        return {}
+
+    with pytest.raises(BadValue, match=r"rrf\(bm25, mine\) holds a function or object"):
+        planned(Experiment(("brook-news",), (weir.rrf(weir.BM25(), mine),)), lambda *said: None)

@@ -12,6 +12,7 @@ from weir.core.corpus import Corpus, Queries
 from weir.errors import BadValue, StoreError
 from weir.systems import BM25, RM3, parse_system
 from weir.systems.lexical import rm3
+from weir.systems.protocol import Context
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/rm3/anserini.json").read_text(encoding="utf-8"))
 PLAIN = BM25(analyzer="whitespace")
@@ -149,21 +150,21 @@ def test_one_query_at_a_time_and_in_small_blocks_gives_the_same(monkeypatch):
     together = searcher.search(queries, 20).to_dict()
     for i, query in enumerate(queries.ids):
         assert searcher.search(queries.take(np.array([i])), 20).to_dict().get(query) == together.get(query)
-    monkeypatch.setattr(rm3, "BLOCK", 30)
+    monkeypatch.setattr(rm3, "BLOCK_ANSWERS", 30)
     assert searcher.search(queries, 20).to_dict() == together
 
 
 def test_an_index_on_disk_answers_the_same(tmp_path):
     corpus, queries = Corpus.of(GOLDEN["documents"]), Queries.of(GOLDEN["queries"])
-    made = RM3().index(corpus, tmp_path / "index").search(queries, 20)
-    opened = RM3().open(tmp_path / "index", corpus).search(queries, 20)
+    made = RM3().index(corpus, Context(tmp_path / "index")).search(queries, 20)
+    opened = RM3().open(corpus, Context(tmp_path / "index")).search(queries, 20)
     assert made.to_dict() == opened.to_dict() == RM3().index(corpus).search(queries, 20).to_dict()
 
 
 def test_an_index_without_documents_terms_is_refused(tmp_path):
-    BM25().index(fruit(), tmp_path / "index")
+    BM25().index(fruit(), Context(tmp_path / "index"))
     with pytest.raises(StoreError, match="no terms by document"):
-        RM3().open(tmp_path / "index", fruit())
+        RM3().open(fruit(), Context(tmp_path / "index"))
 
 
 @pytest.mark.parametrize(

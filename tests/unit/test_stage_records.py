@@ -14,6 +14,7 @@ from weir.experiment import Experiment, read_results
 from weir.experiment.finished import finished_cells
 from weir.experiment.verify import verified
 from weir.systems import BM25, SYSTEMS
+from weir.systems.protocol import IN_MEMORY, Context
 
 pytestmark = pytest.mark.filterwarnings("ignore::weir.errors.RankingWarning")
 
@@ -124,13 +125,13 @@ def test_a_system_need_not_expect_the_folder_of_a_damaged_index(tmp_path, collec
 
     @dataclass(frozen=True)
     class Own(BM25):
-        def index(self, corpus: Corpus, at: Path | None = None, progress: object = None):
-            if at is not None:
-                at.mkdir(parents=True)
-                (at / "index").write_text(corpus.fingerprint)
+        def index(self, corpus: Corpus, context: Context = IN_MEMORY):
+            if context.folder is not None:
+                context.folder.mkdir(parents=True)
+                (context.folder / "index").write_text(corpus.fingerprint)
             return BM25().index(corpus)
 
-        def open(self, at: Path, corpus: Corpus):
+        def open(self, corpus: Corpus, context: Context):
             return BM25().index(corpus)
 
     monkeypatch.setitem(SYSTEMS._known, "own", Own)

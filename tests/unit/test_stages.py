@@ -25,6 +25,7 @@ from weir.experiment.verify import verified
 from weir.measures import DEFAULT_MEASURES
 from weir.systems import BM25, RERANKERS, SYSTEMS
 from weir.systems.lexical.bm25 import BM25Searcher
+from weir.systems.protocol import Costs
 
 FIRST = ("score(rm3)", "score(rm3(docs=3))", "score(rm3(terms=5), depth=50)")
 SECOND = ("score(rm3(weight=0.2), depth=3)", "score(bm25(k1=1.2))", "score(bm25(k1=1.2), depth=2)")
@@ -44,13 +45,13 @@ def made(monkeypatch) -> Counter:
     """How often each BM25 was indexed (and with the documents' terms, as RM3 needs them), and searched for all."""
     counts, indexed, search = Counter(), BM25.indexed, BM25Searcher.search
 
-    def indexing(self, corpus, at, progress, keep_terms):
+    def indexing(self, corpus, context, keep_terms):
         counts[f"index {self}{' with terms' * keep_terms}"] += 1
-        return indexed(self, corpus, at, progress, keep_terms)
+        return indexed(self, corpus, context, keep_terms)
 
-    def searching(self, queries, k):
+    def searching(self, queries, k, context):
         counts[f"search {self.system}"] += len(queries) == ASKED
-        return search(self, queries, k)
+        return search(self, queries, k, context)
 
     monkeypatch.setattr(BM25, "indexed", indexing)
     monkeypatch.setattr(BM25Searcher, "search", searching)
@@ -63,9 +64,9 @@ from weir.experiment import Experiment
 from weir.systems import BM25
 from weir.systems.lexical.bm25 import BM25Searcher
 search = BM25Searcher.search
-def once(self, queries, k):
+def once(self, queries, k, context):
     assert len(queries) == 1, "searched again"
-    return search(self, queries, k)
+    return search(self, queries, k, context)
 def never(*given):
     raise AssertionError("indexed again")
 BM25.indexed, BM25Searcher.search = never, once
@@ -153,13 +154,13 @@ class Slow:
     def describe(self):
         return {"system": "slow", "of": self.system.describe()}
 
-    def index(self, corpus, at=None, progress=None):
+    def index(self, corpus, context):
         self.clock.passes(100)
-        return SlowSearcher(self.clock, self.system.index(corpus, at, progress))
+        return SlowSearcher(self.clock, self.system.index(corpus, context))
 
-    def open(self, at, corpus):
+    def open(self, corpus, context):
         self.clock.passes(5)
-        return SlowSearcher(self.clock, self.system.open(at, corpus))
+        return SlowSearcher(self.clock, self.system.open(corpus, context))
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,9 +168,12 @@ class SlowSearcher:
     clock: Clock
     inner: BM25Searcher
 
-    def search(self, queries, k):
+    def search(self, queries, k, context):
         self.clock.passes(10)
-        return self.inner.search(queries, k)
+        return self.inner.search(queries, k, context)
+
+    def costs(self):
+        return Costs()
 
 
 @dataclass(frozen=True)
@@ -185,11 +189,14 @@ class Reader:
     def describe(self):
         return {"reranker": "reader", "depth": self.depth}
 
-    def ready(self, corpus, shelf, progress=None):
+    def ready(self, corpus, context):
         self.clock.passes(7)
         return self
 
-    def scores(self, queries, candidates):
+    def costs(self):
+        return Costs()
+
+    def scores(self, queries, candidates, context):
         self.clock.passes(1)
         return candidates.ranks().astype(np.float64)
 
@@ -251,7 +258,7 @@ def test_where_self_matches_are_dropped_the_cost_is_that_of_searching(tmp_path, 
 
 
 def test_every_searcher_of_weir_says_how_its_time_is_taken():
-    """A searcher without a method `fresh` is not asked single queries, as another's plug-in is not."""
+    """Each declares what it costs: what is not repeatable is not asked single queries."""
     modules = [
         importlib.import_module(m.name) for m in pkgutil.walk_packages(weir.systems.__path__, "weir.systems.")
     ]
@@ -262,7 +269,7 @@ def test_every_searcher_of_weir_says_how_its_time_is_taken():
         if c.__module__ == module.__name__ and "search" in vars(c) and not getattr(c, "_is_protocol", False)
     }
     assert len(searchers) >= 8
-    assert not [c.__name__ for c in searchers if "fresh" not in vars(c)]
+    assert not [c.__name__ for c in searchers if "costs" not in vars(c)]
 
 
 KILLED = """

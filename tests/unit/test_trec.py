@@ -121,18 +121,15 @@ def test_documents_with_equal_hashes_are_told_apart(
     """Equal hashes cannot be made at will, so the hash is made a bad one."""
     from dataclasses import replace
 
-    from weir.io.runs import block_parser as rows
-    from weir.io.runs import numba_parser as rows_compiled
     from weir.io.runs import run_file as runfile
 
-    scan = {"numpy": rows.scan_plain, "numba": rows_compiled.scan_compiled}[engine]
+    made = runfile.choose_engine(engine, 0)
 
     def colliding(buffer, stop):
-        found = scan(buffer, stop)
+        found = made.scan(buffer, stop)
         found.hashes[:] = 7
         return found
 
-    made = runfile.choose_engine(engine, 0)
     monkeypatch.setattr(runfile, "choose_engine", lambda *_: replace(made, scan=colliding))
     path = write(tmp_path / "r.trec", "".join(f"q Q0 d{i} 1 {i} t\n" for i in range(40)))
     assert list(read_run(path, engine=engine).to_dict()["q"]) == [f"d{i}" for i in reversed(range(40))]
@@ -258,7 +255,7 @@ def test_the_base_install_reads_without_numba(run_path: Path) -> None:
         "import sys; sys.modules['numba'] = None\n"
         "import importlib.util as u; real = u.find_spec\n"
         "u.find_spec = lambda name, *a: None if name == 'numba' else real(name, *a)\n"
-        "from weir.io.runs.block_parser import choose_engine; assert choose_engine('auto', 1 << 30).name == 'numpy'\n"
+        "from weir.io.runs.parsers import choose_engine; assert choose_engine('auto', 1 << 30).name == 'numpy'\n"
         "from weir.io.runs.read import read_run; print(len(read_run(sys.argv[1])))\n"
         "from weir.errors import MissingExtra\n"
         "try: read_run(sys.argv[1], engine='numba')\n"
@@ -290,7 +287,7 @@ def test_a_run_is_written_alike_in_blocks_of_any_size(
     rankings = {f"q{q}": {f"d{d}": 1.0 / (d + 1) for d in range(q % 5)} for q in range(9)}
     run = Run.of(rankings)
     write_run(run, tmp_path / "whole.trec")
-    monkeypatch.setattr("weir.io.runs.write_text._BLOCK", block)
+    monkeypatch.setattr("weir.io.runs.write._BLOCK", block)
     write_run(run, tmp_path / "blocks.trec")
     assert (tmp_path / "blocks.trec").read_bytes() == (tmp_path / "whole.trec").read_bytes()
     assert (tmp_path / "whole.trec").read_text().count("\n") == sum(map(len, rankings.values()))

@@ -10,7 +10,7 @@ pytest.importorskip("usearch", reason="needs usearch: pip install 'weir-ir[ann]'
 
 from weir.errors import BadValue, StoreError
 from weir.vectors import ArraySource, search
-from weir.vectors.ann import build, loss, opened, search_with
+from weir.vectors.ann import ApproximateIndex, loss, search_with
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 N, D, K = 3000, 32, 10
@@ -43,7 +43,7 @@ def vectors():
 )
 def test_what_an_index_loses_is_split(tmp_path, vectors, name, effort, quantisation, graph):
     rows, queries = vectors
-    index = build(name, effort, rows)
+    index = ApproximateIndex(name, effort).build(rows)
     found = loss(index, rows, queries, K)
     assert quantisation[0] - 1e-9 <= found.quantisation <= quantisation[1] + 1e-9
     assert graph[0] - 1e-9 <= found.graph <= graph[1] + 1e-9
@@ -55,7 +55,7 @@ def test_what_an_index_loses_is_split(tmp_path, vectors, name, effort, quantisat
     assert 1 - shared == pytest.approx(found.total, abs=0.01)
     assert (np.diff(answers.score.reshape(-1, K)) <= 0).all()
     index.write(tmp_path / "index")
-    again = search_with(opened(tmp_path / "index", name, effort, D), rows, queries, K, rank)
+    again = search_with(ApproximateIndex(name, effort).open(tmp_path / "index", D), rows, queries, K, rank)
     np.testing.assert_array_equal(again.doc, answers.doc)
     np.testing.assert_array_equal(again.score, answers.score)
 
@@ -64,9 +64,9 @@ def test_wrong_names_and_damage_are_one_line(tmp_path, vectors):
     rows, _ = vectors
     for name, effort in (("HNSX", 0), ("usearch-z", 0), ("Flat", 5)):
         with pytest.raises(BadValue) as refused:
-            build(name, effort, rows)
+            ApproximateIndex(name, effort).build(rows)
         assert "\n" not in str(refused.value)
     (tmp_path / "index").write_bytes(b"not an index")
     for name in ("Flat", "usearch"):
         with pytest.raises(StoreError, match="the index is damaged"):
-            opened(tmp_path / "index", name, 0, D)
+            ApproximateIndex(name).open(tmp_path / "index", D)

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
+from weir.cli.completion import dataset_names, measure_names, system_names
+from weir.cli.tables import label_option
+from weir.cli.terminal import say
+
+if TYPE_CHECKING:
+    from weir.measures.conventions import Conventions
+    from weir.report.display import Display
+    from weir.stats.comparison import Comparison, ComparisonMethod
+
 __all__ = ["command"]
+
+Asked: TypeAlias = "tuple[tuple[str, ...], str | None, ComparisonMethod]"  # measures, baseline, method
+Shown: TypeAlias = tuple[tuple[str, ...], str | None, bool]  # labels, form, long
 
 
 @click.command("compare")
 @click.argument("paths", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option("-m", "--measure", "measures", multiple=True, help="A measure such as nDCG@10; repeatable.")
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    shell_complete=measure_names,
+    multiple=True,
+    help="A measure such as nDCG@10; repeatable.",
+)
 @click.option("--baseline", help="The system that the others are compared with, instead of each with each.")
 @click.option("--test", default="permutation", show_default=True,
               help="permutation, t, tukey (randomised HSD), bootstrap-shift, wilcoxon or sign.")  # fmt: skip
@@ -31,10 +52,23 @@ __all__ = ["command"]
               help="Queries that a run does not answer score 0, or leave the comparison.")  # fmt: skip
 @click.option("--drop-self", is_flag=True,
               help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
+@click.option("-d", "--dataset", "datasets", shell_complete=dataset_names, multiple=True,
+              help="Of a results folder: this dataset or group; repeatable.")  # fmt: skip
+@click.option(
+    "-s",
+    "--system",
+    "systems",
+    shell_complete=system_names,
+    multiple=True,
+    help="Of a results folder: this system; repeatable.",
+)
+@label_option
 @click.option("--json", "form", flag_value="json", help="One JSON object per comparison, at full precision.")
 @click.option("--csv", "form", flag_value="csv", help="One line per pair, at full precision.")
 @click.option("--latex", "form", flag_value="latex", help="A LaTeX table with the markers papers use.")
 @click.option("--markdown", "form", flag_value="markdown", help="The same as a Markdown table.")
+@click.option("--html", "form", flag_value="html", help="The same as a page of HTML.")
+@click.option("--long", is_flag=True, help="Every pair on every dataset, also where there are many.")
 def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
     paths: tuple[Path, ...],
     measures: tuple[str, ...],
@@ -49,7 +83,11 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     ties: str,
     missing: str,
     drop_self: bool,
+    datasets: tuple[str, ...],
+    systems: tuple[str, ...],
+    labels: tuple[str, ...],
     form: str | None,
+    long: bool,
 ) -> None:
     """Compare systems, with a verdict on each pair.
 
@@ -57,14 +95,12 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     across datasets. A difference is the second system minus the first: the later given minus the earlier, or each
     minus the baseline, as in weir diff, weir gate and weir power. Each verdict is better, worse or not separable, with
     the smallest difference that the queries could have shown. Tables are sorted by value; systems that share a letter
-    cannot be told apart.
+    cannot be told apart. Several datasets make a grid for each measure, followed by the comparison across them; --long
+    shows that of each dataset.
     """
     from weir.errors import BadValue
     from weir.measures.conventions import DEFAULT, Conventions
-    from weir.measures.files import scores_of_files
-    from weir.report import compare as report
     from weir.stats.bootstrap import SEED
-    from weir.stats.compare import compare_scores
     from weir.stats.comparison import ComparisonMethod
     from weir.stats.significance import DRAWS
 
@@ -76,20 +112,81 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
             raise BadValue(
                 f"{conventions}: a results folder holds scores already; pass judgments and runs instead"
             )
-        from weir.experiment.compare import compare_results
-
-        found = compare_results(paths[0], measures, baseline, method)
+        _folder(paths[0], (datasets, systems), (measures, baseline, method), (labels, form, long))
     elif len(paths) < 3:
         raise BadValue("expected judgments and two or more runs, or one results folder")
+    elif datasets or systems:
+        raise BadValue("-d and -s choose from a results folder; run files are named one by one")
     else:
-        scores = scores_of_files(paths[0], paths[1:], measures, conventions)
-        found = compare_scores(scores, paths[0].name, baseline, method)
-        for note in report.answer_notes(scores):
-            click.echo(note, err=True)
+        _files(paths, conventions, (measures, baseline, method), (labels, form, long))
+
+
+def _files(paths: Sequence[Path], conventions: Conventions, asked: Asked, shown: Shown) -> None:
+    """Compare run files by judgments."""
+    from weir.cli.tables import display_of
+    from weir.measures.files import scores_of_files
+    from weir.report.compare import answer_notes
+    from weir.stats.compare import compare_scores
+
+    measures, baseline, method = asked
+    scores = scores_of_files(paths[0], paths[1:], measures, conventions)
+    labels, form, long = shown
+    display = display_of(form, long, labels, scores)
+    found = compare_scores(scores, paths[0].name, _named(baseline, display), method)
+    for note in answer_notes(scores):
+        say(note)
+    _show(found, display)
+
+
+def _folder(
+    folder: Path, chosen: tuple[tuple[str, ...], tuple[str, ...]], asked: Asked, shown: Shown
+) -> None:
+    """Compare the systems of a results folder, on each dataset and across them."""
+    from weir.cli.tables import chosen_cells, display_of
+    from weir.cli.terminal import show
+    from weir.experiment.compare import compare_cells, lacking_notes
+    from weir.experiment.finished import finished_cells
+    from weir.experiment.results import mixed_worlds, rows_with_groups
+    from weir.report.grid import grid_tables, write_grids
+
+    measures, baseline, method = asked
+    labels, form, long = shown
+    cells = chosen_cells(finished_cells(folder), *chosen)
+    display = display_of(form, long, labels, [c.label for c in cells])
+    baseline = _named(baseline, display)
+    found = compare_cells(cells, measures, baseline, method)
+    across = [c for c in found if c.unit == "datasets"]
+    if across and display.form == "text" and not long:
+        compared = {c.measure for c in found}
+        rows = [row for row in rows_with_groups(cells) if row.measure in compared]
+        tables = grid_tables(rows, found, display.labels)
+        grid = [table for table in tables if table.measure in compared]
+        show(write_grids(grid, "text", display.width, display.colour, legend=False))
+        click.echo()
+        found = across
+    _show(found, display)
+    for note in [*lacking_notes(cells, measures, baseline), *mixed_worlds(cells)]:
+        say(f"note: {note}")
+
+
+def _named(baseline: str | None, display: Display) -> str | None:
+    """The baseline's own name where it was given by its label."""
+    return next((name for name, label in display.labels.items() if label == baseline), baseline)
+
+
+def _show(found: Sequence[Comparison], display: Display) -> None:
+    from weir.cli.terminal import show
+    from weir.report import compare as report
+
+    found = report.relabelled(found, display.labels)
     shown = {
         "json": report.compare_json,
         "csv": report.compare_csv,
         "latex": report.compare_latex,
         "markdown": report.compare_markdown,
+        "html": report.compare_page,
     }
-    click.echo(shown.get(form or "", report.compare_text)(found))
+    if display.form == "text":
+        show(report.compare_text(found, display.width, display.colour, display.long))
+    else:
+        click.echo(shown[display.form](found))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weir.cli.terminal import say
+
 if TYPE_CHECKING:
     from weir.conform.certificate import Cause, Summary
     from weir.conform.grade import Graded, ValueDifference
@@ -77,7 +79,7 @@ def _export(folder: Path) -> None:
 
     for name, text in files().items():
         write_text(folder / name, text)
-    click.echo(f"{folder}: {len(files())} files", err=True)
+    say(f"{folder}: {len(files())} files")
 
 
 def _json(graded: Graded) -> str:

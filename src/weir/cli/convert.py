@@ -28,7 +28,7 @@ def command(source: Path, target: Path, kind: str | None, quiet: bool) -> None:
     or not at all; what its format cannot hold is refused.
     """
     from weir.cli.progress import Progress
-    from weir.io.runs.file_kind import kind_of_file
+    from weir.io.runs.formats import kind_of_file
     from weir.io.runs.read import read_qrels_counted, read_run
     from weir.io.runs.write import refuse_unknown, write_qrels, write_run
 

@@ -17,6 +17,7 @@ def command(as_json: bool) -> None:
     import json
     from dataclasses import asdict
 
+    from weir.cli.terminal import output_width, show
     from weir.datasets import catalogue
     from weir.report.layout import columns
 
@@ -31,6 +32,6 @@ def command(as_json: bool) -> None:
         here = "yes" if entry.here else "licence" if entry.obtain else "fetch"
         sizes = [f"{entry.documents:,}", f"{entry.queries:,}"]
         lines.append([entry.name, entry.task, entry.domain, *sizes, entry.licence, here])
-    click.echo(columns(lines))
+    show(columns(lines, width=output_width()))
     for group in groups:
         click.echo(f"\n{group.name}: the unweighted mean of {', '.join(group.members)}")

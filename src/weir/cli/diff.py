@@ -6,13 +6,24 @@ from pathlib import Path
 
 import click
 
+from weir.cli.completion import dataset_names, measure_names
+
 __all__ = ["command"]
 
 
 @click.command("diff")
 @click.argument("paths", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option("-m", "--measure", help="A measure.  [default: nDCG@10, or the first that both folders have]")
-@click.option("--collection", help="The collection whose texts are shown: a name or a path.")
+@click.option(
+    "-m",
+    "--measure",
+    shell_complete=measure_names,
+    help="A measure.  [default: nDCG@10, or the first that both folders have]",
+)
+@click.option(
+    "--collection",
+    shell_complete=dataset_names,
+    help="The collection whose texts are shown: a name or a path.",
+)
 @click.option(
     "--top", type=click.IntRange(min=0), default=10, show_default=True, help="Moves shown each way."
 )

@@ -6,12 +6,20 @@ from pathlib import Path
 
 import click
 
+from weir.cli.completion import measure_names
+from weir.cli.terminal import output_width, say, show
+
 __all__ = ["command"]
 
 
 @click.command("efficiency")
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
-@click.option("-m", "--measure", help="The quality shown, such as nDCG@10.  [default: nDCG@10, or the first]")
+@click.option(
+    "-m",
+    "--measure",
+    shell_complete=measure_names,
+    help="The quality shown, such as nDCG@10.  [default: nDCG@10, or the first]",
+)
 @click.option("--json", "form", flag_value="json", help="One JSON object per line, at full precision.")
 @click.option("--csv", "form", flag_value="csv", help="Comma-separated values, at full precision.")
 @click.option("--latex", "form", flag_value="latex", help="A LaTeX table.")
@@ -35,6 +43,6 @@ def command(folder: Path, measure: str | None, form: str | None) -> None:
         "latex": report.efficiency_latex,
         "markdown": report.efficiency_markdown,
     }
-    click.echo(shown.get(form or "", report.efficiency_text)(found))
+    show(shown[form](found) if form else report.efficiency_text(found, output_width()))
     for note in report.efficiency_notes(found):
-        click.echo(note, err=True)
+        say(note)

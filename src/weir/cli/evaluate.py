@@ -1,4 +1,4 @@
-"""weir eval: score a run file against judgments."""
+"""weir eval: score run files against judgments."""
 
 from __future__ import annotations
 
@@ -7,19 +7,36 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weir.cli.completion import dataset_names, measure_names
+from weir.cli.tables import label_option, table_options
+from weir.cli.terminal import output_width, say, show
+
 if TYPE_CHECKING:
+    from weir.core.intents import IntentQrels
+    from weir.core.qrels import Qrels
     from weir.core.result_row import Row
     from weir.core.scores import Scores
+    from weir.measures import Measure
+    from weir.measures.conventions import Conventions
+    from weir.report.display import Display
 
 __all__ = ["command"]
 
 
 @click.command("eval")
 @click.argument("qrels", type=click.Path(path_type=Path))
-@click.argument("run", type=click.Path(path_type=Path))
-@click.option("-m", "--measure", "measures", multiple=True, help="A measure such as nDCG@10; repeatable.")
+@click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="RUN...")
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    shell_complete=measure_names,
+    multiple=True,
+    help="A measure such as nDCG@10; repeatable.",
+)
 @click.option("--per-query", is_flag=True, help="One line for each query and measure instead of the means.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
+@label_option
+@table_options
 @click.option("--ties", type=click.Choice(["trec", "trec9", "expected", "bounds"]), default="trec", show_default=True,
               help="Equal scores stand by identifier, compared as doubles or (trec9) as floats; or the exact mean over "
                    "all their orders; or trec with the worst and the best order.")  # fmt: skip
@@ -30,16 +47,20 @@ __all__ = ["command"]
 @click.option("--drop-self", is_flag=True,
               help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
 @click.option(
-    "--collection", help="The collection of the run, a name or a path, to say what it makes of the scores."
+    "--collection",
+    shell_complete=dataset_names,
+    help="The collection of the run, a name or a path, to say what it makes of the scores.",
 )
 @click.option("--abstention", type=click.Choice(["max", "std", "diff1"]),
               help="Show what leaving out the least sure queries gains (nAUC), by this confidence.")  # fmt: skip
 def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
     qrels: Path,
-    run: Path,
+    runs: tuple[Path, ...],
     measures: tuple[str, ...],
     per_query: bool,
-    as_json: bool,
+    labels: tuple[str, ...],
+    form: str | None,
+    long: bool,
     ties: str,
     missing: str,
     empty: str,
@@ -47,63 +68,95 @@ def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
     collection: str | None,
     abstention: str | None,
 ) -> None:
-    """Score a run file against judgments.
+    """Score run files against judgments.
 
-    QRELS: judgments, RUN: a ranking, each in TREC's format, JSON, CSV, TSV, Parquet or Arrow; texts also as .gz
-    or .zst. Every judged query counts unless told otherwise. For a measure of diversity the
-    second column of QRELS names the intent.
+    QRELS: judgments, RUN: one ranking or several, each in TREC's format, JSON, CSV, TSV, Parquet or Arrow; texts also
+    as .gz or .zst. Every judged query counts unless told otherwise. For a measure of diversity the
+    second column of QRELS names the intent. Judged@10 is always said too; which of several runs is better, weir
+    compare says.
     """
-    from dataclasses import replace
-
-    from weir.io.runs.read import run_name
-    from weir.measures import DEFAULT_MEASURES, measures_of, scores_of
+    from weir.cli.tables import display_of
+    from weir.errors import BadValue
+    from weir.measures import DEFAULT_MEASURES, measures_of
     from weir.measures.conventions import Conventions
-    from weir.measures.files import judge, judgments_for
-    from weir.report.notes import float_tie_notes, score_notes
+    from weir.measures.files import judgments_for, names_of_runs
+    from weir.report.notes import judged_notes
     from weir.stats.score_rows import rows
 
+    if per_query and form not in (None, "json"):
+        raise BadValue(f"--per-query writes lines with tabs, or --json; found --{form}")
     wanted = measures_of(measures or DEFAULT_MEASURES)
     conventions = Conventions(ties, missing, empty, "drop" if drop_self else "keep")
+    names = names_of_runs(runs)
+    display = display_of(form, long, labels, names)
     judgments = judgments_for(qrels, wanted)
+    scored = [_scored(run, judgments, wanted, conventions) for run in runs]
+    found = [row for name, (one, _) in zip(names, scored, strict=True) for row in rows(one, qrels.name, name)]
+    if per_query:
+        _per_query({n: one for n, (one, _) in zip(names, scored, strict=True)}, form == "json")
+    else:
+        _means(found, display)
+    for name, run, (scores, notes) in zip(names, runs, scored, strict=True):
+        if abstention:
+            _abstention(run, scores, abstention, form == "json")
+        for note in notes:
+            say(note.replace("note: ", f"note: {name}: ", 1) if len(runs) > 1 else note)
+    for note in [*judged_notes(found), *_collection_notes(collection, wanted, drop_self)]:
+        say(note)
+
+
+def _scored(
+    run: Path, judgments: Qrels | IntentQrels, wanted: tuple[Measure, ...], conventions: Conventions
+) -> tuple[Scores, list[str]]:
+    """The scores of a run file, and what has to be said beside them."""
+    from dataclasses import replace
+
+    from weir.measures import scores_of
+    from weir.measures.files import judge
+    from weir.report.notes import float_tie_notes, score_notes
+
     judged = judge(run, judgments, conventions)
     scores = scores_of(judged, wanted, conventions)
-    if per_query:
-        _per_query(scores, as_json)
-    else:
-        _means(rows(scores, qrels.name, run_name(run)), as_json)
-    if abstention:
-        _abstention(run, scores, abstention, as_json)
     notes = score_notes(scores)
-    if judged.close and ties == "trec":  # else trec_eval 9 puts every ranking in the same order
+    if judged.close and conventions.ties == "trec":  # else trec_eval 9 puts every ranking in the same order
         nine = replace(conventions, ties="trec9")
         notes += float_tie_notes(scores, scores_of(judge(run, judgments, nine), wanted, nine))
-    if collection is not None:
-        from weir.datasets.load import load
-        from weir.report.collection import collection_notes
-
-        notes += collection_notes(load(collection), scores.measures, drop_self)
-    for note in notes:
-        click.echo(note, err=True)
+    return scores, notes
 
 
-def _per_query(scores: Scores, as_json: bool) -> None:
+def _collection_notes(collection: str | None, wanted: tuple[Measure, ...], drop_self: bool) -> list[str]:
+    from weir.datasets.load import load
+    from weir.report.collection import collection_notes
+
+    return [] if collection is None else collection_notes(load(collection), map(str, wanted), drop_self)
+
+
+def _per_query(scored: dict[str, Scores], as_json: bool) -> None:
+    """Lines of measure, query and value, behind the name of the run where there are several."""
+    import json
+
     from weir.io.runs.scores_file import score_lines
 
-    if as_json:
-        click.echo("\n".join(score_lines(scores)))
-        return
-    ends = [scores.values]
-    if "ties=bounds" in scores.conventions and scores.low is not None and scores.high is not None:
-        ends += [scores.low, scores.high]
-    for measure, *rows in zip(scores.measures, *(end.tolist() for end in ends), strict=True):
-        for query, *values in zip(scores.queries.tolist(), *rows, strict=True):
-            click.echo("\t".join([measure, query, *map(repr, values)]))
+    for name, scores in scored.items():
+        head = [name] if len(scored) > 1 else []
+        if as_json:
+            lines = score_lines(scores)
+            told = (json.dumps({"system": name} | json.loads(li), ensure_ascii=False) for li in lines)
+            click.echo("\n".join(told if head else lines))
+            continue
+        ends = [scores.values]
+        if "ties=bounds" in scores.conventions and scores.low is not None and scores.high is not None:
+            ends += [scores.low, scores.high]
+        for measure, *rows in zip(scores.measures, *(end.tolist() for end in ends), strict=True):
+            for query, *values in zip(scores.queries.tolist(), *rows, strict=True):
+                click.echo("\t".join([*head, measure, query, *map(repr, values)]))
 
 
-def _means(found: list[Row], as_json: bool) -> None:
-    from weir.report.table import json_lines, text_table
+def _means(found: list[Row], display: Display) -> None:
+    from weir.cli.terminal import show
+    from weir.report.display import rows_shown
 
-    click.echo(json_lines(found) if as_json else text_table(found))
+    show(rows_shown(found, display))
 
 
 def _abstention(run: Path, scores: Scores, confidence: str, as_json: bool) -> None:
@@ -117,4 +170,4 @@ def _abstention(run: Path, scores: Scores, confidence: str, as_json: bool) -> No
     if as_json:
         click.echo("\n".join(json.dumps(one.to_dict()) for one in found))
     else:
-        click.echo("\n" + abstention_text(found))
+        show("\n" + abstention_text(found, output_width()))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weir.cli.completion import dataset_names
+
 if TYPE_CHECKING:
     from weir.cli.progress import Progress
 
@@ -18,7 +20,7 @@ def _shown(progress: Progress, name: str, done: int, total: int | None) -> None:
 
 
 @click.command("fetch")
-@click.argument("names", nargs=-1, required=True)
+@click.argument("names", shell_complete=dataset_names, nargs=-1, required=True)
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def command(names: tuple[str, ...], quiet: bool) -> None:
     """Download collections, verify them, and make them ready.

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weir.cli.completion import measure_names
+from weir.cli.terminal import output_width, say, show
+
 if TYPE_CHECKING:
     from weir.core.run import Run
     from weir.fusion.pool import Pool
@@ -37,7 +40,12 @@ class Search:
 @click.option("-k", "depth", type=int, help="Documents kept for each query, at most.  [default: all]")
 @click.option("--fit", "qrels", type=click.Path(path_type=Path),
               help="Judgments to choose the method's open settings on, by cross-validation.")  # fmt: skip
-@click.option("-m", "--measure", help="With --fit: the measure to do best on.  [default: nDCG@10]")
+@click.option(
+    "-m",
+    "--measure",
+    shell_complete=measure_names,
+    help="With --fit: the measure to do best on.  [default: nDCG@10]",
+)
 @click.option("--folds", type=int, help="With --fit: folds of queries.  [default: 5]")
 @click.option("--seed", type=int, help="With --fit: deals the queries out to the folds.")
 @click.option("--step", type=float, help="With --fit: between the weights that are tried.  [default: 0.1]")
@@ -111,9 +119,9 @@ def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -
     from weir.fusion.fit import cross_validated, fold_of, fused_by, trials
     from weir.fusion.fuse import fused
     from weir.fusion.grid import candidates
-    from weir.io.runs.read import read_qrels, run_name
+    from weir.io.runs.read import read_qrels
     from weir.measures import evaluate
-    from weir.measures.files import distinct_names
+    from weir.measures.files import names_of_runs
     from weir.report.fusion import fit_text, standing_text
 
     qrels, tried = read_qrels(judged), candidates(search.method, len(pool.runs), search.step)
@@ -126,12 +134,13 @@ def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -
     found = cross_validated(made, search.folds, search.seed)
     honest = fused_by(found, pool, search.depth)
     runs = dict(zip(paths, pool.runs, strict=True))
-    names = distinct_names([run_name(path) for path in runs], [str(path) for path in runs])
+    names = names_of_runs(list(runs))
     single = {
         name: evaluate(qrels, run, [made.measure]) for name, run in zip(names, runs.values(), strict=True)
     }
-    click.echo(fit_text(found))
-    click.echo("\n" + standing_text(evaluate(qrels, honest, [made.measure]), single, judged.name))
+    show(fit_text(found, output_width()))
+    fused_scores = evaluate(qrels, honest, [made.measure])
+    show("\n" + standing_text(fused_scores, single, judged.name, output_width()))
     if search.on_all:
         warning = f"every query is fused with {found.chosen}, chosen on these very judgments: do not score the result"
         _note(f"{warning} against {judged}; the held-out score above is what it is worth", "WARNING")
@@ -146,4 +155,4 @@ def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -
 
 
 def _note(text: str, kind: str = "note") -> None:
-    click.echo(f"{kind}: {text}", err=True)
+    say(f"{kind}: {text}")

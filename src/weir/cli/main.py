@@ -16,38 +16,48 @@ from contextlib import contextmanager
 import click
 
 from weir.cli.terminal import protect_terminal
-from weir.errors import StoreWarning, WeirError, printable
+from weir.errors import StoreWarning, UnknownName, WeirError, printable
 
 __all__ = ["COMMANDS", "main", "weir"]
 
-# Name -> first sentence of its help. A command lives in weir.cli.<name> as `command`; spelling the sentence
+# Group -> name -> first sentence of its help. A command lives in weir.cli.<name> as `command`; spelling the sentence
 # out here keeps `weir --help` from importing anything, and a test compares both.
-COMMANDS = {
-    "compare": "Compare systems, with a verdict on each pair.",
-    "conform": "Run the golden vectors against a tool.",
-    "convert": "Convert rankings or judgments between formats.",
-    "datasets": "List the collections that Weir knows.",
-    "diff": "Show which queries one run wins and loses against another.",
-    "doctor": "Show what is installed, which engines would run, and where things are kept.",
-    "efficiency": "Show what each system costs, next to its quality.",
-    "eval": "Score a run file against judgments.",
-    "fetch": "Download collections, verify them, and make them ready.",
-    "fuse": "Fuse rankings into one.",
-    "gate": "Fail when a candidate may have become worse than allowed.",
-    "import": "Read files of other tools and golden sets as a collection.",
-    "measures": "List the measures, their settings and where they come from.",
-    "models": "List the encoders that Weir knows, or say what one comes to.",
-    "plan": "Say what weir run would make and take: stages, time, disk and memory.",
-    "power": "Say how small a difference the queries can show, and how many would show a smaller one.",
-    "reproduce": "Check results against published scores.",
-    "results": "Show the results in a folder written by weir run.",
-    "run": "Run systems on collections and score them, resumably.",
-    "stats": "Describe a collection: sizes, judgments, duplicates, damage.",
-    "systems": "List the systems and their presets with every setting.",
-    "verify": "Check that a results folder is what its records say.",
-    "warm": "Compile the kernels once, so that no first run waits for them.",
-    "why": "Explain why two numbers differ.",
+GROUPS = {
+    "Measure": {
+        "eval": "Score run files against judgments.",
+        "measures": "List the measures, their settings and where they come from.",
+        "fuse": "Fuse rankings into one.",
+        "convert": "Convert rankings or judgments between formats.",
+        "conform": "Run the golden vectors against a tool.",
+    },
+    "Compare": {
+        "compare": "Compare systems, with a verdict on each pair.",
+        "diff": "Show which queries one run wins and loses against another.",
+        "gate": "Fail when a candidate may have become worse than allowed.",
+        "power": "Say how small a difference the queries can show, and how many would show a smaller one.",
+        "why": "Explain why two numbers differ.",
+    },
+    "Collect": {
+        "datasets": "List the collections that Weir knows.",
+        "fetch": "Download collections, verify them, and make them ready.",
+        "import": "Read files of other tools and golden sets as a collection.",
+        "stats": "Describe a collection: sizes, judgments, duplicates, damage.",
+        "audit": "Audit collections, judgments and runs: what is wrong with them, and what that does to scores.",
+    },
+    "Run": {
+        "run": "Run systems on collections and score them, resumably.",
+        "results": "Show the results in a folder written by weir run.",
+        "plan": "Say what weir run would make and take: stages, time, disk and memory.",
+        "efficiency": "Show what each system costs, next to its quality.",
+        "verify": "Check that a results folder is what its records say.",
+        "reproduce": "Check results against published scores.",
+        "systems": "List the systems and their presets with every setting.",
+        "models": "List the encoders that Weir knows, or say what one comes to.",
+        "warm": "Compile the kernels once, so that no first run waits for them.",
+        "doctor": "Show what is installed, which engines would run, and where things are kept.",
+    },
 }
+COMMANDS = {name: sentence for group in GROUPS.values() for name, sentence in group.items()}
 MODULES = {"eval": "evaluate", "import": "import_"}
 _SHOWN = 200  # characters of an unexpected error
 _LINE = 2000  # characters of a message
@@ -66,18 +76,30 @@ class _Lazy(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
+            raise UnknownName("command", args[0], COMMANDS)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(COMMANDS.items()))
+        for group, commands in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl([(name.ljust(len("efficiency")), said) for name, said in commands.items()])
 
 
-@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Lazy, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="weir-ir", prog_name="weir")
-def weir() -> None:
+@click.pass_context
+def weir(context: click.Context) -> None:
     """Measure how well retrieval systems find what people need.
 
-    `weir COMMAND --help` explains a command. Results go to standard output, progress to standard error.
+    `weir COMMAND --help` explains a command. Results go to standard output, progress to standard error. The shell
+    can complete commands, measures, systems and collections: docs/shell-completion.md.
     """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 class _Terminated(BaseException):

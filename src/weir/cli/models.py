@@ -19,8 +19,8 @@ WORTH = 1.2
 
 @click.command("models")
 @click.argument("name", required=False)
-@click.option("--dtype", default="fp32", show_default=True, help="The least precision to compute in.")
-@click.option("--engine", default="auto", show_default=True, help="auto, torch, openvino or transformers.")
+@click.option("--dtype", help="The least precision to compute in.  [default: fp32]")
+@click.option("--engine", help="auto, torch, openvino or transformers.  [default: auto]")
 @click.option("--device", default="auto", help="Where it runs: cpu, cuda or cuda:1.")
 @click.option(
     "--probe",
@@ -28,23 +28,27 @@ WORTH = 1.2
     help="Load NAME and measure it: engines, and what company does to a text's vector.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, with every fact.")
-def command(name: str | None, dtype: str, engine: str, device: str, probe: bool, as_json: bool) -> None:
+def command(
+    name: str | None, dtype: str | None, engine: str | None, device: str, probe: bool, as_json: bool
+) -> None:
     """List the encoders that Weir knows, or say what one comes to.
 
-    NAME: a dense encoder; what decides its vectors is shown, prompts rendered, and which engine encodes here by which
-    rule. A checkpoint that is not here is downloaded. Any other name on the Hugging Face hub, and any folder with a
-    checkpoint, works too: its own files say how it pools, what it puts before a text and how long a text may be.
+    NAME: a dense encoder, or one with its settings, such as 'dense("mybert", pooling="mean")'; what decides its
+    vectors is shown, prompts rendered, and which engine encodes here by which rule. A checkpoint that is not here is
+    downloaded. Any other name on the Hugging Face hub, and any folder with a checkpoint, works too: its own files say
+    how it pools, what it puts before a text and how long a text may be.
     """
     import json
     from dataclasses import asdict
 
-    from weir.encode import Encoder
+    from weir.cli.terminal import output_width, show
     from weir.encode.recipes.cards import cards
     from weir.errors import BadValue
     from weir.report.layout import columns
 
     if name is not None:
-        facts = _facts(Encoder(name, dtype=dtype, engine=engine), device, probe)
+        given = {key: value for key, value in (("dtype", dtype), ("engine", engine)) if value is not None}
+        facts = _facts(_encoder(name, given), device, probe)
         lines = [
             [key, value if isinstance(value, str) else json.dumps(value)] for key, value in facts.items()
         ]
@@ -75,8 +79,25 @@ def command(name: str | None, dtype: str, engine: str, device: str, probe: bool,
                 entry.hub,
             ]
         )
-    click.echo(columns(lines))
+    show(columns(lines, width=output_width()))
     click.echo("\nany name on the Hugging Face hub and any folder with a checkpoint works too")
+
+
+def _encoder(name: str, given: dict[str, str]) -> Encoder:
+    """The encoder of that name with what is given, or that of a dense system as it is written."""
+    from weir.encode import Encoder
+    from weir.errors import BadValue
+    from weir.systems import parse_system
+    from weir.systems.dense import DenseRetriever
+
+    if "(" not in name:
+        return Encoder(name, dtype=given.get("dtype", "fp32"), engine=given.get("engine", "auto"))
+    system = parse_system(name)
+    if not isinstance(system, DenseRetriever) or not isinstance(system.encoder, Encoder):
+        raise BadValue(f"{name}: expected the name of an encoder, or a dense system with a checkpoint")
+    if given:
+        raise BadValue(f"{name} has its own settings; write {' and '.join(given)} among them")
+    return system.encoder
 
 
 def _facts(encoder: Encoder, device: str, probe: bool) -> dict[str, object]:

@@ -7,13 +7,30 @@ from pathlib import Path
 
 import click
 
+from weir.cli.completion import dataset_names, system_names
+from weir.cli.terminal import output_width, say, show
+
 __all__ = ["command"]
 
 
 @click.command("plan")
 @click.argument("experiment", required=False, type=click.Path(path_type=Path))
-@click.option("-d", "--dataset", "datasets", multiple=True, help="As for weir run; repeatable.")
-@click.option("-s", "--system", "systems", multiple=True, help="As for weir run; repeatable.")
+@click.option(
+    "-d",
+    "--dataset",
+    "datasets",
+    shell_complete=dataset_names,
+    multiple=True,
+    help="As for weir run; repeatable.",
+)
+@click.option(
+    "-s",
+    "--system",
+    "systems",
+    shell_complete=system_names,
+    multiple=True,
+    help="As for weir run; repeatable.",
+)
 @click.option("-k", "depth", type=int, help="Documents returned for each query, at most.  [default: 1000]")
 @click.option("--device", help="Where neural models run: cpu, cuda or cuda:1.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
@@ -62,6 +79,6 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
         found = planned(plan, progress)
     finally:
         progress.close()
-    click.echo(plan_json(found) if as_json else plan_text(found))
+    show(plan_json(found) if as_json else plan_text(found, output_width()))
     for note in plan_notes(found):
-        click.echo(note, err=True)
+        say(note)

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import click
 
+from weir.cli.completion import measure_names
+from weir.cli.terminal import output_width, say, show
+
 __all__ = ["command"]
 
 
@@ -13,7 +16,14 @@ __all__ = ["command"]
 @click.argument("qrels", type=click.Path(path_type=Path))
 @click.argument("first", type=click.Path(path_type=Path))
 @click.argument("second", type=click.Path(path_type=Path))
-@click.option("-m", "--measure", "measures", multiple=True, help="A measure such as nDCG@10; repeatable.")
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    shell_complete=measure_names,
+    multiple=True,
+    help="A measure such as nDCG@10; repeatable.",
+)
 @click.option("--effect", "effects", multiple=True, type=float,
               help="A difference to plan for; repeatable.  [default: 0.01, 0.02, 0.05]")  # fmt: skip
 @click.option("--alpha", type=float, default=0.05, show_default=True, help="Level of the two-sided test.")
@@ -51,8 +61,8 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     conventions = Conventions(self_matches="drop" if drop_self else "keep")
     scores = scores_of_files(qrels, (first, second), measures, conventions)
     for note in answer_notes(scores):
-        click.echo(note, err=True)
+        say(note)
     for measure in next(iter(scores.values())).measures:
         before, after = table(qrels.name, measure, scores).values
         found = plan(measure, after - before, effects or (0.01, 0.02, 0.05), wanted, alpha)
-        click.echo(json.dumps(found.to_dict()) if as_json else power_text(found))
+        show(json.dumps(found.to_dict()) if as_json else power_text(found, output_width()))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import time
 
+from weir.errors import printable
+
 __all__ = ["Progress"]
 
 
@@ -26,7 +28,7 @@ class Progress:
         """Say that `done` of `total` of a stage is done; of 0 in all, a note."""
         if total == 0:
             self.close()
-            print(stage, file=sys.stderr, flush=True)
+            print(printable(stage), file=sys.stderr, flush=True)
             return
         now = time.monotonic()
         fresh = stage != self._stage

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from weir.cli.terminal import output_width, show
+
 __all__ = ["command"]
 
 
@@ -29,5 +31,5 @@ def command(folder: Path, model: str | None, tolerance: int | None, nearest: boo
     from weir.report.reproduce import reproduce_json, reproduce_text
 
     found = reproduce(folder, model, tolerance, nearest)
-    click.echo(reproduce_json(found) if as_json else reproduce_text(found))
+    show(reproduce_json(found) if as_json else reproduce_text(found, output_width()))
     click.get_current_context().exit(1 if any(c.outcome == "off" for c in found) else 0)

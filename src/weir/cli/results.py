@@ -6,32 +6,75 @@ from pathlib import Path
 
 import click
 
+from weir.cli.completion import dataset_names, measure_names, system_names
+from weir.cli.tables import label_option, table_options
+from weir.cli.terminal import say
+
 __all__ = ["command"]
 
 
 @click.command("results")
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
-@click.option("--json", "form", flag_value="json", help="One JSON object per line, at full precision.")
-@click.option("--csv", "form", flag_value="csv", help="Comma-separated values, at full precision.")
-@click.option("--latex", "form", flag_value="latex", help="A LaTeX table.")
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    shell_complete=measure_names,
+    multiple=True,
+    help="Show this measure; repeatable.",
+)
+@click.option(
+    "-d",
+    "--dataset",
+    "datasets",
+    shell_complete=dataset_names,
+    multiple=True,
+    help="Show this dataset or group; repeatable.",
+)
+@click.option(
+    "-s",
+    "--system",
+    "systems",
+    shell_complete=system_names,
+    multiple=True,
+    help="Show this system; repeatable.",
+)
+@label_option
+@table_options
 @click.option("--provenance", is_flag=True, help="What made each result, stage by stage; with --json whole.")
-def command(folder: Path, form: str | None, provenance: bool) -> None:
+def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+    folder: Path,
+    measures: tuple[str, ...],
+    datasets: tuple[str, ...],
+    systems: tuple[str, ...],
+    labels: tuple[str, ...],
+    form: str | None,
+    long: bool,
+    provenance: bool,
+) -> None:
     """Show the results in a folder written by weir run.
 
-    Each mean stands with its 95% bootstrap interval over queries; a group of datasets is the unweighted
-    mean of its members.
+    Several datasets and systems make a grid for each measure: the best of each dataset is marked, systems that share
+    a letter cannot be told apart, and the last column is the mean over datasets, a group counting as one. Otherwise,
+    and with --long, each mean stands with its 95% bootstrap interval over queries. Datasets and systems come in the
+    order in which they were first finished. Tables fit the terminal; a pipe gets whole rows unless COLUMNS is set.
     """
+    from weir.cli.tables import chosen_cells, display_of, show_cells
+    from weir.errors import UnknownName
     from weir.experiment.finished import damaged_records, finished_cells
-    from weir.experiment.results import mixed_worlds, rows_with_groups
+    from weir.experiment.results import mixed_worlds
+    from weir.measures import measures_of
     from weir.report.provenance import provenance_json, provenance_text
-    from weir.report.table import csv_table, json_lines, long_table, text_table
 
-    cells = finished_cells(folder)
+    cells = chosen_cells(finished_cells(folder), datasets, systems)
+    wanted = [str(m) for m in measures_of(measures)] if measures else []
+    known = {row.measure for cell in cells for row in cell.rows}
+    for measure in wanted:
+        if measure not in known:
+            raise UnknownName("measure among these results", measure, known)
     if provenance:
         click.echo(provenance_json(cells) if form == "json" else provenance_text(cells))
     else:
-        rows = rows_with_groups(cells)
-        shown = {"json": json_lines, "csv": csv_table, "text": text_table}
-        click.echo(long_table(rows).latex() if form == "latex" else shown[form or "text"](rows))
+        show_cells(cells, display_of(form, long, labels, [c.label for c in cells]), wanted)
     for note in [*damaged_records(folder), *mixed_worlds(cells)]:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}")

@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weir.cli.completion import dataset_names, measure_names, system_names
+from weir.cli.tables import label_option, table_options
+from weir.cli.terminal import say
 from weir.errors import WeirError
 
 if TYPE_CHECKING:
     from weir.experiment import Experiment
+    from weir.report.display import Display
 
 __all__ = ["command"]
 
@@ -20,12 +24,29 @@ __all__ = ["command"]
 @click.command("run")
 @click.argument("experiment", required=False, type=click.Path(path_type=Path))
 @click.option(
-    "-d", "--dataset", "datasets", multiple=True, help="A catalogue name, a group, or a folder; repeatable."
+    "-d",
+    "--dataset",
+    "datasets",
+    shell_complete=dataset_names,
+    multiple=True,
+    help="A catalogue name, a group, or a folder; repeatable.",
 )
 @click.option(
-    "-s", "--system", "systems", multiple=True, help="A system such as 'bm25(k1=1.2, b=0.75)'; repeatable."
+    "-s",
+    "--system",
+    "systems",
+    shell_complete=system_names,
+    multiple=True,
+    help="A system such as 'bm25(k1=1.2, b=0.75)'; repeatable.",
 )
-@click.option("-m", "--measure", "measures", multiple=True, help="A measure such as nDCG@10; repeatable.")
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    shell_complete=measure_names,
+    multiple=True,
+    help="A measure such as nDCG@10; repeatable.",
+)
 @click.option("-k", "depth", type=int, help="Documents returned for each query, at most.  [default: 1000]")
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
               help="The results folder; what is finished there is not repeated.")  # fmt: skip
@@ -39,7 +60,8 @@ __all__ = ["command"]
     help="Where neural models run: cpu, cuda, cuda:1, or several such as cuda:0,cuda:1, on which documents are "
     "encoded side by side.  [default: a GPU where there is one]",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
+@label_option
+@table_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
     experiment: Path | None,
@@ -51,18 +73,21 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     stages: Path | None,
     drop_self: bool,
     device: str | None,
-    as_json: bool,
+    labels: tuple[str, ...],
+    form: str | None,
+    long: bool,
     quiet: bool,
 ) -> None:
     """Run systems on collections and score them, resumably.
 
     EXPERIMENT: a TOML file with the keys datasets, systems, measures and k; options replace its entries.
-    Every dataset is answered by every system. Killed at any moment, the same command continues.
+    Every dataset is answered by every system. Killed at any moment, the same command continues. The tables are those
+    of weir results.
     """
     from weir.cli.progress import Progress
+    from weir.cli.tables import display_of, show_cells
     from weir.experiment import Experiment
     from weir.report.collection import collection_notes
-    from weir.report.table import json_lines, text_table
     from weir.settings import use_device
 
     if device is not None:
@@ -77,27 +102,31 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
         stages=stages,
         drop_self=drop_self,
     )
+    named = [str(system) for system in plan.parsed_systems()] if labels else []
+    display = display_of(form, long, labels, named)
     progress = Progress(quiet)
     try:
-        found = plan.execute(output, progress)
+        found = plan.complete(output, progress)
     except WeirError:
         progress.close()
         with suppress(WeirError):  # what is wrong may be the grid itself
-            _show_finished(plan, output, as_json)
+            _show_finished(plan, output, display)
         raise
     finally:
         progress.close()
-    click.echo(json_lines(found) if as_json else text_table(found))
+    show_cells(found, display)
     wanted = [str(measure) for measure in plan.measures]
     for note in [n for d in plan.loaded_datasets() for n in collection_notes(d, wanted, drop_self or None)]:
-        click.echo(note, err=True)
-    click.echo(f"results: {output}", err=True)
+        say(note)
+    say(f"results: {output}")
 
 
-def _show_finished(plan: Experiment, output: Path, as_json: bool) -> None:
+def _show_finished(plan: Experiment, output: Path, display: Display) -> None:
     """The rows that are there although the grid failed."""
-    from weir.report.table import json_lines, text_table
+    from weir.cli.terminal import show
+    from weir.experiment.results import rows_with_groups
+    from weir.report.display import rows_shown
 
     found = plan.finished(output) if output.exists() else []
     if found:
-        click.echo(json_lines(found) if as_json else text_table(found))
+        show(rows_shown(rows_with_groups(found), display))

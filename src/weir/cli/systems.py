@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import click
 
+from weir.cli.completion import system_names
+
 __all__ = ["command"]
 
 
 @click.command("systems")
-@click.argument("system", required=False)
+@click.argument("system", shell_complete=system_names, required=False)
 def command(system: str | None) -> None:
     """List the systems and their presets with every setting.
 
-    SYSTEM: a name such as 'bm25(k1=1.2)'; then everything that can move its numbers is shown.
+    SYSTEM: a name such as bm25 or cross, which is explained, or with settings, such as 'bm25(k1=1.2)'; then everything
+    that can move its numbers is shown.
     """
     import inspect
     import json
 
     from weir.systems import PRESETS, RERANKERS, SYSTEMS, parse_system, usage
 
+    registry = RERANKERS if system in RERANKERS else SYSTEMS
+    if system is not None and system in registry:
+        click.echo(f"{usage(system)}\n")
+        click.echo(inspect.getdoc(registry.get(system)) or "")
+        return
     if system is not None:
         click.echo(json.dumps(parse_system(system).describe(), indent=1))
         return

@@ -1,16 +1,19 @@
-"""Standard output as a terminal may show it: nothing that identifiers and texts hold moves its cursor."""
+"""Standard output as a terminal may show it: its width, its colours, and nothing that moves its cursor."""
 
 from __future__ import annotations
 
 import io
+import os
 import re
+import shutil
 import sys
 
 from weir.errors import printable
 
-__all__ = ["protect_terminal"]
+__all__ = ["output_width", "protect_terminal", "say", "show", "shows_colours"]
 
 _CUT = re.compile(r"([\n\t])")
+_STYLE = re.compile(r"(\x1b\[[0-9;]{0,16}m)")
 
 
 class _Shown(io.TextIOWrapper):
@@ -20,6 +23,14 @@ class _Shown(io.TextIOWrapper):
         """Write the text with control characters escaped."""
         super().write("".join(piece if piece in "\n\t" else printable(piece) for piece in _CUT.split(text)))
         return len(text)
+
+    def write_styled(self, text: str) -> None:
+        """Write a text whose colours and weights are Weir's own; all other control characters are escaped."""
+        for number, piece in enumerate(_STYLE.split(text)):
+            if number % 2:
+                super().write(piece)
+            else:
+                self.write(piece)
 
 
 def protect_terminal() -> None:
@@ -33,3 +44,32 @@ def protect_terminal() -> None:
         sys.stdout = _Shown(raw, out.encoding, "backslashreplace", line_buffering=True)
     else:
         out.reconfigure(errors="backslashreplace")
+
+
+def output_width() -> int | None:
+    """How many columns tables may take: COLUMNS where that is set, else the terminal's; None, boundless, elsewhere.
+
+    So a pipe or a file gets whole rows, whatever reads them.
+    """
+    if os.environ.get("COLUMNS", "").isdecimal() or sys.stdout.isatty():
+        return shutil.get_terminal_size().columns
+    return None
+
+
+def shows_colours() -> bool:
+    """Whether standard output is a terminal that shows colours, and NO_COLOR is not set."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def show(text: str) -> None:
+    """Print a table that may hold colours of `report.layout`; its cells have been made printable there."""
+    out = sys.stdout
+    if isinstance(out, _Shown):
+        out.write_styled(text + "\n")
+    else:
+        print(text)
+
+
+def say(line: str) -> None:
+    """Print a line on standard error, whatever identifiers and names of files stand in it."""
+    print(printable(line), file=sys.stderr)

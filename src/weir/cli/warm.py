@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from weir.cli.terminal import say
+
 __all__ = ["command"]
 
 
@@ -22,7 +24,7 @@ def command(groups: tuple[str, ...], quiet: bool) -> None:
     for group in groups or tuple(GROUPS):
         seconds = prepare([group])
         if not quiet:
-            click.echo(f"{group}: {seconds:.1f} s", err=True)
+            say(f"{group}: {seconds:.1f} s")
     if not quiet:
         kept = next((place for place in places() if any(place.glob("*.kernel"))), None)
-        click.echo(f"kernels: {kept}" if kept else "kernels: nowhere to keep them", err=True)
+        say(f"kernels: {kept}" if kept else "kernels: nowhere to keep them")

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import click
 
+from weir.cli.completion import dataset_names, measure_names
+from weir.cli.terminal import output_width, show
+
 __all__ = ["command"]
 
 
@@ -14,10 +17,17 @@ __all__ = ["command"]
 @click.option(
     "--published", "model", help="A published model to compare one result with, such as 'anserini bm25 flat'."
 )
-@click.option("-m", "--measure", help="A measure such as nDCG@10.  [default: the first that both have]")
+@click.option(
+    "-m",
+    "--measure",
+    shell_complete=measure_names,
+    help="A measure such as nDCG@10.  [default: the first that both have]",
+)
 @click.option("--qrels", type=click.Path(path_type=Path), help="Judgments to score folders again with.")
 @click.option(
-    "--collection", help="The collection with the judgments: a name or a path.  [default: as recorded]"
+    "--collection",
+    shell_complete=dataset_names,
+    help="The collection with the judgments: a name or a path.  [default: as recorded]",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, at full precision.")
 def command(
@@ -56,4 +66,4 @@ def command(
             raise BadValue(
                 f"found {len(results)} paths; expected one or two result folders, or judgments and two run files alone"
             )
-    click.echo(why_json(found) if as_json else why_text(found))
+    show(why_json(found) if as_json else why_text(found, output_width()))

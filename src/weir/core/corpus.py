@@ -18,7 +18,7 @@ __all__ = ["VIEWS", "Corpus", "Queries"]
 VIEWS = ("title text", "text", "title")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Corpus:
     """Documents: identifiers, titles and texts, usually views of a memory-mapped store.
 
@@ -46,6 +46,9 @@ class Corpus:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def __repr__(self) -> str:
+        return f"<Corpus: {len(self):,} documents{', with titles' if self.title is not None else ''}>"
 
     def view(self, fields: str, start: int = 0, stop: int | None = None, separator: str = " ") -> Strings:
         """What counts as "the text" of documents start..stop-1: the one home of that choice.
@@ -76,7 +79,7 @@ class Corpus:
             start = stop
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Queries:
     """Queries: identifiers and texts."""
 
@@ -90,6 +93,13 @@ class Queries:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def __repr__(self) -> str:
+        return f"<Queries: {len(self):,}>"
+
+    def to_dict(self) -> dict[str, str]:
+        """{id: text}."""
+        return dict(zip(self.ids.tolist(), self.text.tolist(), strict=True))
 
     def take(self, codes: NDArray[np.integer]) -> Queries:
         """These queries, renumbered from 0."""

@@ -77,7 +77,7 @@ def hash_strings(
     """Hash the byte strings data[start[i] : start[i] + length[i]] to 64 bits each.
 
     data: uint8[bytes]; start, length: int64[n], within the data. Returns uint64[n], the same on every machine
-    and equal to the compiled `weir.kernels.parse.trec_lines.hash_bytes`. Two strings may share a hash: compare their
+    and equal to the compiled `weir.kernels.parse.fields.hash_bytes`. Two strings may share a hash: compare their
     bytes before calling them equal.
     """
     start = np.asarray(start, np.int64)

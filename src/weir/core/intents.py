@@ -5,12 +5,17 @@ One join serves all: documents are looked up once, and what was found is spread 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.core.doors import opened
+from weir.core.frame import FrameLibrary, frame_of
+from weir.core.given import grades_of
 from weir.core.ids import Ids
 from weir.core.judged import Judged
 from weir.core.qrels import LARGEST, Qrels, whole_grade
@@ -23,13 +28,14 @@ __all__ = ["IntentQrels", "JudgedIntents", "joined", "with_intents"]
 _MOST = 2**15 - 1  # judged documents of a query: they are numbered by 16-bit grades
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class IntentQrels:
     """Who judged what for which intent: one grade for each judged (query, intent, document).
 
     numbered: the judged documents of each query, whose grade is their place among them, from 0; query: int32[P]
     the query of each (query, intent), ascending; intent: int32[n], row: int32[n], grade: int16[n]: the number of
-    the (query, intent), the row of `numbered` and the grade of each judgment, by intent then row.
+    the (query, intent), the row of `numbered` and the grade of each judgment, by intent then row; names: P texts,
+    what each (query, intent) is called within its query.
     """
 
     numbered: Qrels
@@ -37,10 +43,13 @@ class IntentQrels:
     intent: Int32
     row: Int32
     grade: Int16
+    names: tuple[str, ...]
 
     @staticmethod
-    def of(judgments: Mapping[str, Mapping[str, Mapping[str, object]]]) -> IntentQrels:
+    def of(judgments: Mapping[Any, Any]) -> IntentQrels:
         """Judgments from {query: {intent: {document: grade}}}; a query without any is left out.
+
+        The documents of an intent may be a list or a set of relevant ones, too, as `Qrels.of` takes them.
 
         Raises BadValue for a grade that is not a whole number, naming query, intent and document.
         """
@@ -48,7 +57,7 @@ class IntentQrels:
             (str(q), str(i), str(d), whole_grade(grade, f"query '{q}', intent '{i}', document '{d}'"))
             for q, intents in judgments.items()
             for i, grades in _mapping(intents, f"query '{q}'").items()
-            for d, grade in _mapping(grades, f"query '{q}', intent '{i}'").items()
+            for d, grade in grades_of(f"query '{q}', intent '{i}'", grades).items()
         ]
         queries, intents, docs, grades = map(list, zip(*found, strict=True)) if found else ([], [], [], [])
         return IntentQrels.from_rows(queries, intents, docs, grades)
@@ -88,8 +97,56 @@ class IntentQrels:
                 f"query '{queries[at]}', intent '{intents[at]}' judges document '{docs[at]}' twice"
             )
         return IntentQrels(
-            numbered, query[first].astype(np.int32), intent, row, np.array(grades, np.int16)[order]
+            numbered,
+            query[first].astype(np.int32),
+            intent,
+            row,
+            np.array(grades, np.int16)[order],
+            tuple(intents[at] for at in first.tolist()),
         )
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> IntentQrels:
+        """The judgments in TREC's four columns, the intent in the second; raises as `read_intents`."""
+        qrels: IntentQrels = opened("intents of")(path)
+        return qrels
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write TREC's four columns; raises BadValue for an identifier with white space."""
+        opened("intents save")(self, path)
+
+    def __repr__(self) -> str:
+        return f"<IntentQrels: {len(self):,} queries, {len(self.query):,} intents, {len(self.grade):,} judgments>"
+
+    def _repr_html_(self) -> str:
+        """The first rows, as notebooks show them."""
+        columns = self.columns()
+        rows = [
+            list(map(str, row)) for row in zip(*(column[:10] for column in columns.values()), strict=True)
+        ]
+        html: str = opened("cells html")(repr(self)[1:-1], [list(columns), *rows], 3)
+        return html
+
+    def to_dict(self) -> dict[str, dict[str, dict[str, int]]]:
+        """{query: {intent: {document: grade}}}."""
+        found: dict[str, dict[str, dict[str, int]]] = {}
+        for query, intent, document, grade in zip(*self.columns().values(), strict=True):
+            found.setdefault(query, {}).setdefault(intent, {})[document] = int(grade)
+        return found
+
+    def to_frame(self, library: FrameLibrary = "pandas") -> Any:  # noqa: ANN401  any library's
+        """A frame with the columns query, intent, doc and grade; library and errors as `Qrels.to_frame`."""
+        return frame_of(self.columns(), library)
+
+    def columns(self) -> dict[str, Any]:
+        """Aligned columns by name, as `to_frame` has them."""
+        queries = self.numbered.queries.tolist()
+        return {
+            "query": [queries[code] for code in self.query[self.intent].tolist()],
+            "intent": [self.names[number] for number in self.intent.tolist()],
+            "doc": self.numbered.docs.take(self.numbered.doc[self.row]).tolist(),
+            "grade": self.grade,
+        }
 
     def __len__(self) -> int:
         return len(self.numbered)

@@ -25,7 +25,7 @@ _ABSENT = np.iinfo(np.int16).min  # no grade: those of Qrels lie within ±2**14
 _TABLE = 1 << 22  # cells of the look-up table of a join, 2 bytes each
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Judged:
     """Where the judged documents stand in each ranking, and what an ideal ranking would hold.
 
@@ -77,6 +77,10 @@ class Judged:
 
     def __len__(self) -> int:
         return len(self.queries)
+
+    def __repr__(self) -> str:
+        answered = int(np.count_nonzero(self.answered))
+        return f"<Judged: {len(self):,} judged queries, {answered:,} answered, {len(self.rank):,} documents>"
 
     @property
     def answered(self) -> NDArray[np.bool_]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.core.doors import opened
+from weir.core.frame import FrameLibrary, frame_of
+from weir.core.given import grades_of
 from weir.core.ids import Ids
 from weir.core.strings import Int16, Int32, Int64
 from weir.errors import BadValue
@@ -17,7 +22,7 @@ __all__ = ["LARGEST", "Qrels"]
 LARGEST = 2**14  # of a grade's absolute value
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Qrels:
     """Who judged what: one grade for each judged (query, document) pair.
 
@@ -33,13 +38,18 @@ class Qrels:
     grade: Int16
 
     @staticmethod
-    def of(judgments: Mapping[str, Mapping[str, object]]) -> Qrels:
+    def of(judgments: Mapping[Any, Any]) -> Qrels:
         """Judgments from {query: {document: grade}}, as pytrec_eval, ranx and BEIR hold them.
 
-        A query without any judgment is not a judged query, as in trec_eval and pytrec_eval: it is left out.
-        Raises BadValue for a grade that is not a whole number, naming query and document.
+        The relevant documents of a query may be a list or a set, too: {"q1": {"d1", "d2"}}; they have grade 1. So may
+        a list of (document, grade) pairs or a pandas Series of grades by document. A query without any judgment is not
+        a judged query, as in trec_eval and pytrec_eval: it is left out. Raises BadValue for a grade that is not a
+        whole number, naming query and document.
         """
-        names = [name for name, grades in judgments.items() if _checked(name, grades)]
+        judgments = {
+            name: found for name, given in judgments.items() if (found := grades_of(f"query '{name}'", given))
+        }
+        names = list(judgments)
         documents: dict[str, int] = {}
         query, doc, grade = [], [], []
         for q, name in enumerate(names):
@@ -78,8 +88,48 @@ class Qrels:
         ptr = np.searchsorted(query, np.arange(len(queries) + 1, dtype=query.dtype)).astype(np.int64)
         return Qrels(queries, docs, ptr, doc.astype(np.int32), grade.astype(np.int16))
 
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Qrels:
+        """The judgments in a file of any format (docs/formats.md); raises as `weir.io.runs.read.read_qrels`."""
+        qrels: Qrels = opened("qrels of")(path)
+        return qrels
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the judgments in the format that the file's name says; raises as `write_qrels`."""
+        opened("qrels save")(self, path)
+
     def __len__(self) -> int:
         return len(self.queries)
+
+    def __repr__(self) -> str:
+        relevant = int(np.count_nonzero(self.grade > 0))
+        return f"<Qrels: {len(self):,} queries, {len(self.doc):,} judgments, {relevant:,} of them relevant>"
+
+    def _repr_html_(self) -> str:
+        """The first rows, as notebooks show them."""
+        part = self.only(np.arange(min(3, len(self))))
+        columns = part.columns()
+        rows = [
+            list(map(str, row)) for row in zip(*(column[:10] for column in columns.values()), strict=True)
+        ]
+        html: str = opened("cells html")(repr(self)[1:-1], [list(columns), *rows], 2)
+        return html
+
+    def to_frame(self, library: FrameLibrary = "pandas") -> Any:  # noqa: ANN401  any library's
+        """A frame with the columns query, doc and grade.
+
+        library: "pandas", "polars" or "arrow". Raises UnknownName for another, MissingExtra where it is not installed.
+        """
+        return frame_of(self.columns(), library)
+
+    def columns(self) -> dict[str, Any]:
+        """Aligned columns by name, as `to_frame` has them."""
+        names = self.queries.tolist()
+        return {
+            "query": [names[code] for code in self.query_of_row().tolist()],
+            "doc": self.docs.take(self.doc).tolist(),
+            "grade": self.grade,
+        }
 
     def query_of_row(self) -> Int32:
         """The query number of each row."""
@@ -120,9 +170,3 @@ def whole_grade(value: object, where: str) -> int:
 def shown_number(value: object) -> str:
     """A number in a message: the shortest decimals that read back as it, 0.141 and not 0.14099999999999999."""
     return repr(float(value)) if isinstance(value, (float, np.floating)) else repr(value)
-
-
-def _checked(name: object, grades: object) -> bool:
-    if not isinstance(grades, Mapping):
-        raise BadValue(f"query '{name}': found {type(grades).__name__}; expected {{document: grade}}")
-    return len(grades) > 0

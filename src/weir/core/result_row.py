@@ -16,7 +16,8 @@ class Row:
     queries: judged queries; answered: those for which the system returned anything. Where it is not the plain case:
     conventions: those in force, as they print; counted: how many queries the mean is over, None: all judged ones;
     movable: how many could have another value by the order of tied documents, and lowest, highest: the means that
-    worst and best orders give, None where they are not known.
+    worst and best orders give, None where they are not known. judged_at_10: the mean share of the first 10 documents
+    returned that were judged, whatever the measure; None where it is not known.
     """
 
     dataset: str
@@ -32,6 +33,7 @@ class Row:
     movable: int = 0
     lowest: float | None = None
     highest: float | None = None
+    judged_at_10: float | None = None
 
     @staticmethod
     def of(fields: dict[str, Any]) -> Row:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.core.doors import opened
+from weir.core.frame import FrameLibrary, frame_of
+from weir.core.given import scores_of_ranking
 from weir.core.ids import Ids
 from weir.core.order import Ties, by_score, compared, is_ordered, settled, tie_groups, tied
 from weir.core.strings import Float64, Int32, Int64
@@ -16,7 +21,7 @@ from weir.errors import BadRanking, BadValue
 __all__ = ["Run"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """Rankings, one for each query: in trec order and free of duplicates by construction, read-only.
 
@@ -34,13 +39,16 @@ class Run:
     ties: Ties = "trec"
 
     @staticmethod
-    def of(rankings: Mapping[str, Mapping[str, float]], name: str = "run", ties: Ties = "trec") -> Run:
+    def of(rankings: Mapping[Any, Any], name: str = "run", ties: Ties = "trec") -> Run:
         """A run from {query: {document: score}}, as pytrec_eval, ranx and BEIR hold it; never changes it.
 
-        Raises BadRanking for a score that is not a finite number or a ranking that is not a dict.
+        A ranking may be a list of documents in rank order, too: {"q1": ["d1", "d2"]}; it has no ties. So may a list of
+        (document, score) pairs, an array, or a pandas Series of scores by document. Raises BadRanking for a score that
+        is not a finite number, for a document twice in a ranking and for what is no ranking.
         """
-        for asked, ranking in rankings.items():
-            _refuse_other_than_dicts(asked, ranking)
+        rankings = {
+            asked: scores_of_ranking(f"query '{asked}'", ranking) for asked, ranking in rankings.items()
+        }
         queries = Ids.of(rankings)
         documents: dict[str, int] = {}
         doc = [documents.setdefault(str(d), len(documents)) for ranking in rankings.values() for d in ranking]
@@ -78,8 +86,48 @@ class Run:
         ptr = np.searchsorted(query, np.arange(len(queries) + 1, dtype=query.dtype)).astype(np.int64)
         return Run(queries, docs, ptr, doc.astype(np.int32), score, named.name, named.ties)
 
+    @staticmethod
+    def load(path: str | os.PathLike[str], ties: Ties = "trec") -> Run:
+        """The run in a file of any format (docs/formats.md); raises as `weir.io.runs.read.read_run`."""
+        run: Run = opened("run of")(path, ties)
+        return run
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the run in the format that the file's name says, whole or not at all; raises as `write_run`."""
+        opened("run save")(self, path)
+
     def __len__(self) -> int:
         return len(self.queries)
+
+    def __repr__(self) -> str:
+        return f"<Run {self.name}: {len(self.queries):,} queries, {len(self.doc):,} documents returned>"
+
+    def _repr_html_(self) -> str:
+        """The first rows, as notebooks show them."""
+        columns = self.top(5).columns() if len(self.doc) and self.doc.min() >= 0 else {}
+        rows = [
+            list(map(str, row)) for row in zip(*(column[:10] for column in columns.values()), strict=True)
+        ]
+        html: str = opened("cells html")(repr(self)[1:-1], [list(columns), *rows], 2)
+        return html
+
+    def to_frame(self, library: FrameLibrary = "pandas") -> Any:  # noqa: ANN401  any library's
+        """A frame with the columns query, doc, rank and score, in rank order.
+
+        library: "pandas", "polars" or "arrow". Raises MissingExtra where it is not installed, and as `to_dict`.
+        """
+        return frame_of(self.columns(), library)
+
+    def columns(self) -> dict[str, Any]:
+        """Aligned columns by name, as `to_frame` has them; raises BadValue as `to_dict`."""
+        self.refuse_nameless()
+        names = self.queries.tolist()
+        return {
+            "query": [names[code] for code in self.query_of_row().tolist()],
+            "doc": self.docs.take(self.doc).tolist(),
+            "rank": self.ranks(),
+            "score": self.score,
+        }
 
     def query_of_row(self) -> Int32:
         """The query number of each row."""
@@ -156,12 +204,6 @@ def _numbers(values: list[float]) -> Float64:
     if numbers.ndim != 1:
         raise BadRanking("a score is a list; expected a number")
     return numbers
-
-
-def _refuse_other_than_dicts(asked: object, ranking: object) -> None:
-    if not isinstance(ranking, Mapping):
-        found = type(ranking).__name__
-        raise BadRanking(f"query '{asked}': found {found}; expected {{document: score}}")
 
 
 def _refuse_duplicates(queries: Ids, docs: Ids, query: NDArray[np.integer], doc: Int32) -> None:

@@ -3,28 +3,78 @@
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.core.doors import opened
+from weir.core.frame import FrameLibrary, frame_of
 from weir.core.ids import Ids
 from weir.core.strings import Float64, Int64
-from weir.errors import UnknownName
+from weir.errors import UnknownName, WeirError
 
-__all__ = ["Scores", "averaged"]
+__all__ = ["MeasureScores", "Scores", "averaged"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
+class MeasureScores(Mapping[str, float]):
+    """The values of one measure by query: a mapping, NaN where the measure is undefined.
+
+    measure: its name; queries: Ids[Q]; array: float64[Q]; mean: over the queries where it is defined.
+    """
+
+    measure: str
+    queries: Ids
+    array: Float64
+    mean: float
+
+    def __getitem__(self, query: str) -> float:
+        code = int(self.queries.codes([str(query)])[0])
+        if code < 0:
+            raise KeyError(query)
+        return float(self.array[code])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.queries)
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def __repr__(self) -> str:
+        return f"<{self.measure}: mean {self.mean:.4f} over {int(np.sum(~np.isnan(self.array))):,} queries>"
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: ANN401  numpy's protocol
+        return np.array(self.array, dtype)
+
+    def to_numpy(self) -> Float64:
+        """The values in the order of the queries, float64[Q]."""
+        return self.array.copy()
+
+    def to_dict(self) -> dict[str, float]:
+        """{query: value}."""
+        return dict(zip(self.queries.tolist(), self.array.tolist(), strict=True))
+
+    def to_frame(self, library: FrameLibrary = "pandas") -> Any:  # noqa: ANN401  any library's
+        """A frame with the column query and one of the measure's name; raises as `Scores.to_frame`."""
+        return frame_of({"query": self.queries.tolist(), self.measure: self.array}, library)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Scores:
-    """Values of measures on queries; nothing is rounded.
+    """Values of measures on queries; nothing is rounded. It prints as a table of means with their intervals.
 
-    measures: their names; queries: Ids[Q], all judged queries; values: float64[M, Q], NaN where a
-    measure is undefined; answered: bool[Q], whether the run returned anything; tied: share of returned
-    documents whose score is another's too; ignored: queries of the run that nobody judged; geometric: measures
-    whose values are logarithms; conventions: those in force, as they print; low, high: float64[M, Q] the least and
-    the greatest value that another order of tied documents gives, NaN where it is not known; None: not looked at;
-    asked: other names by which measures were asked for, such as "AP(rel=1)", with those in `measures`.
+    `scores["nDCG@10"]` (or `scores[nDCG @ 10]`) are the values of a measure by query, `scores.means()` the means by
+    measure, and iterating goes over the names. measures: their names; queries: Ids[Q], all judged queries; values:
+    float64[M, Q], NaN where a measure is undefined; answered: bool[Q], whether the run returned anything; tied: share
+    of returned documents whose score is another's too; ignored: queries of the run that nobody judged; geometric:
+    measures whose values are logarithms; conventions: those in force, as they print; low, high: float64[M, Q] the
+    least and the greatest value that another order of tied documents gives, NaN where it is not known; None: not
+    looked at; asked: other names by which measures were asked for, such as "AP(rel=1)", with those in `measures`;
+    judged_at_10: the mean share of the first 10 documents returned that were judged, NaN where it is not known.
     """
 
     measures: tuple[str, ...]
@@ -38,14 +88,74 @@ class Scores:
     low: Float64 | None = None
     high: Float64 | None = None
     asked: tuple[tuple[str, str], ...] = ()
+    judged_at_10: float = math.nan
 
-    def of(self, measure: str) -> Float64:
-        """The values of one measure, by its name or as it was asked for, float64[Q]; raises UnknownName."""
-        measure = dict(self.asked).get(measure, measure)
-        if measure not in self.measures:
-            raise UnknownName("measure among these scores", measure, self.measures)
-        values: Float64 = self.values[self.measures.index(measure)]
+    def __getitem__(self, measure: object) -> MeasureScores:
+        """The values of a measure by query, by any name of it; raises UnknownName where it is not among these."""
+        number = self._number(str(measure))
+        return MeasureScores(
+            self.measures[number], self.queries, self.values[number], float(self.mean_values()[number])
+        )
+
+    def __contains__(self, measure: object) -> bool:
+        return str(measure) in self.measures or str(measure) in dict(self.asked)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.measures)
+
+    def __len__(self) -> int:
+        return len(self.measures)
+
+    def keys(self) -> tuple[str, ...]:
+        """The names of the measures, so that `dict(scores)` is the values of each by query."""
+        return self.measures
+
+    def __repr__(self) -> str:
+        text: str = opened("scores text")(self)
+        return text
+
+    def _repr_html_(self) -> str:
+        """The table of means, as notebooks show it."""
+        html: str = opened("scores html")(self)
+        return html
+
+    def to_dict(self) -> dict[str, dict[str, float]]:
+        """{measure: {query: value}}."""
+        return {measure: self[measure].to_dict() for measure in self.measures}
+
+    def to_frame(self, library: FrameLibrary = "pandas") -> Any:  # noqa: ANN401  any library's
+        """A frame with a row for each query: the column query, and one for each measure.
+
+        library: "pandas", "polars" or "arrow". Raises UnknownName for another, MissingExtra where it is not installed.
+        """
+        named = dict(zip(self.measures, self.values, strict=True))
+        return frame_of({"query": self.queries.tolist(), **named}, library)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Scores:
+        """The scores that `save` wrote; raises FormatError for another file."""
+        scores: Scores = opened("scores of")(path)
+        return scores
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all values and what is known of them as JSON, at full precision; raises StoreError."""
+        opened("scores save")(self, path)
+
+    def of(self, measure: object) -> Float64:
+        """The values of one measure, by any name of it, float64[Q]; raises UnknownName where it is not among these."""
+        values: Float64 = self.values[self._number(str(measure))]
         return values
+
+    def _number(self, name: str) -> int:
+        found = dict(self.asked).get(name, name)
+        if found not in self.measures:
+            try:
+                found = opened("measure name")(name)
+            except WeirError:
+                found = name
+        if found not in self.measures:
+            raise UnknownName("measure among these scores", name, self.measures)
+        return self.measures.index(found)
 
     def id_order(self) -> Int64:
         """The queries by identifier: the order in which they are resampled, whatever order a file lists them in."""
@@ -55,8 +165,12 @@ class Scores:
         """The values of one measure by query identifier, float64[Q]; raises UnknownName."""
         return self.of(measure)[self.id_order()]
 
-    def means(self) -> Float64:
-        """The mean of each measure over the queries where it is defined; NaN where there is none.
+    def means(self) -> dict[str, float]:
+        """The mean of each measure by its name, as `mean_values`."""
+        return dict(zip(self.measures, self.mean_values().tolist(), strict=True))
+
+    def mean_values(self) -> Float64:
+        """The mean of each measure over the queries where it is defined, float64[M]; NaN where there is none.
 
         Where the values are logarithms it is the geometric mean of what they are logarithms of.
         """

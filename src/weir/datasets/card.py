@@ -15,7 +15,7 @@ from weir.core.strings import Int64, StringColumn, Strings
 from weir.datasets.catalogue import Entry
 from weir.io.collections.corpus_store import CorpusStore
 
-__all__ = ["CollectionCard", "card_of"]
+__all__ = ["CollectionCard", "JudgmentsCard", "card_of", "judgments_card"]
 
 _BATCH = 1 << 15  # documents looked at together
 
@@ -62,6 +62,24 @@ class CollectionCard:
 
 
 @dataclass(frozen=True)
+class JudgmentsCard:
+    """What `weir stats` shows about judgments without documents.
+
+    queries: judged; documents: judged for any query; pairs: judged pairs by grade; judged_per_query,
+    relevant_per_query: means over the judged queries; without_relevant: queries without a positive grade.
+    """
+
+    name: str
+    relevance: str
+    queries: int
+    documents: int
+    pairs: dict[int, int]
+    judged_per_query: float
+    relevant_per_query: float
+    without_relevant: int
+
+
+@dataclass(frozen=True)
 class _Texts:
     """What is counted over the documents."""
 
@@ -82,7 +100,7 @@ def card_of(
     texts = _texts(corpus)
     by_text, _ = _copies([corpus.text])
     copies, having = _copies([corpus.text] if corpus.title is None else [corpus.title, corpus.text])
-    pairs = dict(zip(*(v.tolist() for v in np.unique(judged.grade, return_counts=True)), strict=True))
+    pairs = _pairs(judged)
     asked = queries.take(np.flatnonzero(judged.queries.codes(queries.ids.strings) >= 0))
     present = queries.ids.codes(judged.queries.strings) >= 0
     positive = sum(n for grade, n in pairs.items() if grade > 0)
@@ -114,6 +132,27 @@ def card_of(
         absent_documents=int((corpus.ids.codes(judged.docs.strings) < 0)[judged.doc].sum()),
         absent_queries=int(np.diff(judged.ptr)[~present].sum()),
     )
+
+
+def judgments_card(name: str, qrels: Qrels) -> JudgmentsCard:
+    """Count judgments that stand alone."""
+    pairs = _pairs(qrels)
+    relevant = qrels.grade > 0
+    query = np.repeat(np.arange(len(qrels)), np.diff(qrels.ptr))
+    return JudgmentsCard(
+        name,
+        _levels(pairs),
+        len(qrels),
+        len(np.unique(qrels.doc)),
+        pairs,
+        _mean(len(qrels.grade), len(qrels)),
+        _mean(int(relevant.sum()), len(qrels)),
+        len(qrels) - len(np.unique(query[relevant])),
+    )
+
+
+def _pairs(qrels: Qrels) -> dict[int, int]:
+    return dict(zip(*(v.tolist() for v in np.unique(qrels.grade, return_counts=True)), strict=True))
 
 
 def _mean(total: int, n: int) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weir.core.corpus import Corpus, Queries
+from weir.core.doors import opened
 from weir.core.qrels import Qrels
 from weir.core.strings import Strings
 from weir.datasets import catalogue
@@ -22,6 +23,8 @@ from weir.io.collections.corpus_store import CorpusStore, open_store
 from weir.io.collections.judgments import read_judgments
 from weir.io.collections.layout import CollectionLayout, find_layout
 from weir.io.collections.records import read_queries
+from weir.io.collections.write_collection import OwnFolder, write_collection
+from weir.io.runs.frames import qrels_from
 from weir.settings import settings
 
 if TYPE_CHECKING:
@@ -30,13 +33,14 @@ if TYPE_CHECKING:
 __all__ = ["Dataset", "fetch", "load", "load_group"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """A test collection: documents, the judged queries of one split, and their judgments.
 
     name: the catalogue's, or that of the folder; split: whose judgments these are; self_match: "drop" where a
     document with the query's own id is no answer (ArguAna, Quora), else "keep", as the catalogue or the TOML file says;
-    entry: the catalogue's facts, None for a collection of one's own. Everything else is read on first use and may
+    entry: the catalogue's facts, None for a collection of one's own; folder: where one from memory stands, which goes
+    with it. Everything else is read on first use and may
     raise FormatError.
     """
 
@@ -44,6 +48,50 @@ class Dataset:
     split: str
     layout: CollectionLayout
     entry: Entry | None = None
+    folder: OwnFolder | None = None
+
+    @staticmethod
+    def of(
+        corpus: Corpus | Mapping[str, object],
+        queries: Queries | Mapping[str, str],
+        qrels: object,
+        name: str = "dataset",
+    ) -> Dataset:
+        """A collection from memory: documents {id: text} or {id: {"title": ..., "text": ...}}, queries {id: text}.
+
+        qrels: judgments as `weir.evaluate` takes them. Its files stand in a temporary folder that goes with it. Raises
+        BadValue for what is no document or judgment, and for no document or no judged query.
+        """
+        documents = corpus if isinstance(corpus, Corpus) else Corpus.of(corpus)
+        asked = queries if isinstance(queries, Queries) else Queries.of(queries)
+        judgments = qrels_from(qrels)
+        if not len(documents) or not (asked.ids.codes(judgments.queries.strings) >= 0).any():
+            raise BadValue(f"{name}: {len(documents)} documents and no judged query among {len(asked)}")
+        folder = OwnFolder()
+        write_collection(folder.path, documents, asked, judgments)
+        return Dataset(name, "test", find_layout(folder.path), folder=folder)
+
+    def __repr__(self) -> str:
+        known = (
+            "store" in self.__dict__ or self.entry is None
+        )  # a catalogued one says it without being opened
+        documents = len(self.corpus) if known else self.entry.documents if self.entry else 0
+        return (
+            f"<Dataset {self.name} {self.split}: {documents:,} documents, {len(self.qrels):,} judged queries, "
+            f"{len(self.qrels.doc):,} judgments>"
+        )
+
+    def _repr_html_(self) -> str:
+        """Sizes and judgments, as notebooks show them."""
+        each = len(self.qrels.doc) / max(1, len(self.qrels))
+        relevant = int(np.count_nonzero(self.qrels.grade > 0)) / max(1, len(self.qrels))
+        lines = [["", ""], ["documents", f"{len(self.corpus):,}"], ["judged queries", f"{len(self.qrels):,}"]]
+        lines += [
+            ["judged documents per query", f"{each:,.1f}"],
+            ["relevant documents per query", f"{relevant:,.1f}"],
+        ]
+        html: str = opened("cells html")(f"{self.name} {self.split}", lines, 1)
+        return html
 
     @property
     def self_match(self) -> str:

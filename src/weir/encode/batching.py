@@ -26,7 +26,7 @@ __all__ = ["BatchPlan", "Ragged", "batches", "gather_ragged", "gather_rows", "re
 R = TypeVar("R")
 T = TypeVar("T")
 
-CHUNK = 256
+CHUNK_TEXTS = 256
 """Texts handed to the tokenizer at once."""
 
 
@@ -149,8 +149,8 @@ def _windows(
 ) -> Iterator[Tokens]:
     """Tokens of as many texts as a window holds, tokenised in chunks."""
     source, chunks, count, characters = iter(texts), list[Tokens](), 0, 0
-    window = min(CHUNK, plan.window)  # the first ones are small: the model starts soon
-    while chunk := list(itertools.islice(source, min(CHUNK, window - count))):
+    window = min(CHUNK_TEXTS, plan.window)  # the first ones are small: the model starts soon
+    while chunk := list(itertools.islice(source, min(CHUNK_TEXTS, window - count))):
         chunks.append(tokenize(chunk))
         count += len(chunk)
         characters += sum(len(t) if isinstance(t, str) else len(t[0]) + len(t[1]) for t in chunk)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Literal, TypeAlias
@@ -18,9 +18,9 @@ from weir.encode.models.bert_weights import Tensor
 from weir.encode.models.engine import ComputePlace, Declared, Engine, build, check_engine, declare, prepare
 from weir.encode.models.pooling import POOLINGS, Projection, pool, read_projection, unit
 from weir.encode.models.tokens import ModelTokenizer, Text, Tokens, load_tokenizer
-from weir.encode.recipes.cards import check_kind
 from weir.encode.recipes.checkpoint import Checkpoint
 from weir.encode.recipes.encoder_recipe import EncoderRecipe, fetch_encoder, resolve
+from weir.encode.recipes.model_settings import check_least, check_model, model_arguments
 from weir.errors import BadValue, require
 
 __all__ = ["Encoder", "Float32", "Kind", "Loaded"]
@@ -58,28 +58,20 @@ class Encoder:
     batch_tokens: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.model, str) or not self.model.strip():
-            raise BadValue(
-                f"model is {self.model!r}; expected a name of `weir models`, a hub name or a folder"
-            )
-        check_kind(self.model, "dense", "which gives no single vector for a text")
+        check_model(self.model, "dense", "which gives no single vector for a text")
         _among("pooling", self.pooling, (None, *POOLINGS))
         _among("similarity", self.similarity, (None, "dot", "cosine"))
         check_engine(self.engine, self.dtype)
         for name in ("query_prompt", "document_prompt"):
             if not isinstance(getattr(self, name), (str, type(None))):
                 raise BadValue(f"{name} is {getattr(self, name)!r}; expected a text")
-        for name, least in (("max_length", 3), ("max_query", 3), ("batch_tokens", 0)):
-            value = getattr(self, name)
-            if value is not None and (type(value) is not int or value < least):
-                raise BadValue(f"{name} is {value!r}; expected a whole number from {least}")
+        check_least({"max_length": (self.max_length, 3), "max_query": (self.max_query, 3)})
+        check_least({"batch_tokens": (self.batch_tokens, 0)}, optional=False)
 
     @property
     def arguments(self) -> tuple[list[object], dict[str, object]]:
-        """How a system that takes an encoder's settings prints them: the model, and what is not by default."""
-        default = Encoder()
-        names = [f.name for f in fields(self) if f.name != "model"]
-        return [self.model], {n: getattr(self, n) for n in names if getattr(self, n) != getattr(default, n)}
+        """How a system that takes these settings prints them."""
+        return model_arguments(self, self.model)
 
     def describe(self, device: str = "auto") -> dict[str, object]:
         """What decides the vectors, and under "engine" what computes them on a device, None where it is not installed.
@@ -97,7 +89,7 @@ class Encoder:
         """Download the checkpoint where it is not here; raises DownloadError where that fails."""
         fetch_encoder(self.model)
 
-    def on_collection(self, collection: str, instruction: str) -> Encoder:
+    def adapted_to(self, collection: str, instruction: str) -> Encoder:
         """The encoder with the prompts it uses on a collection: those declared for it, {task} in them filled in.
 
         collection: its name; instruction: what to look for there, "" where nothing says so. Raises DownloadError where

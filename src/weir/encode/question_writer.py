@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,17 +15,17 @@ from weir.encode.batching import BatchPlan, results
 from weir.encode.models.bert_weights import Tensor
 from weir.encode.models.t5 import DTYPES, T5, declare_t5, load_t5, read_t5
 from weir.encode.models.tokens import ModelTokenizer, Text, Tokens, load_tokenizer
-from weir.encode.recipes.cards import check_kind
 from weir.encode.recipes.checkpoint import Checkpoint
 from weir.encode.recipes.fingerprint import fingerprint
 from weir.encode.recipes.hub import fetch
+from weir.encode.recipes.model_settings import check_least, check_model
 from weir.errors import BadValue, require
 
 __all__ = ["LoadedWriter", "QuestionWriter"]
 
 BATCH_TOKENS = {"cpu": 1, "cuda": 8192}
 """Tokens of texts that are written about together: on a processor one text alone, its questions are work enough."""
-WINDOW = {"cpu": 16, "cuda": 256}
+WINDOW_TEXTS = {"cpu": 16, "cuda": 256}
 """Texts whose questions come back together."""
 
 
@@ -51,21 +51,12 @@ class QuestionWriter:
     batch_tokens: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.model, str) or not self.model.strip():
-            raise BadValue(f"model is {self.model!r}; expected a hub name or a folder")
-        check_kind(self.model, "t5", "and no T5 such as doc2query")
+        check_model(self.model, "t5", "and no T5 such as doc2query")
         if self.dtype not in DTYPES:
             raise BadValue(f"dtype is {self.dtype!r}; expected {', '.join(DTYPES)}")
-        least = {"n": 1, "top_k": 1, "seed": 0, "max_length": 2, "max_words": 1, "batch_tokens": 0}
-        for name, smallest in least.items():
-            value = getattr(self, name)
-            if type(value) is not int or value < smallest:
-                raise BadValue(f"{name} is {value!r}; expected a whole number from {smallest}")
-
-    @property
-    def given(self) -> dict[str, object]:
-        """The settings that are not by default."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        least = {"n": (self.n, 1), "top_k": (self.top_k, 1), "seed": (self.seed, 0)}
+        least |= {"max_length": (self.max_length, 2), "max_words": (self.max_words, 1)}
+        check_least(least | {"batch_tokens": (self.batch_tokens, 0)}, optional=False)
 
     def describe(self, device: str = "auto") -> dict[str, object]:
         """What decides the words, and under "engine" what computes them on a device, None where it is not installed.
@@ -119,7 +110,7 @@ class LoadedWriter:
 
         done: told the number of texts finished so far. Raises BadValue for a text that does not fit into memory.
         """
-        plan = BatchPlan(self.batch_tokens, padded=True, window=WINDOW[self.engine.place.kind])
+        plan = BatchPlan(self.batch_tokens, padded=True, window=WINDOW_TEXTS[self.engine.place.kind])
         for block in results(texts, self.tokenizer, self._written, _gathered, plan, done):
             flat = [ids for text in block for ids in text]
             found: list[str] = self.tokenizer.inner.decode_batch(flat, skip_special_tokens=True)

@@ -9,13 +9,13 @@ from pathlib import Path
 from weir.core.scores import Scores
 from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName
-from weir.experiment.results import read_scores_of
+from weir.experiment.finished import Finished, finished_cells
 from weir.measures import Measure, measures_of
 from weir.stats.across import compared_across
-from weir.stats.compare import compared, shared_measures, table
+from weir.stats.compare import compared, table
 from weir.stats.comparison import Comparison, ComparisonMethod, ScoreTable
 
-__all__ = ["compare_results"]
+__all__ = ["compare_cells", "compare_grid", "compare_results", "comparison_cost", "lacking_notes"]
 
 
 def compare_results(
@@ -24,25 +24,46 @@ def compare_results(
     baseline: str | None = None,
     method: ComparisonMethod | None = None,
 ) -> list[Comparison]:
-    """Compare the systems of a results folder, on each dataset and, where there are several, across them.
+    """Compare the systems of a results folder; arguments, result and errors as `compare_cells`."""
+    return compare_cells(finished_cells(root), measures, baseline, method)
 
-    measures: by default all that are in the folder. Datasets with one system are left out, and so are, across
-    datasets, systems that some dataset lacks. A group whose members are all there, such as cqadupstack, counts as
-    one dataset if there are others. Raises BadValue where no dataset has two systems and for a measure that some
-    system lacks, naming it and its dataset, UnknownName for one that none has.
+
+def compare_cells(
+    cells: Sequence[Finished],
+    measures: Iterable[Measure | str] = (),
+    baseline: str | None = None,
+    method: ComparisonMethod | None = None,
+) -> list[Comparison]:
+    """Compare the systems of finished cells, on each dataset and, where there are several, across them.
+
+    measures: by default all that the cells have. Datasets with one system are left out, and so are systems on a
+    dataset where they lack the measure (`lacking_notes` names them) and, across datasets, systems that some dataset
+    lacks. A group whose members are all there, such as cqadupstack, counts as one dataset if there are others. Raises
+    BadValue where no dataset has two systems, UnknownName for a measure that none has.
     """
-    by_dataset: dict[str, dict[str, Scores]] = {}
-    for (dataset, system), scores in read_scores_of(root).items():
-        by_dataset.setdefault(dataset, {})[system] = scores
-    several = {d: systems for d, systems in by_dataset.items() if len(systems) > 1}
-    if not several:
-        raise BadValue(f"{root}: no dataset has two systems, so there is nothing to compare")
-    known = shared_measures(s for systems in several.values() for s in systems.values())
-    wanted = [str(m) for m in measures_of(tuple(measures))] if measures else known
+    return compare_grid(
+        {(c.dataset, c.label or c.system): c.values() for c in cells}, measures, baseline, method
+    )
+
+
+def compare_grid(
+    cells: Mapping[tuple[str, str], Scores],
+    measures: Iterable[Measure | str] = (),
+    baseline: str | None = None,
+    method: ComparisonMethod | None = None,
+) -> list[Comparison]:
+    """As `compare_cells`, of scores by dataset and system; raises as it does."""
+    scores: dict[str, dict[str, Scores]] = {}
+    for (dataset, system), values in cells.items():
+        scores.setdefault(dataset, {})[system] = values
+    if not any(len(systems) > 1 for systems in scores.values()):
+        raise BadValue("no dataset has two systems, so there is nothing to compare")
     found = []
-    for measure in wanted:
-        _refuse_lacking(measure, several)
-        tables = [table(dataset, measure, systems) for dataset, systems in several.items()]
+    for measure in _wanted([m for of in cells.values() for m in of.measures], measures):
+        having = {d: {n: s for n, s in of.items() if measure in s.measures} for d, of in scores.items()}
+        tables = [table(dataset, measure, of) for dataset, of in having.items() if len(of) > 1]
+        if any(baseline in t.systems for t in tables):
+            tables = [t for t in tables if baseline in t.systems]
         each = [compared(t, baseline, method) for t in tables]
         found += each
         units = _units(tables)
@@ -51,24 +72,55 @@ def compare_results(
     return found
 
 
-def _refuse_lacking(measure: str, several: Mapping[str, Mapping[str, Scores]]) -> None:
-    """Raise BadValue where some systems have a measure and others lack it; UnknownName where none has it."""
-    lacking = [
-        f"{system} on {dataset}"
-        for dataset, systems in several.items()
-        for system, scores in systems.items()
-        if measure not in scores.measures
-    ]
-    known = sorted(
-        {m for systems in several.values() for scores in systems.values() for m in scores.measures}
-    )
-    if lacking and measure not in known:
-        raise UnknownName("measure among these scores", measure, known)
-    if lacking:
-        more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
-        raise BadValue(
-            f"{lacking[0]}{more} has no {measure}; weir run with -m '{measure}' adds it, searching nothing anew"
-        )
+def lacking_notes(
+    cells: Sequence[Finished], measures: Iterable[Measure | str] = (), baseline: str | None = None
+) -> list[str]:
+    """A sentence for each measure that some of these cells lack, so that they are left out of its comparison.
+
+    measures: by default all that the cells have; baseline: datasets without it are named too, as they are left out.
+    Raises UnknownName for a measure that none has.
+    """
+    found = []
+    for measure in _wanted(_measured(cells), measures):
+        lacking = [f"{cell.label} on {cell.dataset}" for cell in cells if cell.mean(measure) is None]
+        if lacking:
+            more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+            verb = "are" if more else "is"
+            found.append(
+                f"{lacking[0]}{more} {verb} left out of {measure}, not having been scored by it; "
+                f"weir run with -m '{measure}' adds it, searching nothing anew"
+            )
+    without = [d for d, systems in _by_dataset(cells).items() if baseline and baseline not in systems]
+    return found + [f"{dataset} is left out: it has no {baseline}, the baseline" for dataset in without]
+
+
+def comparison_cost(cells: Sequence[Finished], measures: Iterable[Measure | str] = ()) -> int:
+    """How many differences of two systems on a query a comparison of each with each looks at."""
+    pairs = [len(systems) * (len(systems) - 1) // 2 for systems in _by_dataset(cells).values()]
+    queries = [max(cell.queries for cell in systems.values()) for systems in _by_dataset(cells).values()]
+    return len(_wanted(_measured(cells), measures)) * sum(p * q for p, q in zip(pairs, queries, strict=True))
+
+
+def _by_dataset(cells: Sequence[Finished]) -> dict[str, dict[str, Finished]]:
+    """The cells by dataset and by the name that tables show."""
+    found: dict[str, dict[str, Finished]] = {}
+    for cell in cells:
+        found.setdefault(cell.dataset, {})[cell.label or cell.system] = cell
+    return found
+
+
+def _measured(cells: Sequence[Finished]) -> list[str]:
+    return [row.measure for cell in cells for row in cell.rows]
+
+
+def _wanted(measured: Iterable[str], measures: Iterable[Measure | str]) -> list[str]:
+    """The names of the measures, by default all that were measured; raises UnknownName for one that was not."""
+    known = list(dict.fromkeys(measured))
+    wanted = [str(m) for m in measures_of(given)] if (given := tuple(measures)) else known
+    for measure in wanted:
+        if measure not in known:
+            raise UnknownName("measure among these scores", measure, known)
+    return wanted
 
 
 def _units(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
@@ -76,7 +128,7 @@ def _units(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
 
     Empty where there are not two such systems.
     """
-    shared = [s for s in tables[0].systems if all(s in t.systems for t in tables)]
+    shared = [s for s in tables[0].systems if all(s in t.systems for t in tables)] if tables else []
     units: dict[str, list[ScoreTable]] = {}
     for one in tables if len(shared) > 1 else ():
         rows = [one.systems.index(s) for s in shared]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from weir.measures.conventions import DEFAULT, Conventions
 from weir.measures.files import distinct_names
 from weir.stats.query_differences import Moves, moved, with_documents, with_texts
 
-__all__ = ["diff_cells", "diff_files"]
+__all__ = ["diff_cells", "diff_files", "diff_runs"]
 
 
 def diff_files(
@@ -40,16 +41,24 @@ def diff_files(
     judged queries.
     """
     first, second = paths
-    wanted, names = parse_measure(measure), _names((run_name(first), run_name(second)), paths)
-    dataset = None if collection is None else load(collection)
+    names = _names((run_name(first), run_name(second)), paths)
     judgments = read_qrels(qrels)
     if conventions.self_matches == "drop":
         runs = read_run(first).without_self(), read_run(second).without_self()
     else:
         runs = _run(first, judgments), _run(second, judgments)
-    one, other = (scores_of(Judged.of(run, judgments), (wanted,)) for run in runs)
-    found = moved(str(wanted), names, one, other, top)
-    return _texted(with_documents(found, judgments, *runs), dataset)
+    return diff_runs(judgments, dict(zip(names, runs, strict=True)), measure, collection, top)
+
+
+def diff_runs(
+    qrels: Qrels, runs: Mapping[str, Run], measure: str, collection: str | None = None, top: int = 10
+) -> Moves:
+    """As `diff_files`, of two runs by name."""
+    wanted, dataset = parse_measure(measure), None if collection is None else load(collection)
+    one, other = (scores_of(Judged.of(run, qrels), (wanted,)) for run in runs.values())
+    first, second = runs
+    found = moved(str(wanted), (first, second), one, other, top)
+    return _texted(with_documents(found, qrels, *runs.values()), dataset)
 
 
 def diff_cells(

@@ -12,7 +12,7 @@ from weir.core.result_row import Row
 from weir.datasets.load import Dataset, load_group
 from weir.errors import BadValue, FormatError, StoreError, UnknownName, require
 from weir.experiment.finished import Finished, cell_of
-from weir.experiment.results import group_rows
+from weir.experiment.results import rows_with_groups
 from weir.experiment.stage_store import StageShelf, Watch
 from weir.experiment.task import Cell
 from weir.io.storage.atomic import storing, writable
@@ -37,18 +37,24 @@ def _silent(stage: str, done: int, total: int) -> None:
 class Experiment:
     """A grid: every system answers every dataset and every measure scores the answers.
 
-    datasets: catalogue names, groups, folders, or datasets; systems and measures: themselves, or their names; k: how
+    datasets: catalogue names, groups, folders, or datasets; systems and measures: themselves, or their names; a system
+    may also be a function or an object of one's own, see weir.system; k: how
     many documents each query is answered with at most; stages: a folder in which indexes and rankings that others use
     are kept for other results folders too, None keeps them with the results; drop_self: leave out documents that are
     the query itself, also in collections that do not say so.
     """
 
     datasets: tuple[str | Path | Dataset, ...]
-    systems: tuple[str | Retriever, ...]
+    systems: tuple[object, ...]
     measures: tuple[str | Measure, ...] = DEFAULT_MEASURES
     k: int = DEPTH
     stages: str | Path | None = None
     drop_self: bool = False
+
+    def __post_init__(self) -> None:
+        # An object without a version is a stage of its own: it is adapted once.
+        found = tuple(one if isinstance(one, str) else _system(one) for one in self.systems)
+        object.__setattr__(self, "systems", found)
 
     @staticmethod
     def read(path: Path | str) -> Experiment:
@@ -77,19 +83,23 @@ class Experiment:
         given the same grid and folder share its cells. Names, settings, judgments and what has to be installed are
         checked before anything starts. Raises the WeirErrors of the parts.
         """
+        return rows_with_groups(self.complete(at, watch))
+
+    def complete(self, at: Path | str, watch: Watch = _silent) -> list[Finished]:
+        """As `execute`, but returns the cells of the grid, in its order, each with the rows of these measures."""
         at, measures = Path(at), measures_of(self.measures)
         with _folder(at):
             cells = self.cells(at, watch)
             unfinished = [cell for cell in cells if cell.finished(measures) is None]
             for cell in unfinished:
                 _check(cell)
-            return _rows(_completed(cells, measures))
+            return [cell_of(folder, rows) for folder, rows in _completed(cells, measures)]
 
-    def finished(self, at: Path | str) -> list[Row]:
-        """The rows of the cells of the grid that are finished in the folder `at`; raises as `execute` does."""
+    def finished(self, at: Path | str) -> list[Finished]:
+        """The cells of the grid that are finished in the folder `at`; raises as `execute` does."""
         measures = measures_of(self.measures)
         found = [cell.finished(measures) for cell in self.cells(Path(at), _silent)]
-        return _rows([one for one in found if one is not None])
+        return [cell_of(*one) for one in found if one is not None]
 
     def loaded_datasets(self) -> list[Dataset]:
         """The datasets, members of groups apart; raises what `load` raises, and FormatError for what they hold."""
@@ -97,8 +107,16 @@ class Experiment:
         return [_without_self_matches(d) for d in found] if self.drop_self else found
 
     def parsed_systems(self) -> list[Retriever]:
-        """The systems; raises UnknownName or BadValue for one that is none."""
-        return [_system(s) for s in self.systems]
+        """The systems; raises UnknownName or BadValue for one that is none, and for two of one name."""
+        found: dict[str, Retriever] = {}
+        systems = [_system(s) for s in self.systems]
+        for system in systems:
+            other = found.setdefault(str(system), system)
+            if other != system:
+                raise BadValue(
+                    f"two systems are named '{system}'; give one another name: weir.system(..., name='other')"
+                )
+        return systems
 
     def cells(self, at: Path, watch: Watch = _silent) -> list[Cell]:
         """The cells of the grid, in its order: their keys need nothing but what is declared, and checkpoints here.
@@ -122,11 +140,6 @@ class Experiment:
         return [Cell(shelf.named(str(system)), system, self.k) for shelf in shelves for system in systems]
 
 
-def _rows(found: list[tuple[Path, list[Row]]]) -> list[Row]:
-    cells: list[Finished] = [cell_of(folder, rows) for folder, rows in found]
-    return [*(row for _, rows in found for row in rows), *group_rows(cells)]
-
-
 def _completed(cells: list[Cell], measures: tuple[Measure, ...]) -> list[tuple[Path, list[Row]]]:
     """(folder, rows) of each cell, in their order; cells that other processes are at work on are left for the end."""
     found: dict[int, tuple[Path, list[Row]]] = {}
@@ -142,15 +155,14 @@ def _completed(cells: list[Cell], measures: tuple[Measure, ...]) -> list[tuple[P
 def _check(cell: Cell) -> None:
     """Raise what making the cell would raise in the end, before anything starts."""
     from weir.systems.composite import parts_of
-    from weir.systems.dense import Dense
-    from weir.vectors.ann import require_library
+    from weir.systems.dense import DenseRetriever
 
     check_available()  # kernels that are kept compiled need not have numba imported
     if None not in cell.stage.engines:
         return
     for part in parts_of(cell.system):
-        if isinstance(part, Dense) and part.ann is not None:
-            require_library(part.ann)
+        if isinstance(part, DenseRetriever) and part.nearest is not None:
+            part.nearest.require()
     require("torch", extra="neural")
 
 
@@ -173,14 +185,10 @@ def _folder(at: Path) -> Iterator[None]:
                 at.rmdir()
 
 
-def _system(given: str | Retriever) -> Retriever:
-    from weir.systems import Retriever, parse_system
+def _system(given: object) -> Retriever:
+    from weir.systems import as_system, parse_system
 
-    if isinstance(given, str):
-        return parse_system(given)
-    if not isinstance(given, Retriever):
-        raise BadValue(f"{given!r} is no system; give one such as weir.BM25(), or its name")
-    return given
+    return parse_system(given) if isinstance(given, str) else as_system(given)
 
 
 def _datasets(given: str | Path | Dataset) -> list[Dataset]:

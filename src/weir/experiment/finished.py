@@ -89,7 +89,10 @@ def cell_of(folder: Path, rows: Sequence[Row]) -> Finished:
 
 
 def finished_cells(root: Path | str) -> list[Finished]:
-    """Every finished cell of a results folder, by collection and name; raises FormatError where there is none."""
+    """Every finished cell of a results folder, datasets and systems in the order in which each first finished.
+
+    That is the order of the grid that made them. Raises FormatError where there is none.
+    """
     root = Path(root)
     folders = sorted({path.parent for path in root.glob(f"*/*/{SCORES}")})
     found = [cell for folder in folders for cell in _cells_in(folder)]
@@ -97,7 +100,26 @@ def finished_cells(root: Path | str) -> list[Finished]:
         if next(root.glob(f"*/*/{OLD}"), None) is not None:
             raise FormatError(root, f"results {AGAIN}", "a folder of this version")
         raise FormatError(root, "no finished cell", "a folder written by weir run")
-    return _labelled(found)
+    return _labelled(_as_finished(found))
+
+
+def _as_finished(cells: Sequence[Finished]) -> list[Finished]:
+    """The cells with datasets, and systems within each, by when the first of their cells was scored."""
+    first: dict[tuple[str, str], str] = {}
+    when = {id(cell): min(str(record.made.get("when")) for _, record in cell.scored) for cell in cells}
+    for cell in cells:
+        for key in (("dataset", cell.dataset), ("system", cell.system)):
+            first[key] = min(first.get(key, when[id(cell)]), when[id(cell)])
+    return sorted(
+        cells,
+        key=lambda c: (
+            first["dataset", c.dataset],
+            c.dataset,
+            first["system", c.system],
+            when[id(c)],
+            c.folder.name,
+        ),
+    )
 
 
 def damaged_records(root: Path) -> list[str]:

@@ -44,30 +44,22 @@ def stage_graph(systems: Sequence[Retriever]) -> list[Node]:
 
 def _walk(system: Retriever) -> Iterator[Node]:
     """The stages of a system, its own rankings last."""
+    from weir.systems.protocol import Composite
+
     inputs = []
-    for part in _parts(system):
-        if isinstance(part, str):
-            inputs.append(f"index {part}")
-            yield Node("index", part, (), ())
-        else:
-            inputs.append(f"run {part}")
-            yield from _walk(part)
+    if isinstance(system, Composite):
+        for part in system.components():
+            if part.takes == "run":
+                inputs.append(f"run {part.system}")
+                yield from _walk(part.system)
+            else:
+                names = [f"{name} over {part.over}" if part.over else name for name in _indexes(part.system)]
+                inputs += [f"index {name}" for name in names]
+                yield from (Node("index", name, (), ()) for name in names)
+    else:
+        inputs.append(f"index {_index_name(system)}")
+        yield Node("index", _index_name(system), (), ())
     yield Node("run", str(system), tuple(inputs), ())
-
-
-def _parts(system: Retriever) -> list[Retriever | str]:
-    """What a system is made from: others whose rankings it takes, and names of indexes."""
-    from weir.systems import Chunked, Fused, Pipeline, Score
-
-    if isinstance(system, Pipeline):
-        by = system.reranker
-        return [system.first, *(_indexes(by.system) if isinstance(by, Score) else [])]
-    if isinstance(system, Fused):
-        return list(system.distinct.values())
-    if isinstance(system, Chunked):
-        pieces = f"passages of {system.words} words, {system.overlap} shared"
-        return [f"{name} over {pieces}" for name in _indexes(system.system)]
-    return [_index_name(system)]
 
 
 def _indexes(system: Retriever) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a stage notes besides rankings: warnings, times of single queries, losses, what lies elsewhere."""
+"""What a stage notes besides rankings: warnings, times of single queries, losses, costs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from weir.errors import BadValue, RankingWarning
 
 if TYPE_CHECKING:
     from weir.systems import Searcher
+    from weir.systems.protocol import Costs
 
-__all__ = ["latencies", "lost", "noted", "outside_facts", "silent"]
+__all__ = ["approximation_loss", "cost_facts", "latencies", "noted", "silent"]
 
-LATENCY_QUERIES = 100
-LATENCY_SECONDS = 5.0
+LATENCY_QUERIES, LATENCY_SECONDS = 100, 5.0
+"""Single queries that are timed, and the time after which no further one is."""
 COMPARED_QUERIES = 100
 """Queries for which an approximate search is compared with the exact one."""
 
@@ -46,14 +47,16 @@ def silent() -> Iterator[None]:
 
 
 def latencies(searcher: Searcher, queries: Queries, k: int) -> dict[str, float]:
-    """Milliseconds of single queries, one after the other: the middle, the slow and the slowest ones."""
+    """Milliseconds of single queries, one after the other, each computed anew: p50, p95, p99 and the mean."""
+    from weir.systems.protocol import Context
+
     count = min(LATENCY_QUERIES, len(queries))
     taken: list[float] = []
     begun = time.perf_counter()
     for q in np.linspace(0, len(queries) - 1, count).astype(np.int64):
         query = queries.take(np.array([q]))
         start = time.perf_counter()
-        searcher.search(query, k)
+        searcher.search(query, k, Context(reuse=False))
         taken.append(1000 * (time.perf_counter() - start))
         if time.perf_counter() - begun > LATENCY_SECONDS:
             break
@@ -63,30 +66,26 @@ def latencies(searcher: Searcher, queries: Queries, k: int) -> dict[str, float]:
     return found | {"mean": float(np.mean(taken)), "queries": float(len(taken))}
 
 
-def lost(searcher: Searcher, queries: Queries, k: int) -> dict[str, object]:
-    """What an approximate search loses of the exact k best, over the first queries; nothing where it is exact.
+def approximation_loss(searcher: Searcher, queries: Queries, k: int) -> dict[str, object]:
+    """What an approximate search loses of the exact k best, over the first queries; nothing where it is exact."""
+    from weir.systems.protocol import ApproximateSearcher
 
-    A searcher that may lose something has a method loss(queries, k), which raises BadValue where it does not.
-    """
-    how = getattr(searcher, "loss", None)
     some = queries.take(np.arange(min(COMPARED_QUERIES, len(queries))))
-    if how is None or len(some) == 0:
+    if not isinstance(searcher, ApproximateSearcher) or len(some) == 0:
         return {}
     try:
-        found = how(some, k)
+        found = searcher.loss(some, k)
     except BadValue:
         return {}
     share = {"share": found.total, "by what is kept": found.quantisation}
     return {"lost": {"queries": len(some), "k": k, **share}}
 
 
-def outside_facts(searcher: Searcher, size: int | None) -> dict[str, object]:
-    """What a searcher keeps outside its index. size: bytes of the index, for an index's record; None for a run's."""
-    from weir.systems.protocol import ExternalStorage
-
-    kept = ExternalStorage.of(searcher)
-    if size is None:
-        return {"scores": {"asked": kept.asked, "computed": kept.computed}} if kept.asked else {}
-    found: dict[str, object] = {"bytes": size + kept.bytes}
-    found |= {"reused": kept.reused} if kept.reused else {}
-    return found | ({"cached_queries": True} if kept.queries else {})
+def cost_facts(costs: Costs, index_bytes: int | None = None) -> dict[str, object]:
+    """The costs of a searcher as a record keeps them: an index's with the bytes of its folder, else a run's."""
+    if index_bytes is None:
+        pairs = {"asked": costs.requested_pairs, "computed": costs.computed_pairs}
+        return {"scores": pairs} if costs.requested_pairs else {}
+    found: dict[str, object] = {"bytes": index_bytes + costs.external_bytes}
+    found |= {"reused": costs.reused_documents} if costs.reused_documents else {}
+    return found | ({"cached_queries": True} if costs.cached_queries else {})

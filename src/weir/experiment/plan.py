@@ -18,7 +18,7 @@ import numpy as np
 from weir.core.corpus import Corpus
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load
-from weir.errors import BadValue
+from weir.errors import BadValue, WeirError
 from weir.experiment.costs import index_cost, search_cost
 from weir.experiment.experiment import Experiment
 from weir.experiment.finished import finished_cells
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 __all__ = ["Planned", "planned"]
 
 SEED = 20210427
-FIRST = 16
+FIRST_PROBE_DOCUMENTS = 16
 """Documents of the first probe; each that follows has up to so many times more."""
-MOST = 20_000
-ASKED = 16
+MAX_PROBE_DOCUMENTS = 20_000
+PROBE_QUERIES = 16
 """Queries of a probe."""
-ENOUGH = 2.0
+ENOUGH_SECONDS = 2.0
 """Seconds between the first probe and the last after which the difference tells what a document takes."""
-SLOWER, MORE_MB = 0.5, 100.0
+NOISE_SHARE, NOISE_MB = 0.5, 100.0
 """Growth between probes, as a share of a query's time and in megabytes, below which it is taken for noise."""
-PATIENCE = 20.0
+MAX_PROBE_SECONDS = 20.0
 """Seconds that a probe may take, judged by the one before."""
-LINE = 48
+RUN_LINE_BYTES = 48
 """Bytes of a line of a run, about."""
 QUERY_WORDS, DOCUMENT_WORDS = 10.0, 130.0
 """Where nothing is published: about the mean of the BEIR paper's collections."""
@@ -100,14 +100,14 @@ class _Subject:
         corpus, queries = self.dataset.corpus, self.dataset.queries
         rows = np.sort(rng.choice(len(corpus), count, replace=False))
         title = [""] * count if corpus.title is None else corpus.title.take(rows).tolist()
-        some = rng.choice(len(queries), min(ASKED, len(queries)), replace=False)
+        some = rng.choice(len(queries), min(PROBE_QUERIES, len(queries)), replace=False)
         return title, corpus.text.take(rows).tolist(), queries.text.take(some).tolist()
 
     def _made(self, count: int, rng: np.random.Generator) -> tuple[list[str], list[str], list[str]]:
         words = _some_words()
         lengths = rng.poisson(self.words[0], count) + 1
         texts = [" ".join(rng.choice(words, n)) for n in lengths]
-        queries = [" ".join(rng.choice(words, n)) for n in rng.poisson(self.words[1], ASKED) + 1]
+        queries = [" ".join(rng.choice(words, n)) for n in rng.poisson(self.words[1], PROBE_QUERIES) + 1]
         return [""] * count, texts, queries
 
 
@@ -126,19 +126,34 @@ def planned(experiment: Experiment, watch: Watch) -> list[Planned]:
     """What each cell of a grid will take, from runs of it on a few documents, in a folder that goes afterwards.
 
     A collection that is not on this machine is stood in for by texts of the published length. Raises UnknownName and
-    BadValue as running the grid would, BadValue where a probe fails, with the reason.
+    BadValue as running the grid would, BadValue where a probe fails, with the reason, and for a system that is a
+    function or object.
     """
-    from weir.systems import parse_system  # it needs the `run` extra
-
     if not experiment.datasets or not experiment.systems:
         raise BadValue("a plan needs at least one dataset and one system")
-    systems = [parse_system(s) if isinstance(s, str) else s for s in experiment.systems]
+    systems = experiment.parsed_systems()
+    for system in systems:
+        _refuse_object(system)
     found = []
     for subject in [s for name in experiment.datasets for s in _subjects(str(name))]:
         for system in systems:
             watch(f"{subject.name}  {system}  probe", 0, 1)
             found.append(_planned(subject, system, experiment.k))
     return found
+
+
+def _refuse_object(system: Retriever) -> None:
+    """Raise BadValue for a system that cannot be handed to another process by its name."""
+    from weir.systems import parse_system
+
+    try:
+        named: Retriever | None = parse_system(str(system))
+    except WeirError:
+        named = None
+    if named != system:
+        raise BadValue(
+            f"{system} holds a function or object, which a probe in a process of its own cannot be given"
+        )
 
 
 def _subjects(name: str) -> Iterator[_Subject]:
@@ -161,16 +176,16 @@ def _planned(subject: _Subject, system: Retriever, k: int) -> Planned:
     first, last = probes[0], probes[-1]
     index = _extended(subject.documents, (first.documents, first.index), (last.documents, last.index))
     search, peak = last.search, last.peak_mb
-    if _seen(first.search, last.search, SLOWER * first.search):
+    if _seen(first.search, last.search, NOISE_SHARE * first.search):
         search = _extended(subject.documents, (first.documents, first.search), (last.documents, last.search))
-    if _seen(first.peak_mb, last.peak_mb, MORE_MB):
+    if _seen(first.peak_mb, last.peak_mb, NOISE_MB):
         peak = _extended(subject.documents, (first.documents, first.peak_mb), (last.documents, last.peak_mb))
     for what, value, measured in (("search", search, last.search), ("memory", peak, last.peak_mb)):
         if value == measured and last.documents < subject.documents:
             notes.append(
                 f"{what} is that of {last.documents} documents, in which no growth could be seen: at least"
             )
-    size = last.bytes / last.documents * subject.documents + LINE * subject.queries * min(
+    size = last.bytes / last.documents * subject.documents + RUN_LINE_BYTES * subject.queries * min(
         k, subject.documents
     )
     return Planned(
@@ -213,15 +228,19 @@ def _paid(subject: _Subject, system: Retriever, notes: list[str]) -> Planned:
 
 def _probes(subject: _Subject, system: Retriever, k: int) -> list[_Probe]:
     """Runs of growing size, until what a document takes stands out from what starting takes."""
-    count = min(FIRST, subject.documents)
+    count = min(FIRST_PROBE_DOCUMENTS, subject.documents)
     with tempfile.TemporaryDirectory(prefix="weir-plan-") as name:
         found = [_probe(subject, system, k, count, Path(name))]
-        while found[-1].documents < min(MOST, subject.documents):
+        while found[-1].documents < min(MAX_PROBE_DOCUMENTS, subject.documents):
             last = found[-1]
-            if last.index - found[0].index >= ENOUGH or (last.index > PATIENCE and len(found) > 1):
+            if last.index - found[0].index >= ENOUGH_SECONDS or (
+                last.index > MAX_PROBE_SECONDS and len(found) > 1
+            ):
                 break
-            bearable = int(PATIENCE * last.documents / last.index)
-            count = min(max(2 * last.documents, bearable), 16 * last.documents, MOST, subject.documents)
+            bearable = int(MAX_PROBE_SECONDS * last.documents / last.index)
+            count = min(
+                max(2 * last.documents, bearable), 16 * last.documents, MAX_PROBE_DOCUMENTS, subject.documents
+            )
             found.append(_probe(subject, system, k, count, Path(name)))
             if (
                 found[1].index < found[0].index
@@ -254,7 +273,7 @@ def _probe(subject: _Subject, system: Retriever, k: int, count: int, place: Path
 
 
 def _extended(documents: int, small: tuple[int, float], large: tuple[int, float]) -> float:
-    """The value for so many documents on the line through two probes; in proportion where the larger took less."""
+    """Linear extrapolation through two probes to so many documents; in proportion where the larger took less."""
     (n1, v1), (n2, v2) = small, large
     if n2 == n1:
         return v2
@@ -262,12 +281,12 @@ def _extended(documents: int, small: tuple[int, float], large: tuple[int, float]
 
 
 def _seen(first: float, last: float, least: float) -> bool:
-    """Whether a value grew by more than runs of one size differ; noise, extended to millions, would be nonsense."""
+    """Whether a value grew by more than the noise between runs of one size, which must not be extrapolated."""
     return last - first > least
 
 
 def _short_of(size: float, peak: float) -> Iterator[str]:
-    """What this machine has too little of."""
+    """Notes on disk and memory that this machine does not have."""
     home = next(p for p in (settings().home, *settings().home.parents) if p.exists())
     free = shutil.disk_usage(home).free
     if size > free:
@@ -282,7 +301,7 @@ def _asks_an_api(system: object) -> bool:
     """Whether a part of a system asks a service that may want to be paid."""
     from weir.encode.api import Hosted
 
-    if isinstance(system, Hosted) or isinstance(getattr(system, "encoder", None), Hosted):
+    if isinstance(system, Hosted):
         return True
     if isinstance(system, tuple):
         return any(map(_asks_an_api, system))

@@ -8,13 +8,12 @@ from itertools import pairwise
 from pathlib import Path
 
 from weir.core.result_row import Row
-from weir.core.scores import Scores
 from weir.datasets import catalogue
 from weir.experiment.finished import Finished, finished_cells
 from weir.stages.stage import changes
 from weir.stats.score_rows import group_row
 
-__all__ = ["group_rows", "mixed_worlds", "read_results", "read_scores_of", "rows_with_groups"]
+__all__ = ["group_rows", "mixed_worlds", "read_results", "rows_with_groups"]
 
 
 def read_results(root: Path | str) -> list[Row]:
@@ -28,14 +27,6 @@ def read_results(root: Path | str) -> list[Row]:
 def rows_with_groups(cells: Sequence[Finished]) -> list[Row]:
     """The rows of cells under their labels, then those of whole groups of datasets."""
     return [*(row for cell in cells for row in cell.named_rows()), *group_rows(cells)]
-
-
-def read_scores_of(root: Path | str) -> dict[tuple[str, str], Scores]:
-    """The per-query scores of every finished cell, by dataset and system as `read_results` names them.
-
-    Raises FormatError where the folder holds no finished cell, StoreError where scores are damaged.
-    """
-    return {(cell.dataset, cell.label): cell.values() for cell in finished_cells(root)}
 
 
 def group_rows(cells: Sequence[Finished]) -> list[Row]:

@@ -19,17 +19,18 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, WeirError
-from weir.experiment.observations import latencies, lost, noted, outside_facts, silent
+from weir.experiment.observations import approximation_loss, cost_facts, latencies, noted, silent
 from weir.io.runs.read import read_run, read_run_against, write_run
 from weir.io.storage.atomic import locked, sweep
 from weir.io.storage.checksums import Checksum, checksums_of
+from weir.registry import session_only
 from weir.stages.maker import made_now
 from weir.stages.stage import RECORD, Record, Stage, changes, record_of, slug, write_record
 from weir.stages.stopwatch import Making, Stopwatch
 
 if TYPE_CHECKING:  # indexing needs the `run` extra, reading results does not
     from weir.systems import Retriever, Searcher
-    from weir.systems.protocol import Progress
+    from weir.systems.protocol import Context, Costs
 
 __all__ = ["INDEXES", "StageShelf", "Watch", "index_stage", "inputs_below", "run_file"]
 
@@ -40,13 +41,13 @@ Watch = Callable[[str, int, int], None]
 INDEXES = "indexes"
 Search: TypeAlias = "Callable[[], tuple[Run, dict[str, Any], Making]]"
 """Makes rankings: the run, the facts of its record, what it took."""
-OPENED, RUNS = 3, 4
-"""Indexes and rankings that stay in memory: models and long rankings are large."""
+OPENED_INDEXES, HELD_RUNS = 3, 4
+"""How many stay in memory: models and long rankings are large."""
 
 
 @dataclass(frozen=True, eq=False)
 class StageShelf:
-    """The stages of one collection, below a folder of its own.
+    """A Shelf over the stages of one collection, below a folder of its own.
 
     root: <results>/<collection>; store: where indexes and rankings that others use are kept, the same folder unless
     the user names another; watch: told what is done. What is opened or searched last stays in memory, so that systems
@@ -67,28 +68,29 @@ class StageShelf:
         told: Watch = lambda stage, done, total: watch(f"{self.dataset.name}  {name}  {stage}", done, total)  # noqa: E731
         return replace(self, watch=told)
 
-    def index(self, part: Retriever, corpus: Corpus, progress: Progress | None = None) -> Searcher:
+    def index(self, part: Retriever, corpus: Corpus, context: Context | None = None) -> Searcher:
         """The part's index of a corpus, opened where its stage is sound, else built."""
-        from weir.systems.protocol import Composite
+        from weir.systems.plugins import indexed
+        from weir.systems.protocol import IN_MEMORY, Composite
 
         if isinstance(part, Composite):
-            return part.over(corpus, self, progress)
+            return indexed(part, corpus, replace(context or IN_MEMORY, folder=None, shelf=self))
         stage = index_stage(part, corpus)
         name = f"{stage.key} {part}"
         if name not in self.opened:
-            _keep(self.opened, name, self._index(part, corpus, stage), OPENED)
+            _keep(self.opened, name, self._index(part, corpus, stage), OPENED_INDEXES)
         found = stage.found(self.store / INDEXES)
         if found is not None:
             self._used("index", found[0])
         return self.opened[name]
 
     def note(self, text: str) -> None:
-        """Say something that is to be read."""
+        """Hand a note to the progress, as one of nothing in all."""
         self.watch(text, 0, 0)
 
-    def answers(self, part: Retriever, corpus: Corpus, progress: Progress | None = None) -> Searcher:
+    def answers(self, part: Retriever, corpus: Corpus, context: Context | None = None) -> Searcher:
         """A searcher whose rankings for all queries of the collection are stages too."""
-        return KeptAnswers(self, part, corpus)
+        return CachedRankings(self, part, corpus)
 
     def run_stage(self, part: Retriever, k: int) -> Stage:
         """The rankings of a system for all queries, self-matches still among them."""
@@ -102,9 +104,9 @@ class StageShelf:
     def run(self, part: Retriever, k: int) -> tuple[Path, Run]:
         """The rankings of a system, read where their stage is sound, else searched now: (folder, run)."""
         stage = self.run_stage(part, k)
-        return self.kept_run(stage, lambda: self.searched(part, k), self.store)
+        return self.cached_run(stage, lambda: self.searched(part, k), self.store)
 
-    def kept_run(self, stage: Stage, search: Search, root: Path) -> tuple[Path, Run]:
+    def cached_run(self, stage: Stage, search: Search, root: Path) -> tuple[Path, Run]:
         """The run of a stage, read where it is sound, else made by `search` and kept below `root`."""
         found = self.sound_run(stage)
         if found is None:
@@ -114,7 +116,7 @@ class StageShelf:
                     found = self._kept(stage, search, root)
         self._used("run", found)
         if stage.key not in self.runs:
-            _keep(self.runs, stage.key, self.read(found), RUNS)
+            _keep(self.runs, stage.key, self.read(found), HELD_RUNS)
         return found, self.runs[stage.key]
 
     def sound_run(self, stage: Stage) -> Path | None:
@@ -172,36 +174,47 @@ class StageShelf:
         self.bench.used(kind, str(folder))
 
     def _index(self, part: Retriever, corpus: Corpus, stage: Stage) -> Searcher:
-        """Open an index or build it."""
+        """Open an index or build it; one that declares no version is built in memory."""
+        if session_only(stage.declared):
+            return self._built(part, corpus, stage, None)
         opened = self._opened(part, corpus, stage)
         if opened is None:
             with locked(self.store / INDEXES / f".{stage.folder_name}.lock"):
                 opened = self._opened(part, corpus, stage)  # another process may have built it meanwhile
                 if opened is None:
-                    opened = self._built(part, corpus, stage)
+                    opened = self._built(part, corpus, stage, self.store / INDEXES / stage.folder_name)
         return opened
 
     def _opened(self, part: Retriever, corpus: Corpus, stage: Stage) -> Searcher | None:
+        from weir.systems.protocol import Context
+
         folder = self.sound(stage, self.store / INDEXES)
         if folder is None:
             return None
         try:
-            return part.open(folder, corpus)
+            return part.open(corpus, Context(folder))
         except WeirError as error:
             self.note(f"index of {stage.name} is damaged, building it again ({error})")
             (folder / RECORD).unlink(missing_ok=True)
             return None
 
-    def _built(self, part: Retriever, corpus: Corpus, stage: Stage) -> Searcher:
-        folder = self.store / INDEXES / stage.folder_name
-        sweep(folder)
-        self._say_why_again(stage, folder.parent)
-        rmtree(folder, ignore_errors=True)  # damaged, or never finished: no system has to expect it
+    def _built(self, part: Retriever, corpus: Corpus, stage: Stage, folder: Path | None) -> Searcher:
+        from weir.systems.plugins import indexed
+        from weir.systems.protocol import Context
+
+        if folder is not None:
+            sweep(folder)
+            self._say_why_again(stage, folder.parent)
+            rmtree(folder, ignore_errors=True)  # damaged, or never finished: no system has to expect it
         label = "index" if corpus is self.dataset.corpus else "index of parts"
         with self.bench.making() as made:
             self._prepare(part, corpus, made)
             with self.bench.timed():
-                searcher = part.index(corpus, folder, lambda done, total: self.watch(label, done, total))
+                searcher = indexed(
+                    part, corpus, Context(folder, lambda done, total: self.watch(label, done, total))
+                )
+        if folder is None:
+            return searcher
         files = checksums_of(folder) if folder.exists() else {}
         facts: dict[str, object] = {"documents": len(corpus)}
         size = sum(checksum.bytes for checksum in files.values())
@@ -213,7 +226,7 @@ class StageShelf:
             inputs_below(made.inputs, self.store),
             made_now(),
             made.cost(),
-            facts | outside_facts(searcher, size),
+            facts | cost_facts(searcher.costs(), size),
         )
         write_record(folder / RECORD, record)
         return searcher
@@ -227,30 +240,33 @@ class StageShelf:
     def searched(self, part: Retriever, k: int) -> tuple[Run, dict[str, Any], Making]:
         """Ask a system all queries, and note what that took."""
         from weir.systems.plugins import rankings
-        from weir.systems.protocol import fresh, watched
+        from weir.systems.protocol import Context
 
         queries, corpus = self.dataset.queries, self.dataset.corpus
         with self.bench.making() as made:
             searcher = self.index(part, corpus)
             self._prepare(part, corpus, made)
-            timed = fresh(searcher)
-            told = watched(searcher, lambda done, total: self.watch("score", done, total))
+            repeatable = searcher.costs().repeatable
+            context = Context(progress=lambda done, total: self.watch("score", done, total))
             self.watch("search", 0, len(queries))
-            if timed is not None:
+            if repeatable:
                 with silent():  # what is loaded once is loaded now
-                    timed.search(queries.take(np.arange(min(1, len(queries)))), k)
+                    searcher.search(queries.take(np.arange(min(1, len(queries)))), k, Context(reuse=False))
             with noted() as notes, self.bench.timed():
-                run = rankings(told, queries, k, part, self.dataset.name)
+                run = rankings(searcher, queries, k, part, self.dataset.name, context)
         self.watch("search", len(queries), len(queries))
         with silent():
-            single = {} if timed is None else latencies(timed, queries, k)
+            single = latencies(searcher, queries, k) if repeatable else {}
         facts = {"queries": len(queries), "notes": notes, "single_query_ms": single}
-        return run, facts | lost(searcher, queries, k) | outside_facts(searcher, None), made
+        return run, facts | approximation_loss(searcher, queries, k) | cost_facts(searcher.costs()), made
 
     def _kept(self, stage: Stage, search: Search, root: Path) -> Path:
         """Make the run of a stage, write it and its record."""
         folder = root / stage.folder_name
-        self._say_why_again(stage, root)
+        if session_only(stage.declared):
+            _drop_other_sessions(stage, root)
+        else:
+            self._say_why_again(stage, root)
         for name in ("run.trec", "run.json", RECORD):
             sweep(folder / name)
         run, facts, made = search()
@@ -259,37 +275,52 @@ class StageShelf:
         inputs = inputs_below(made.inputs, root)
         record = Record("run", stage.name, stage.declared, files, inputs, made_now(), made.cost(), facts)
         write_record(folder / RECORD, record)
-        _keep(self.runs, stage.key, run, RUNS)
+        _keep(self.runs, stage.key, run, HELD_RUNS)
         return folder
 
 
 @dataclass(frozen=True, eq=False)
-class KeptAnswers:
-    """A system on a shelf: rankings for all queries of the collection are a stage, others are searched."""
+class CachedRankings:
+    """A system whose rankings for all queries of the collection are a stage, read or made once; others are searched."""
 
     shelf: StageShelf
     part: Retriever
     corpus: Corpus
 
-    def search(self, queries: Queries, k: int) -> Run:
+    def search(self, queries: Queries, k: int, context: Context | None = None) -> Run:
         """The k best documents for each query."""
-        if queries.ids is self.shelf.dataset.queries.ids and self.corpus is self.shelf.dataset.corpus:
+        from weir.systems.protocol import IN_MEMORY
+
+        context = context or IN_MEMORY
+        if (
+            context.reuse
+            and queries.ids is self.shelf.dataset.queries.ids
+            and self.corpus is self.shelf.dataset.corpus
+        ):
             with self.shelf.bench.aside():
                 return replace(self.shelf.run(self.part, k)[1], name=str(self.part))
-        return self.shelf.index(self.part, self.corpus).search(queries, k)
+        return self.shelf.index(self.part, self.corpus).search(queries, k, context)
 
-    def fresh(self) -> Searcher | None:
-        """What searches, whatever is kept; None where it may not be asked again."""
-        from weir.systems.protocol import fresh
+    def costs(self) -> Costs:
+        """Whether it may be asked again; what it costs stands in the record of its own stage."""
+        from weir.systems.protocol import Costs
 
-        return fresh(self.shelf.index(self.part, self.corpus))
+        return Costs(repeatable=self.shelf.index(self.part, self.corpus).costs().repeatable)
 
 
 def _keep(kept: dict[str, T], name: str, value: T, most: int) -> None:
-    """Keep a value; the one that came first goes where there are more than `most`."""
+    """Cache a value under a name; the oldest goes where there are more than `most`."""
     kept[name] = value
     if len(kept) > most:
         del kept[next(iter(kept))]
+
+
+def _drop_other_sessions(stage: Stage, root: Path) -> None:
+    """Remove rankings of a system without a version that another process, or another object, has left."""
+    for folder in root.glob(f"{slug(stage.name)}-*"):
+        record = record_of(folder)
+        if record is not None and record.name == stage.name and session_only(record.declared):
+            rmtree(folder, ignore_errors=True)
 
 
 def index_stage(part: Retriever, corpus: Corpus) -> Stage:

@@ -55,16 +55,16 @@ class Cell:
     k: int
 
     @cached_property
-    def suited(self) -> Retriever:
+    def adapted(self) -> Retriever:
         """The system as it runs on this collection; in tables and files it bears its own name."""
-        from weir.systems.composite import suited
+        from weir.systems.composite import adapted_to
 
-        return suited(self.system, self.shelf.dataset.name, self.shelf.dataset.instruction)
+        return adapted_to(self.system, self.shelf.dataset.name, self.shelf.dataset.instruction)
 
     @cached_property
     def stage(self) -> Stage:
         """The rankings: what the system answers, without self-matches where the collection drops them."""
-        declared: dict[str, Any] = {**self.shelf.asked, "k": self.k, "system": self.suited.describe()}
+        declared: dict[str, Any] = {**self.shelf.asked, "k": self.k, "system": self.adapted.describe()}
         if self.shelf.dataset.self_match == "drop":
             declared["self_match"] = "drop"
         return Stage("run", str(self.system), declared)
@@ -157,9 +157,9 @@ class Cell:
         if stored is not None and stage.key not in shelf.runs:
             return stored, judge_file(run_file(stored), shelf.dataset.qrels)
         if shelf.dataset.self_match == "drop":
-            folder, run = shelf.kept_run(stage, self._without_self, shelf.root)
+            folder, run = shelf.cached_run(stage, self._without_self, shelf.root)
         else:
-            folder, run = shelf.kept_run(stage, lambda: shelf.searched(self.suited, self.k), shelf.store)
+            folder, run = shelf.cached_run(stage, lambda: shelf.searched(self.adapted, self.k), shelf.store)
         if folder.parent != shelf.root:
             folder = self._copied(folder)
         return folder, Judged.of(run, shelf.dataset.qrels)
@@ -177,7 +177,7 @@ class Cell:
     def _without_self(self) -> tuple[Run, dict[str, Any], Making]:
         """The system's rankings, one document deeper, without each query's own document."""
         with self.shelf.bench.making() as made:
-            _, run = self.shelf.run(self.suited, self.k + 1)
+            _, run = self.shelf.run(self.adapted, self.k + 1)
             with self.shelf.bench.timed():
                 run = run.without_self().top(self.k)
         return run, {"queries": len(self.shelf.dataset.queries)}, made

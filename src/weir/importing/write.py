@@ -13,7 +13,7 @@ from weir.core.run import Run
 from weir.errors import BadValue
 from weir.importing.merge import Imported
 from weir.io.runs.write import write_qrels, write_run
-from weir.io.storage.atomic import atomic_dir, write_json
+from weir.io.storage.atomic import atomic_dir, write_text
 
 __all__ = ["REPORT", "Written", "refuse_foreign", "write_collection"]
 
@@ -57,7 +57,8 @@ def write_collection(folder: Path, whole: Imported, files: list[dict[str, Any]])
         names = sorted(
             path.relative_to(temporary).as_posix() for path in temporary.rglob("*") if path.is_file()
         )
-        write_json(temporary / REPORT, _report(whole, files, [*names, REPORT]))
+        report = _report(whole, files, [*names, REPORT])
+        write_text(temporary / REPORT, json.dumps(report, indent=1) + "\n")  # ASCII: half a surrogate is no UTF-8
     return Written((*names, REPORT))
 
 

@@ -2,10 +2,9 @@
 
 from weir.measures.evaluate import DEFAULT_MEASURES, evaluate, measures_of, scores_of
 from weir.measures.library.agreement import Accuracy, Compat
-from weir.measures.library.binary import AP, RR, P, R, R_cap, Success
+from weir.measures.library.binary import AP, IAP, RR, IPrec, P, R, R_cap, Rprec, Success
 from weir.measures.library.cascade import ERR, nERR
 from weir.measures.library.coverage import Hole, Judged_at
-from weir.measures.library.cumulative import NCG, Q
 from weir.measures.library.cwl import BPM, INSQ, INST, NERR8, NERR9, NERR10, NERR11
 from weir.measures.library.diversity import (
     AP_IA,
@@ -19,11 +18,10 @@ from weir.measures.library.diversity import (
     nNRBP,
 )
 from weir.measures.library.experimental import G, RnDCG, binG, nDCG_rel
-from weir.measures.library.gains import DCG, IDCG, SDCG, nDCG
+from weir.measures.library.gains import DCG, IDCG, NCG, SDCG, Q, nDCG
 from weir.measures.library.geometric import gmAP, gmbpref
 from weir.measures.library.incomplete import bpref, infAP
 from weir.measures.library.persistence import RBP, RBP_residual
-from weir.measures.library.precision_recall import IAP, IPrec, Rprec
 from weir.measures.library.sets import (
     F,
     NumNonrelRet,

@@ -6,6 +6,7 @@ conventions say otherwise; queries of the run that nobody judged are ignored and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -96,6 +97,7 @@ def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conven
         conventions=str(conventions),
         low=low,
         high=high,
+        judged_at_10=_judged_at_10(judged, left_out),
     )
 
 
@@ -109,6 +111,12 @@ def refuse_strangers(judged: Judged) -> None:
             f"the run and the judgments have no query in common: of {judged.ignored} in the run one is "
             f"'{judged.stranger}', of {len(judged)} judged ones '{judged.queries[0]}'"
         )
+
+
+def _judged_at_10(judged: Judged, left_out: NDArray[np.bool_]) -> float:
+    """The mean of Judged@10 over the queries that count."""
+    values = parse_measure("Judged@10").per_query(judged)[~left_out]
+    return math.fsum(values.tolist()) / len(values)
 
 
 def _counts(judged: Judged, conventions: Conventions) -> NDArray[np.bool_]:

@@ -16,7 +16,7 @@ from weir.measures.conventions import DEFAULT, Conventions
 from weir.measures.evaluate import DEFAULT_MEASURES, measures_of, ranked_by, refuse_strangers, scores_of
 from weir.measures.measure import Measure
 
-__all__ = ["distinct_names", "judge", "judgments_for", "scores_of_files"]
+__all__ = ["distinct_names", "judge", "judgments_for", "names_of_runs", "scores_of_files"]
 
 
 def scores_of_files(
@@ -30,12 +30,17 @@ def scores_of_files(
     measures: by default nDCG@10, R@100 and Judged@10. Raises the WeirErrors of reading and measuring.
     """
     wanted = measures_of(tuple(measures) or DEFAULT_MEASURES)
-    names = distinct_names([run_name(run) for run in runs], [str(run) for run in runs])
+    names = names_of_runs(runs)
     judgments = judgments_for(qrels, wanted)
     return {
         name: scores_of(judge(run, judgments, conventions), wanted, conventions)
         for name, run in zip(names, runs, strict=True)
     }
+
+
+def names_of_runs(runs: Sequence[Path]) -> list[str]:
+    """What run files are called: as `run_name` says, or by their paths where two files are called the same."""
+    return distinct_names([run_name(run) for run in runs], [str(run) for run in runs])
 
 
 def judgments_for(qrels: Path, measures: Iterable[Measure]) -> Qrels | IntentQrels:

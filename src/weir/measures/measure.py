@@ -25,6 +25,7 @@ __all__ = [
     "Form",
     "Measure",
     "Setting",
+    "canonical_name",
     "condensed",
     "condensed_join",
     "measure",
@@ -207,6 +208,11 @@ def parse_measure(text: str) -> Measure:
     if cutoff is None and MEASURES.get(name).cutoff == "required":
         raise BadValue(f"{name} needs a cut-off, such as {name}@10")
     return condensed(found) if judged_only else found
+
+
+def canonical_name(text: str) -> str:
+    """The name that the measure of a text prints; raises as `parse_measure`."""
+    return str(parse_measure(text))
 
 
 def _in_our_words(text: str) -> str:

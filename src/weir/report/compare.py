@@ -7,40 +7,39 @@ import io
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from typing import Any
 
 from weir.core.scores import Scores
-from weir.report.escaping import csv_cell, latex_escaped
+from weir.report.escaping import csv_cell
 from weir.report.format import change, count, effect, probability, score, share
-from weir.report.layout import columns
+from weir.report.layout import STYLES, Styled, columns, fits, paragraph
+from weir.report.marked_table import MarkedCell, MarkedTable, html_page
 from weir.report.notes import convention_notes, unanswered
+from weir.report.short_names import short_names
 from weir.stats.comparison import Comparison, DatasetCounts, Pair, Standing
 from weir.stats.intervals import fewest
 from weir.stats.significance import TESTS
 
 __all__ = [
-    "Verdicts",
     "answer_notes",
     "compare_csv",
+    "compare_html",
     "compare_json",
     "compare_latex",
     "compare_markdown",
+    "compare_page",
     "compare_text",
     "family",
+    "relabelled",
     "tally",
     "verdict",
 ]
 
-
-@dataclass(frozen=True)
-class Verdicts:
-    """Comparisons, one for each dataset and measure; printing it shows the tables and verdicts."""
-
-    comparisons: tuple[Comparison, ...]
-
-    def __str__(self) -> str:
-        return compare_text(self.comparisons)
+FEW = 3
+"""Systems up to which a sentence says of each how it fares across datasets."""
+SEVERAL = 6
+"""Systems up to which every pair is listed unasked."""
 
 
 def answer_notes(scores: Mapping[str, Scores]) -> list[str]:
@@ -91,25 +90,104 @@ def tally(found: DatasetCounts) -> str:
     )
 
 
-def compare_text(comparisons: Sequence[Comparison]) -> str:
-    """Tables for the terminal: the systems by value with their groups, then the verdict on each pair."""
+def compare_text(
+    comparisons: Sequence[Comparison], width: int | None = None, colour: bool = False, long: bool = False
+) -> str:
+    """Tables for a terminal: the systems by value with their groups, then the verdict on each pair.
+
+    Of more than six systems only the pairs with the best are listed, unless `long`; letters tell of the others. Systems
+    go by short names, which are explained below.
+    """
+    systems = tuple(dict.fromkeys(s.system for c in comparisons for s in c.standings))
+    labels = dict(zip(systems, short_names(systems), strict=True))
+    comparisons = relabelled(comparisons, labels)
     parts = []
     for c in comparisons:
         left_out = f", {c.left_out} left out that not all systems have" if c.left_out else ""
-        parts.append(f"{c.measure} on {c.dataset} ({count(c.count)} {c.unit}{left_out})")
+        title = f"{c.measure} on {c.dataset} ({count(c.count)} {c.unit}{left_out})"
+        parts.append(paragraph(title, width))
         head = ["system", "mean", "rank", "group"][: 4 if c.baseline is None else 3]
-        parts.append(columns([head, *(_standing(s)[: len(head)] for s in c.standings)]))
-        header = ["pair", "difference", "p", "adjusted", "Hedges' g", "won/lost/tied"]
-        lines = [_pair(p) for p in c.pairs]
-        # The verdict is flush left: it is a sentence.
-        body = columns([header, *(line[:-1] for line in lines)], right=5).split("\n")
-        width = max(map(len, body))
-        title = f"verdict ({family(c)})"
-        ends = [title, "-" * max(len(title), *(len(x[-1]) for x in lines)), *(x[-1] for x in lines)]
-        parts.append("\n".join(f"{b.ljust(width)}  {e}" for b, e in zip(body, ends, strict=True)))
+        parts.append(columns([head, *(_standing(s)[: len(head)] for s in c.standings)], 0, width))
+        listed = c.pairs if long or len(c.standings) <= SEVERAL else _with_best(c)
+        parts.append(_verdicts(c, listed, width, colour))
+        if len(listed) < len(c.pairs):
+            parts.append(paragraph(_unlisted(c, len(listed)), width))
         if c.tallies:
-            parts.append("\n".join(map(tally, c.tallies)))
-    return "\n\n".join([*parts, _notes(comparisons)])
+            parts.append(_tally_table(c.tallies, width))
+    legend = [f"{label}: {system}" for system, label in labels.items() if label != system]
+    notes = "\n".join(paragraph(line, width) for line in [*_notes(comparisons).split("\n"), *legend])
+    return "\n\n".join([*parts, notes])
+
+
+def relabelled(comparisons: Sequence[Comparison], labels: Mapping[str, str]) -> list[Comparison]:
+    """The comparisons with labels in the place of names; no number depends on a label."""
+
+    def named(system: str) -> str:
+        return labels.get(system, system)
+
+    return [
+        replace(
+            c,
+            standings=tuple(replace(s, system=named(s.system)) for s in c.standings),
+            pairs=tuple(replace(p, first=named(p.first), second=named(p.second)) for p in c.pairs),
+            tallies=tuple(replace(t, system=named(t.system), baseline=named(t.baseline)) for t in c.tallies),
+            baseline=None if c.baseline is None else named(c.baseline),
+        )
+        for c in comparisons
+    ]
+
+
+def _verdicts(c: Comparison, listed: Sequence[Pair], width: int | None, colour: bool) -> str:
+    """The pairs with their verdicts behind them; in a narrow terminal two tables, the first with the verdicts."""
+    header: list[str | Styled] = ["pair", "difference", "p", "adjusted", "Hedges' g", "won/lost/tied"]
+    lines = [_pair(p, colour) for p in listed]
+    whole = [[*header, f"verdict ({family(c)})"], *lines]
+    if fits(whole, width):
+        return columns(whole, 5, width, tail=1)
+    first = columns(
+        [["pair", "difference", "verdict"], *([*li[:2], li[-1]] for li in lines)], 1, width, tail=1
+    )
+    second = columns([["pair", *header[2:]], *([li[0], *li[2:-1]] for li in lines)], 4, width)
+    return f"{first}\n\n{second}\n\n{paragraph(f'verdict: {family(c)}', width)}"
+
+
+def _tally_table(tallies: Sequence[DatasetCounts], width: int | None) -> str:
+    """Sentences on a few systems, a table of many."""
+    if len(tallies) <= FEW:
+        return "\n".join(paragraph(tally(t), width) for t in tallies)
+    first = tallies[0]
+    head = [
+        "system",
+        "difference",
+        "higher",
+        "lower",
+        "equal",
+        "better",
+        "worse",
+        "equivalent",
+        "not separable",
+    ]
+    lines = [
+        [t.system, change(t.difference), *map(str, (t.higher, t.lower, t.equal)),
+         *map(str, (t.better, t.worse, t.equivalent, t.not_separable))]
+        for t in tallies
+    ]  # fmt: skip
+    title = f"against {first.baseline} on {first.datasets} datasets: on how many by mean, and by verdict"
+    return f"{paragraph(title, width)}\n\n{columns([head, *lines], len(head) - 1, width)}"
+
+
+def _with_best(c: Comparison) -> tuple[Pair, ...]:
+    """The pairs of a comparison that the best system is in; all of those with a baseline."""
+    best = c.standings[0].system
+    return c.pairs if c.baseline is not None else tuple(p for p in c.pairs if best in (p.first, p.second))
+
+
+def _unlisted(c: Comparison, listed: int) -> str:
+    separable = sum(p.verdict in ("better", "worse") for p in c.pairs)
+    return (
+        f"{listed} of {len(c.pairs)} pairs are listed, those with the best system; {separable} of all are separable, "
+        "which letters tell; --long lists them all"
+    )
 
 
 def compare_json(comparisons: Sequence[Comparison]) -> str:
@@ -136,58 +214,41 @@ def compare_latex(comparisons: Sequence[Comparison]) -> str:
     It takes amssymb too. The best mean is bold; superscript letters are groups: systems that share one cannot be
     told apart. Against a baseline, upward and downward triangles mark better and worse instead.
     """
-    measures = list(dict.fromkeys(c.measure for c in comparisons))
-    head = " & ".join(["Dataset", "System", *map(latex_escaped, measures)])
-    lines = [rf"\begin{{tabular}}{{ll{'l' * len(measures)}}}", r"\toprule", rf"{head} \\", r"\midrule"]
-    for dataset, system, cells in _grid(comparisons, measures):
-        shown = [_latex_cell(*cell) if cell else "" for cell in cells]
-        lines.append(" & ".join([latex_escaped(dataset), latex_escaped(system), *shown]) + r" \\")
-    note = [f"% {line}" for line in [*_tallies(comparisons), *_notes(comparisons).split("\n")]]
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *note])
+    return _marked(comparisons).latex()
 
 
 def compare_markdown(comparisons: Sequence[Comparison]) -> str:
     """A Markdown table: means with the letters of their groups, the best in bold, marks against the baseline."""
+    return _marked(comparisons).markdown()
+
+
+def compare_html(comparisons: Sequence[Comparison]) -> str:
+    """The same table as HTML with its own style, for a notebook or a page."""
+    return _marked(comparisons).html()
+
+
+def compare_page(comparisons: Sequence[Comparison]) -> str:
+    """A whole page of HTML with the same table."""
+    return html_page("comparison", [_marked(comparisons)])
+
+
+def _marked(comparisons: Sequence[Comparison]) -> MarkedTable:
+    """A line for each dataset and system, a column for each measure."""
     measures = list(dict.fromkeys(c.measure for c in comparisons))
-    lines = ["| " + " | ".join(["dataset", "system", *measures]) + " |", "|" + "---|" * (len(measures) + 2)]
-    for dataset, system, cells in _grid(comparisons, measures):
-        shown = [_markdown_cell(*cell) if cell else "" for cell in cells]
-        lines.append("| " + " | ".join([dataset, system.replace("|", r"\|"), *shown]) + " |")
-    return "\n".join([*lines, "", *_tallies(comparisons), _notes(comparisons)])
-
-
-def _tallies(comparisons: Sequence[Comparison]) -> list[str]:
-    return [f"{c.measure}: {tally(t)}" for c in comparisons for t in c.tallies]
-
-
-Cell = tuple[Standing, str, bool]
-
-
-def _grid(
-    comparisons: Sequence[Comparison], measures: Sequence[str]
-) -> list[tuple[str, str, list[Cell | None]]]:
-    """Dataset, system, and for each measure the standing, the mark against the baseline and whether it is best."""
-    cells: dict[tuple[str, str, str], Cell] = {}
+    cells: dict[tuple[str, str], dict[str, MarkedCell]] = {}
     for c in comparisons:
         marks = {p.second: p.verdict for p in c.pairs} if c.baseline is not None else {}
         for s in c.standings:
             best = s.mean == c.standings[0].mean
-            cells[c.dataset, s.system, c.measure] = (s, marks.get(s.system, ""), best)
-    rows = dict.fromkeys((dataset, system) for dataset, system, _ in cells)
-    return [(d, s, [cells.get((d, s, m)) for m in measures]) for d, s in rows]
-
-
-def _latex_cell(standing: Standing, mark: str, best: bool) -> str:
-    shown = rf"\textbf{{{score(standing.mean)}}}" if best else score(standing.mean)
-    sign = {"better": r"\blacktriangle", "worse": r"\blacktriangledown"}.get(mark, "")
-    above = sign + (rf"\mathrm{{{standing.letters}}}" if standing.letters else "")
-    return rf"{shown}$^{{{above}}}$" if above else shown
-
-
-def _markdown_cell(standing: Standing, mark: str, best: bool) -> str:
-    shown = f"**{score(standing.mean)}**" if best else score(standing.mean)
-    sign = {"better": "▲", "worse": "▼"}.get(mark, "")
-    return f"{shown}{sign} {standing.letters}".rstrip()
+            found = MarkedCell(score(s.mean), best, s.letters, marks.get(s.system, ""))
+            cells.setdefault((c.dataset, s.system), {})[c.measure] = found
+    rows = tuple(
+        (MarkedCell(dataset), MarkedCell(system), *(of.get(m, MarkedCell("")) for m in measures))
+        for (dataset, system), of in cells.items()
+    )
+    tallies = [f"{c.measure}: {tally(t)}" for c in comparisons for t in c.tallies]
+    notes = (*tallies, *_notes(comparisons).split("\n"))
+    return MarkedTable("", ("dataset", "system", *measures), rows, notes, keys=2)
 
 
 def _standing(s: Standing) -> list[str]:
@@ -195,7 +256,8 @@ def _standing(s: Standing) -> list[str]:
     return [s.system, score(s.mean) + _interval(score, s.low, s.high), ranks, s.letters]
 
 
-def _pair(p: Pair) -> list[str]:
+def _pair(p: Pair, colour: bool) -> list[str | Styled]:
+    said = verdict(p)
     return [
         f"{p.second} - {p.first}",
         change(p.difference) + _interval(change, p.low, p.high),
@@ -203,7 +265,7 @@ def _pair(p: Pair) -> list[str]:
         probability(p.adjusted),
         effect(p.effect),
         f"{p.won}/{p.lost}/{p.tied}",
-        verdict(p),
+        Styled(said, p.verdict) if colour and p.verdict in STYLES else said,
     ]
 
 

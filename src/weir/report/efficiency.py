@@ -35,9 +35,9 @@ HEAD = (
 BEST, MARK = "+", "*"
 
 
-def efficiency_text(found: Sequence[Efficiency]) -> str:
+def efficiency_text(found: Sequence[Efficiency], width: int | None = None) -> str:
     """A table for the terminal: quality with its interval, then what it cost."""
-    return columns(_lines(found), right=len(HEAD) + 1)
+    return columns(_lines(found), len(HEAD) + 1, width, keys=2)
 
 
 def efficiency_markdown(found: Sequence[Efficiency]) -> str:

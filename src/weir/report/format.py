@@ -17,9 +17,9 @@ def count(value: float, decimals: int = 0) -> str:
     return f"{value:,.{decimals}f}"
 
 
-def share(value: float) -> str:
+def share(value: float, decimals: int = 1) -> str:
     """A share of 1 in per cent."""
-    return f"{value:.1%}"
+    return f"{value:.{decimals}%}"
 
 
 def change(value: float) -> str:

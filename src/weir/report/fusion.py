@@ -8,13 +8,13 @@ from weir.core.scores import Scores
 from weir.fusion.fit import Fit
 from weir.report.compare import compare_text
 from weir.report.format import count, score
-from weir.report.layout import columns
+from weir.report.layout import columns, paragraph
 from weir.stats.compare import compare_scores
 
 __all__ = ["fit_text", "standing_text"]
 
 
-def fit_text(found: Fit) -> str:
+def fit_text(found: Fit, width: int | None = None) -> str:
     """A line for each fold: what the other folds chose, its mean there, and its mean on the fold itself."""
     lines = [["settings chosen without the fold", "fold", "queries", f"{found.measure} there", "on the fold"]]
     for fold in found.folds:
@@ -22,15 +22,18 @@ def fit_text(found: Fit) -> str:
         lines.append([str(fold.chosen), *numbers])
     lines.append([str(found.chosen), "all", str(len(found.queries)), score(found.fitted), ""])
     tried = f"{count(found.tried)} settings tried; a mean where the settings were chosen says little of other queries"
-    return f"{columns(lines, right=4)}\n{tried}"
+    return f"{columns(lines, 4, width)}\n{paragraph(tried, width)}"
 
 
-def standing_text(held_out: Scores, single: Mapping[str, Scores], dataset: str) -> str:
+def standing_text(
+    held_out: Scores, single: Mapping[str, Scores], dataset: str, width: int | None = None
+) -> str:
     """The fusion on queries that its settings have not seen, beside the best of the runs by itself.
 
     held_out: scores of the cross-validated run; single: those of each run by name. The best is picked on these very
     queries, which favours it.
     """
-    best = max(single, key=lambda name: float(single[name].means()[0]))
+    best = max(single, key=lambda name: float(single[name].mean_values()[0]))
     found = compare_scores({"fused, held out": held_out, best: single[best]}, dataset, best)
-    return f"{compare_text(found)}\n{best}: the best of {len(single)} runs, picked on these queries, which favours it"
+    said = f"{best}: the best of {len(single)} runs, picked on these queries, which favours it"
+    return f"{compare_text(found, width)}\n{paragraph(said, width)}"

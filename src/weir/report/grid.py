@@ -12,7 +12,7 @@ from weir.report.format import score
 from weir.report.layout import layout_blocks, paragraph
 from weir.report.marked_table import SIGNS, MarkedCell, MarkedTable, html_page
 from weir.report.short_names import short_names
-from weir.report.table import UNRANKED
+from weir.report.table import JUDGED, UNRANKED, says_judged
 from weir.stats.comparison import Comparison
 
 __all__ = ["GridCell", "GridTable", "grid_tables", "write_grids"]
@@ -117,7 +117,8 @@ def grid_tables(
 
     The last column is the mean over datasets where there are several, for systems that have all of them; a group of
     datasets that is there as a whole counts as one. comparisons: as `compare_results` makes them; letters and verdicts
-    come from these. labels: names to show for systems.
+    come from these. labels: names to show for systems. The last table is Judged@10, where it is known and no measure of
+    the rows.
     """
     systems = tuple(dict.fromkeys(r.system for r in rows))
     shown = short_names(systems, labels)
@@ -125,6 +126,8 @@ def grid_tables(
     means: dict[str, dict[tuple[str, str], float]] = {}
     for r in rows:
         means.setdefault(r.measure, {})[r.dataset, r.system] = r.mean
+    if says_judged(rows):
+        means[JUDGED] = {(r.dataset, r.system): r.judged_at_10 for r in rows if r.judged_at_10 is not None}
     return tuple(
         _table(measure, of_one, (systems, shown), [c for c in compared if c.measure == measure])
         for measure, of_one in means.items()
@@ -132,19 +135,21 @@ def grid_tables(
 
 
 def write_grids(
-    tables: Sequence[GridTable], form: str = "text", width: int | None = None, colour: bool = False
+    tables: Sequence[GridTable],
+    form: str = "text",
+    width: int | None = None,
+    colour: bool = False,
+    legend: bool = True,
 ) -> str:
     """Several tables one below another, as text, markdown, latex or a page of html; shared notes and full names
     stand once, at the end.
     """
-    shared = tuple(
-        dict.fromkeys([n for t in tables for n in t.notes] + [n for t in tables for n in t.legend()])
-    )
+    notes = [n for t in tables for n in t.notes] + [n for t in tables if legend for n in t.legend()]
+    shared = tuple(dict.fromkeys(notes))
     if form == "text":
-        notes = "\n".join(paragraph(note, width) for note in shared)
-        return "\n\n".join(
-            [*(t.marked(width).text(width, colour) for t in tables), *([notes] if notes else [])]
-        )
+        below = "\n".join(paragraph(note, width) for note in shared)
+        parts = [t.marked(width).text(width, colour) for t in tables]
+        return "\n\n".join([*parts, *([below] if below else [])])
     marked = [t.marked() for t in tables]
     if marked:
         marked[-1] = replace(marked[-1], notes=shared)
@@ -179,7 +184,8 @@ def _table(
         column = [means.get((dataset, system)) for system in systems]
         columns.append(_cells(column, systems, by_column.get(dataset), _ranked(measure)))
     cells = tuple(zip(*columns, strict=True))
-    return GridTable(measure, tuple(datasets), systems, labels, cells, _notes(cells, compared))
+    notes = _notes(cells, compared, dict(zip(systems, labels, strict=True)))
+    return GridTable(measure, tuple(datasets), systems, labels, cells, notes)
 
 
 def _units(datasets: Sequence[str]) -> list[str]:
@@ -209,7 +215,9 @@ def _cells(
     ]
 
 
-def _notes(cells: Iterable[Sequence[GridCell | None]], compared: Sequence[Comparison]) -> tuple[str, ...]:
+def _notes(
+    cells: Iterable[Sequence[GridCell | None]], compared: Sequence[Comparison], labels: Mapping[str, str]
+) -> tuple[str, ...]:
     """How the marks came about, for those that occur."""
     there = [cell for row in cells for cell in row if cell is not None]
     notes = ["* the best of its dataset"] if any(cell.best for cell in there) else []
@@ -219,7 +227,8 @@ def _notes(cells: Iterable[Sequence[GridCell | None]], compared: Sequence[Compar
         if any(cell.letters for cell in there):
             notes.append(f"systems that share a letter cannot be told apart there ({how})")
         if first.baseline is not None:
-            notes.append(f"{SIGNS['better']} better, {SIGNS['worse']} worse than {first.baseline} ({how})")
+            baseline = labels.get(first.baseline, first.baseline)
+            notes.append(f"{SIGNS['better']} better, {SIGNS['worse']} worse than {baseline} ({how})")
     return tuple(notes)
 
 

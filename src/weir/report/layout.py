@@ -10,7 +10,7 @@ from unicodedata import category, east_asian_width
 
 from weir.errors import printable
 
-__all__ = ["STYLES", "Styled", "columns", "display_width", "layout_blocks", "paragraph"]
+__all__ = ["JOINED", "STYLES", "Styled", "columns", "display_width", "fits", "layout_blocks", "paragraph"]
 
 STYLES = {"best": "1", "better": "38;5;30", "worse": "38;5;130", "faint": "2"}
 """SGR parameters of each style: bold, teal, rust, faint; both colours keep 4:1 on black and on white."""
@@ -22,6 +22,8 @@ _UNBROKEN_HEAD = 12  # the same of a word in a header
 _SOFT = re.compile(r"[^-_/.,(:=]*[-_/.,(:=]+|[^-_/.,(:=]+")
 _BLANK = re.compile(r" (?![-+.\d]+\])")  # not that of an interval, which stays together
 _NUMBER = re.compile(r"[\[(+-]*\d")
+JOINED = "\N{NO-BREAK SPACE}"
+"""A blank at which no cell is broken; it is shown as a blank."""
 _UNSEEN = frozenset({"Mn", "Me"})  # categories of characters that take no column of their own
 
 
@@ -43,24 +45,27 @@ def display_width(text: str) -> int:
     return sum(_columns_of(c) for c in text)
 
 
-def columns(lines: Sequence[Sequence[Cell]], right: int = 0, width: int | None = None, keys: int = 1) -> str:
-    """Cells in aligned columns under a header; the last `right` columns are flush right.
+def columns(
+    lines: Sequence[Sequence[Cell]], right: int = 0, width: int | None = None, keys: int = 1, tail: int = 0
+) -> str:
+    """Cells in aligned columns under a header; the last `right` columns are flush right, but for a `tail` behind them.
 
     width: of the terminal, in columns; None is boundless. What does not fit is wrapped within its column, at blanks
     first; what still does not fit stands in further tables below, each with the first `keys` columns again.
     """
     plain = [[_styled(cell) for cell in line] for line in lines]
     count = len(plain[0])
+    flush = range(count - right - tail, count - tail)
     natural = [max(display_width(line[i].text) for line in plain) for i in range(count)]
     if width is None:
-        return _table(plain, natural, right)
+        return _table(plain, natural, flush)
     room = max(width, _NARROWEST)
     least = _least_widths(plain, keys, room)
     tables = []
     for block in _blocks(least, keys, room):
         fitted = _shrunk([natural[i] for i in block], [least[i] for i in block], room)
-        flush = sum(i >= count - right for i in block)
-        tables.append(_table([[line[i] for i in block] for line in plain], fitted, flush))
+        at = [place for place, i in enumerate(block) if i in flush]
+        tables.append(_table([[line[i] for i in block] for line in plain], fitted, at))
     return "\n\n".join(tables)
 
 
@@ -71,6 +76,13 @@ def layout_blocks(lines: Sequence[Sequence[Cell]], width: int | None, keys: int 
     room = max(width, _NARROWEST)
     least = _least_widths([[_styled(cell) for cell in line] for line in lines], keys, room)
     return len(_blocks(least, keys, room))
+
+
+def fits(lines: Sequence[Sequence[Cell]], width: int | None) -> bool:
+    """Whether the cells stand side by side in the width without being wrapped."""
+    cells = [[display_width(_styled(cell).text) for cell in line] for line in lines]
+    widths = [max(column) for column in zip(*cells, strict=True)]
+    return width is None or sum(widths) + _GAP * (len(widths) - 1) <= width
 
 
 def paragraph(text: str, width: int | None) -> str:
@@ -132,11 +144,11 @@ def _shrunk(natural: Sequence[int], least: Sequence[int], room: int) -> list[int
     return [min(n, max(low, s)) for n, s in zip(natural, least, strict=True)]
 
 
-def _table(lines: Sequence[Sequence[Styled]], widths: Sequence[int], right: int) -> str:
-    flush = len(widths) - right
+def _table(lines: Sequence[Sequence[Styled]], widths: Sequence[int], flush: Sequence[int]) -> str:
+    """Lines of cells in columns of at most these widths; those at the places `flush` are flush right."""
     wrapped = [
         [
-            _wrapped(c.text, w, _GAP if i < flush else 0)
+            _wrapped(c.text, w, 0 if i in flush else _GAP)
             for i, (c, w) in enumerate(zip(line, widths, strict=True))
         ]
         for line in lines
@@ -157,12 +169,13 @@ def _table(lines: Sequence[Sequence[Styled]], widths: Sequence[int], right: int)
     return "\n".join([*found[:header], rule, *found[header:]])
 
 
-def _placed(row: Sequence[Styled], widths: Sequence[int], flush: int) -> str:
+def _placed(row: Sequence[Styled], widths: Sequence[int], flush: Sequence[int]) -> str:
     shown, cells = 0, []
     for i, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        shown_text = cell.text.replace(JOINED, " ")
         blanks = " " * (width - display_width(cell.text))
-        text = f"\x1b[{STYLES[cell.style]}m{cell.text}\x1b[0m" if cell.style and cell.text else cell.text
-        cells.append(text + blanks if i < flush else blanks + text)
+        text = f"\x1b[{STYLES[cell.style]}m{shown_text}\x1b[0m" if cell.style and cell.text else shown_text
+        cells.append(blanks + text if i in flush else text + blanks)
         shown = i + 1 if cell.text else shown
     return (" " * _GAP).join(cells[:shown]).rstrip(" ")
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weir.report.escaping import csv_cell, html_escaped, latex_escaped, markdown_escaped
-from weir.report.layout import Styled, columns, display_width, paragraph
+from weir.report.layout import JOINED, Styled, columns, display_width, paragraph
 
 __all__ = ["SIGNS", "MarkedCell", "MarkedTable", "html_page"]
 
@@ -22,15 +22,17 @@ _STYLE = """\
 .weir-table caption{text-align:left;font-weight:650;padding:4px 0}
 .weir-table th,.weir-table td{padding:4px 12px 4px 0;border:0;border-bottom:1px solid rgba(128,128,128,.35);\
 background:none;text-align:left;font-weight:400;vertical-align:top}
+.weir-table thead th[colspan="2"]{text-align:center}
 .weir-table thead th{border-bottom:1.5px solid rgba(128,128,128,.9);vertical-align:bottom;font-weight:600}
 .weir-table .weir-number{text-align:right;white-space:nowrap}
-.weir-table .weir-more{font-weight:400;opacity:.8}
+.weir-table td.weir-number:has(+.weir-marks){padding-right:4px}
+.weir-table .weir-marks{font-size:85%;white-space:nowrap;opacity:.85}
 .weir-table .weir-best{font-weight:700}
-.weir-table sup{font-size:75%;padding-left:2px}
 .weir-table .weir-better{color:#16857a}
 .weir-table .weir-worse{color:#b8621b}
 .weir-note{font-size:90%;opacity:.8;margin:2px 0;max-width:60em}
 </style>"""
+_SPAN = ' colspan="2"'
 _PAGE = """\
 <style>
 :root{color-scheme:light dark}
@@ -80,7 +82,8 @@ class MarkedTable:
             for i, cell in enumerate(row):
                 text = cell.text
                 if i >= self.keys:
-                    text += "".join(e.ljust(w) for e, w in zip(_ends(cell), widths[i], strict=True))
+                    *marks, more = (e.ljust(w) for e, w in zip(_ends(cell), widths[i], strict=True))
+                    text += "".join(marks).replace(" ", JOINED) + more
                 line.append(Styled(text, _style(cell)) if colour else text)
             found.append(line)
         return found
@@ -132,9 +135,17 @@ class MarkedTable:
 
     def html_body(self) -> str:
         """The table and the sentences without a style."""
-        head = "".join(_html(MarkedCell(name), "th", i >= self.keys) for i, name in enumerate(self.header))
+        wide = [any(map(_beside, column)) for column in zip(*self.rows, strict=True)] or [False] * len(
+            self.header
+        )
+        head = "".join(
+            f"<th{_class(i >= self.keys)}{_SPAN * spans}><bdi>{html_escaped(name)}</bdi></th>"
+            for i, (name, spans) in enumerate(zip(self.header, wide, strict=True))
+        )
         rows = [
-            "<tr>" + "".join(_html(cell, "td", i >= self.keys) for i, cell in enumerate(row)) + "</tr>"
+            "<tr>"
+            + "".join(_html(c, i >= self.keys, w) for i, (c, w) in enumerate(zip(row, wide, strict=True)))
+            + "</tr>"
             for row in self.rows
         ]
         caption = f"<caption>{html_escaped(self.title)}</caption>" if self.title else ""
@@ -179,13 +190,21 @@ def _latex(cell: MarkedCell) -> str:
     return f"{shown} {latex_escaped(cell.more)}".rstrip()
 
 
-def _html(cell: MarkedCell, tag: str, number: bool) -> str:
-    kinds = ["weir-number"] if number else []
-    kinds += ["weir-best"] if cell.best else []
+def _html(cell: MarkedCell, number: bool, wide: bool) -> str:
+    """A cell; where its column has marks they stand in a cell of their own behind it, so that digits stay aligned."""
+    shown = f"<td{_class(number, cell.best)}><bdi>{html_escaped(cell.text)}</bdi></td>"
+    return f'{shown}<td class="weir-marks">{_beside(cell)}</td>' if wide else shown
+
+
+def _class(number: bool, best: bool = False) -> str:
+    kinds = ["weir-number"] * number + ["weir-best"] * best
+    return f' class="{" ".join(kinds)}"' if kinds else ""
+
+
+def _beside(cell: MarkedCell) -> str:
+    """Verdict, letters and what is more, as HTML."""
     sign = ""
     if cell.verdict in SIGNS:
         sign = f'<span class="weir-{cell.verdict}" title="{cell.verdict}">{SIGNS[cell.verdict]}</span>'
-    letters = f"<sup>{html_escaped(cell.letters)}</sup>" if cell.letters else ""
-    named = f' class="{" ".join(kinds)}"' if kinds else ""
-    more = f' <span class="weir-more">{html_escaped(cell.more)}</span>' if cell.more else ""
-    return f"<{tag}{named}><bdi>{html_escaped(cell.text)}</bdi>{sign}{letters}{more}</{tag}>"
+    more = html_escaped(cell.more)
+    return sign + html_escaped(cell.letters) + (" " if more and cell.letters else "") + more

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
+from weir.core.result_row import Row
 from weir.core.scores import Scores
 from weir.measures.conventions import parse_conventions
 from weir.report.format import score, share
 from weir.stats.intervals import fewest
 
-__all__ = ["convention_notes", "float_tie_notes", "score_notes", "unanswered"]
+__all__ = ["convention_notes", "float_tie_notes", "judged_notes", "score_notes", "unanswered"]
+
+ENOUGH_JUDGED = 0.9
+"""Judged@10 from which nothing is said."""
 
 
 def score_notes(scores: Scores) -> list[str]:
@@ -35,10 +40,29 @@ def score_notes(scores: Scores) -> list[str]:
     return found + _tie_notes(scores) + convention_notes(scores)
 
 
+def judged_notes(rows: Sequence[Row]) -> list[str]:
+    """A sentence where fewer than 90% of the first 10 documents of a system are judged: what that does to scores."""
+    rates = {(r.system, r.dataset): r.judged_at_10 for r in rows if r.judged_at_10 is not None}
+    low = {key: rate for key, rate in rates.items() if rate < ENOUGH_JUDGED}
+    if not low:
+        return []
+    (system, dataset), least = min(low.items(), key=lambda one: one[1])
+    where = f"{share(least)} of the first 10 documents of {system} on {dataset} are judged"
+    if len(rates) > 1:
+        few = f"Judged@10 is below {share(ENOUGH_JUDGED, 0)} in {len(low)} of {len(rates)} results"
+        where = f"{few}; the least is that {where}"
+    return [
+        f"note: {where}: those that nobody judged count as not relevant, so scores can be too low, most of all "
+        "those of systems unlike the ones that were judged; condensed(nDCG@10) leaves unjudged documents out"
+    ]
+
+
 def float_tie_notes(usual: Scores, as_floats: Scores) -> list[str]:
     """A sentence on each measure whose mean, as printed, is another where scores compare as floats."""
     found = []
-    for measure, here, there in zip(usual.measures, usual.means(), as_floats.means(), strict=True):
+    for measure, here, there in zip(
+        usual.measures, usual.mean_values(), as_floats.mean_values(), strict=True
+    ):
         if score(float(here)) != score(float(there)):
             found.append(
                 f"note: {measure} is {score(float(there))} under trec_eval 9, which compares scores as floats "

@@ -16,7 +16,7 @@ __all__ = ["graph_json", "graph_text", "plan_json", "plan_notes", "plan_text"]
 HEAD = ("dataset", "system", "documents", "queries", "index", "search", "disk", "memory")
 
 
-def plan_text(found: Sequence[Planned]) -> str:
+def plan_text(found: Sequence[Planned], width: int | None = None) -> str:
     """A table for the terminal; times, disk and memory with two digits, as sure as they are."""
     lines = [
         (
@@ -31,7 +31,7 @@ def plan_text(found: Sequence[Planned]) -> str:
         )
         for one in found
     ]
-    return columns([HEAD, *lines], right=len(HEAD) - 2)
+    return columns([HEAD, *lines], len(HEAD) - 2, width, keys=2)
 
 
 def graph_text(nodes: Sequence[Node]) -> str:

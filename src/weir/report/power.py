@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from weir.measures.measure import within_unit
 from weir.report.format import change, count, score, share
-from weir.report.layout import columns
+from weir.report.layout import columns, paragraph
 from weir.stats.power import PowerPlan
 
 __all__ = ["power_text"]
 
 
-def power_text(plan: PowerPlan) -> str:
+def power_text(plan: PowerPlan, width: int | None = None) -> str:
     """The minimum detectable effect now, and the queries that other effects need."""
     least = score(plan.detectable)
     if within_unit(plan.measure) and plan.detectable > 1:
@@ -23,7 +23,7 @@ def power_text(plan: PowerPlan) -> str:
     ]
     body = [["effect", "power now", "queries needed"]]
     body += [[f"{n.effect:g}", share(n.power), _needed(n.queries)] for n in plan.needs]
-    return "\n".join([*lines, columns(body, right=3)]) + "\n"
+    return "\n".join([*(paragraph(line, width) for line in lines), columns(body, right=3)]) + "\n"
 
 
 def _needed(queries: int | None) -> str:

@@ -7,14 +7,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from weir.experiment.published.reproduce import Check
+from weir.experiment.published.reproduce import PublishedCheck
 from weir.report.format import change, count, score
-from weir.report.layout import columns
+from weir.report.layout import columns, paragraph
 
 __all__ = ["reproduce_json", "reproduce_text"]
 
 
-def reproduce_text(checks: Sequence[Check]) -> str:
+def reproduce_text(checks: Sequence[PublishedCheck], width: int | None = None) -> str:
     """A line for each claim, then the counts and the sources."""
     shown = [c for c in checks if c.outcome != "not published" or c.nearest]
     numbers: dict[tuple[str, str], int] = {}
@@ -22,18 +22,19 @@ def reproduce_text(checks: Sequence[Check]) -> str:
     for c in shown:
         lines.append(_line(c, numbers))
         lines += [["", "", "", "", n.printed, "", "nearby", n.model] for n in c.nearest]
-    parts = [columns(lines)] if shown else []
+    parts = [columns(lines, width=width)] if shown else []
     parts.append(_counts(checks))
-    parts += [f"[{n}] {source}{f' ({note})' if note else ''}" for (source, note), n in numbers.items()]
+    sources = [f"[{n}] {source}{f' ({note})' if note else ''}" for (source, note), n in numbers.items()]
+    parts += [paragraph(source, width) for source in sources]
     return "\n".join([*parts[:1], *([""] if shown else []), *parts[1:]])
 
 
-def reproduce_json(checks: Sequence[Check]) -> str:
+def reproduce_json(checks: Sequence[PublishedCheck]) -> str:
     """One JSON object for each check, at full precision."""
     return "\n".join(json.dumps(_plain(c), ensure_ascii=False) for c in checks)
 
 
-def _line(c: Check, numbers: dict[tuple[str, str], int]) -> list[str]:
+def _line(c: PublishedCheck, numbers: dict[tuple[str, str], int]) -> list[str]:
     ours = [c.dataset, c.system, c.measure]
     if c.published is None:
         return [*ours, score(c.ours), "-", "-", "nothing published", ""]
@@ -43,7 +44,7 @@ def _line(c: Check, numbers: dict[tuple[str, str], int]) -> list[str]:
     return [*ours, f"{c.ours:.{places}f}", c.published.printed, change(c.difference), _verdict(c), by]
 
 
-def _verdict(c: Check) -> str:
+def _verdict(c: PublishedCheck) -> str:
     if c.outcome == "reproduced":
         whole = c.published is not None and c.decimals == c.published.decimals
         return "reproduced" if whole else f"reproduced to {c.decimals} decimals"
@@ -52,7 +53,7 @@ def _verdict(c: Check) -> str:
     return f"off by {abs(c.difference):.4f}" if c.outcome == "off" else "other data"
 
 
-def _counts(checks: Sequence[Check]) -> str:
+def _counts(checks: Sequence[PublishedCheck]) -> str:
     def of(outcome: str) -> str:
         return count(sum(c.outcome == outcome for c in checks))
 
@@ -74,6 +75,6 @@ def _counts(checks: Sequence[Check]) -> str:
     )
 
 
-def _plain(check: Check) -> dict[str, object]:
+def _plain(check: PublishedCheck) -> dict[str, object]:
     fields = asdict(check)
     return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in fields.items()}

@@ -12,8 +12,9 @@ from weir.report.escaping import csv_cell
 from weir.report.format import score
 from weir.report.marked_table import MarkedCell, MarkedTable
 
-__all__ = ["UNRANKED", "csv_table", "json_lines", "long_table", "text_table"]
+__all__ = ["JUDGED", "UNRANKED", "csv_table", "json_lines", "long_table", "says_judged", "text_table"]
 
+JUDGED = "Judged@10"
 UNRANKED = ("Judged", "Hole", "NumRet", "NumRel", "NumNonrelRet", "IDCG")
 """Measures of which more is not better, so that none is the best."""
 
@@ -22,8 +23,8 @@ def long_table(rows: Sequence[Row]) -> MarkedTable:
     """A line for each dataset and system, a column for each measure.
 
     Each value is a mean with its 95% bootstrap interval, and with ties=bounds the means of the worst and the best
-    order of ties, * behind the best of several systems; the last column says how many of the judged queries were
-    answered.
+    order of ties, * behind the best of several systems; then follow Judged@10, where it is no measure of the rows
+    already, and how many of the judged queries were answered.
     """
     measures = list(dict.fromkeys(r.measure for r in rows))
     there: dict[tuple[str, str], list[float]] = {}
@@ -32,13 +33,21 @@ def long_table(rows: Sequence[Row]) -> MarkedTable:
     best = {
         key: max(means) for key, means in there.items() if len(means) > 1 and not key[1].startswith(UNRANKED)
     }
+    judged = says_judged(rows)
     lines = []
     for (dataset, system), group in _grouped(rows).items():
         any_row = next(iter(group.values()))
         cells = [_cell(row, best) if (row := group.get(m)) else MarkedCell("") for m in measures]
+        beside = [MarkedCell(_rate(any_row))] * judged
         answered = MarkedCell(f"{any_row.answered}/{any_row.queries}")
-        lines.append((MarkedCell(dataset), MarkedCell(system), *cells, answered))
-    return MarkedTable("", ("dataset", "system", *measures, "answered"), tuple(lines), keys=2)
+        lines.append((MarkedCell(dataset), MarkedCell(system), *cells, *beside, answered))
+    header = ("dataset", "system", *measures, *[JUDGED] * judged, "answered")
+    return MarkedTable("", header, tuple(lines), keys=2)
+
+
+def says_judged(rows: Sequence[Row]) -> bool:
+    """Whether Judged@10 is known and is to be said beside the measures, not being one of them."""
+    return any(r.judged_at_10 is not None for r in rows) and all(r.measure != JUDGED for r in rows)
 
 
 def text_table(rows: Sequence[Row], width: int | None = None, colour: bool = False) -> str:
@@ -67,6 +76,10 @@ def _grouped(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, Row]]:
     for r in rows:
         found.setdefault((r.dataset, r.system), {})[r.measure] = r
     return found
+
+
+def _rate(row: Row) -> str:
+    return "-" if row.judged_at_10 is None else score(row.judged_at_10)
 
 
 def _cell(row: Row, best: dict[tuple[str, str], float]) -> MarkedCell:

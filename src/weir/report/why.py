@@ -9,23 +9,25 @@ from dataclasses import asdict
 
 from weir.experiment.explain.why import Effect, Why
 from weir.report.format import change, count, score
-from weir.report.layout import columns
+from weir.report.layout import columns, paragraph
 
 __all__ = ["why_json", "why_text"]
 
 WIDEST = 44
 
 
-def why_text(why: Why) -> str:
+def why_text(why: Why, width: int | None = None) -> str:
     """The gap, the settings that differ, what scoring again says of it, and a conclusion."""
     second = f"{_mean(why, why.second_mean)} {why.second}" + (" (published)" if why.published else "")
     parts = [
-        f"{why.measure}: {score(why.first_mean)} {why.first}, {second}: gap {change(why.gap)}",
-        _settings(why),
+        paragraph(
+            f"{why.measure}: {score(why.first_mean)} {why.first}, {second}: gap {change(why.gap)}", width
+        ),
+        _settings(why, width),
     ]
     if (why.effects or why.without) and not why.agree:
-        parts.append(_effects(why))
-    parts.append("\n".join(_conclusion(why)))
+        parts.append(_effects(why, width))
+    parts.append("\n".join(paragraph(line, width) for line in _conclusion(why)))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -35,15 +37,15 @@ def why_json(why: Why) -> str:
     return json.dumps(_defined(fields), ensure_ascii=False)
 
 
-def _settings(why: Why) -> str:
+def _settings(why: Why, width: int | None) -> str:
     if not why.settings:
         return "no setting differs"
     lines = [["setting that differs", "first", "second", "likely effect"]]
     lines += [[d.setting, _short(d.first), _short(d.second), f"{d.weight:3g}  {d.why}"] for d in why.settings]
-    return columns(lines)
+    return columns(lines, width=width)
 
 
-def _effects(why: Why) -> str:
+def _effects(why: Why, width: int | None) -> str:
     """Changes that leave less of the gap than there is, or all of them where there are two rankings."""
     near = [e for e in why.effects if why.published is None or e.closes or abs(e.gap) < abs(why.gap)]
     far = _kinds([e.kind for e in why.effects if e not in near], [e.kind for e in near])
@@ -52,11 +54,11 @@ def _effects(why: Why) -> str:
     if near:
         lines = [["scored again, each change alone", "first", "second", "gap left", "explains"]]
         lines += [_effect(why, e) for e in near]
-        parts.append(columns(lines, right=4))
+        parts.append(columns(lines, 4, width))
     if far:
-        parts.append(f"further away: {far}")
+        parts.append(paragraph(f"further away: {far}", width))
     if nothing:
-        parts.append(f"no effect: {nothing}")
+        parts.append(paragraph(f"no effect: {nothing}", width))
     return "\n".join(parts)
 
 

@@ -43,7 +43,9 @@ def intervals(scores: Scores, level: float = LEVEL) -> list[Interval]:
         rows = np.flatnonzero((defined == queries).all(axis=1))
         bounds[rows] = _bounds(values[rows][:, queries], np.random.default_rng(SEED), level, RESAMPLES)
     found = []
-    for measure, mean, ends in zip(scores.measures, scores.means().tolist(), bounds.tolist(), strict=True):
+    for measure, mean, ends in zip(
+        scores.measures, scores.mean_values().tolist(), bounds.tolist(), strict=True
+    ):
         low, high = (averaged(end, measure in scores.geometric) for end in ends)
         found.append(Interval(mean, low, high))
     return found
@@ -78,7 +80,7 @@ def _bounds(rows: Float64, generator: np.random.Generator, level: float, resampl
         return found
     constant = (rows == rows[:, :1]).all(axis=1)
     for number in np.flatnonzero(constant):
-        found[number] = math.fsum(rows[number].tolist()) / count  # as Scores.means rounds it
+        found[number] = math.fsum(rows[number].tolist()) / count  # as Scores.mean_values rounds it
     if not constant.all():
         sums = np.concatenate(list(resampled_sums(rows[~constant], resamples, generator)))
         found[~constant] = np.quantile(sums / count, [(1 - level) / 2, (1 + level) / 2], axis=0).T

@@ -29,6 +29,11 @@ class Gate:
     passed: bool
 
     @property
+    def verdict(self) -> str:
+        """pass, fail or undecided."""
+        return "pass" if self.passed else "undecided" if self.undecided else "fail"
+
+    @property
     def undecided(self) -> bool:
         """Whether it failed although the mean dropped by no more than allowed: there are too few queries to tell."""
         return not self.passed and self.difference >= -self.max_drop

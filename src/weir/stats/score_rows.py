@@ -30,6 +30,8 @@ def rows(scores: Scores, dataset: str, system: str) -> list[Row]:
         if movable:
             lowest, highest = (None if math.isnan(end) else float(end) for end in ends)
             row = replace(row, movable=int(movable), lowest=lowest, highest=highest)
+        if not math.isnan(scores.judged_at_10):
+            row = replace(row, judged_at_10=scores.judged_at_10)
         found.append(row)
     return found
 
@@ -56,4 +58,6 @@ def group_row(name: str, members: list[Row], values: list[Float64], geometric: b
     first = members[0]
     mean = math.fsum(m.mean for m in members) / len(members)
     queries, answered = sum(m.queries for m in members), sum(m.answered for m in members)
-    return Row(name, first.system, first.measure, mean, low, high, queries, answered)
+    row = Row(name, first.system, first.measure, mean, low, high, queries, answered)
+    rates = [m.judged_at_10 for m in members if m.judged_at_10 is not None]
+    return replace(row, judged_at_10=math.fsum(rates) / len(rates)) if len(rates) == len(members) else row

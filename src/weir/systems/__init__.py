@@ -1,14 +1,18 @@
-"""Systems: from a corpus and queries to a run. Each is imported when it is named; see `system.py` for where it is."""
+"""Systems: from a corpus and queries to a run. Each is imported when it is named; see `protocol.py` for where it is."""
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING
 
-from weir.systems.expression import parse_system
+from weir.systems.compose import Pipeline, as_reranker, as_system
+from weir.systems.expression import parse_system, system
 from weir.systems.protocol import (
+    IN_MEMORY,
     RERANKERS,
     SYSTEMS,
+    Context,
+    Costs,
     Reranker,
     Retriever,
     Scorer,
@@ -17,7 +21,7 @@ from weir.systems.protocol import (
 )
 
 if TYPE_CHECKING:
-    from weir.systems.dense import Dense
+    from weir.systems.dense import dense as Dense
     from weir.systems.fused import Fused
     from weir.systems.late_interaction import ColBERT
     from weir.systems.learned_sparse import Sparse
@@ -28,11 +32,13 @@ if TYPE_CHECKING:
     from weir.systems.lexical.doc2query import Doc2Query
     from weir.systems.lexical.rm3 import RM3
     from weir.systems.rerank.cross import PairReranker
-    from weir.systems.rerank.pipeline import Pipeline
+    from weir.systems.rerank.cross import cross as Cross
+    from weir.systems.rerank.cross import monot5 as MonoT5
     from weir.systems.rerank.score_reranker import Score
 
 __all__ = [
     "BM25",
+    "IN_MEMORY",
     "PRESETS",
     "RERANKERS",
     "RM3",
@@ -40,10 +46,14 @@ __all__ = [
     "BM25Preset",
     "Chunked",
     "ColBERT",
+    "Context",
+    "Costs",
+    "Cross",
     "DeepCT",
     "Dense",
     "Doc2Query",
     "Fused",
+    "MonoT5",
     "PairReranker",
     "Pipeline",
     "Reranker",
@@ -52,29 +62,34 @@ __all__ = [
     "Scorer",
     "Searcher",
     "Sparse",
+    "as_reranker",
+    "as_system",
     "parse_system",
+    "system",
     "usage",
 ]
 
 _HOMES = {
-    "BM25": "lexical.bm25",
-    "PRESETS": "lexical.bm25_presets",
-    "RM3": "lexical.rm3",
-    "Chunked": "lexical.chunked",
-    "ColBERT": "late_interaction",
-    "DeepCT": "lexical.deepct",
-    "Dense": "dense",
-    "Doc2Query": "lexical.doc2query",
-    "Fused": "fused",
-    "PairReranker": "rerank.cross",
-    "Pipeline": "rerank.pipeline",
-    "BM25Preset": "lexical.bm25_presets",
-    "Score": "rerank.score_reranker",
-    "Sparse": "learned_sparse",
+    "BM25": "lexical.bm25:BM25",
+    "PRESETS": "lexical.bm25_presets:PRESETS",
+    "RM3": "lexical.rm3:RM3",
+    "BM25Preset": "lexical.bm25_presets:BM25Preset",
+    "Chunked": "lexical.chunked:Chunked",
+    "ColBERT": "late_interaction:ColBERT",
+    "Cross": "rerank.cross:cross",
+    "DeepCT": "lexical.deepct:DeepCT",
+    "Dense": "dense:dense",
+    "Doc2Query": "lexical.doc2query:Doc2Query",
+    "Fused": "fused:Fused",
+    "MonoT5": "rerank.cross:monot5",
+    "PairReranker": "rerank.cross:PairReranker",
+    "Score": "rerank.score_reranker:Score",
+    "Sparse": "learned_sparse:Sparse",
 }
 
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'weir.systems' has no attribute '{name}'")
-    return getattr(importlib.import_module(f"weir.systems.{_HOMES[name]}"), name)
+    module, _, attribute = _HOMES[name].partition(":")
+    return getattr(importlib.import_module(f"weir.systems.{module}"), attribute)

@@ -15,15 +15,25 @@ from weir.core.corpus import Corpus
 from weir.core.run import Run
 from weir.errors import StoreWarning, WeirError
 from weir.io.storage.atomic import storing
-from weir.systems.protocol import Progress, Reranker, Retriever, Searcher
+from weir.registry import session_only
+from weir.systems.plugins import indexed
+from weir.systems.protocol import (
+    IN_MEMORY,
+    CollectionAware,
+    Context,
+    Reranker,
+    Retriever,
+    Searcher,
+    Shelf,
+)
 
-__all__ = ["Folder", "folder_name", "numbered", "parts_of", "shifted", "suited"]
+__all__ = ["FolderShelf", "adapted_to", "folder_name", "parts_of", "renumbered", "shelf_of"]
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class Folder:
+class FolderShelf:
     """A shelf on which each part's index has a folder of its own, or lies in memory.
 
     at: the folder, None for memory; build: whether what is missing is built, else it raises StoreError.
@@ -33,49 +43,53 @@ class Folder:
     build: bool = True
     opened: dict[str, Searcher] = field(default_factory=dict)
 
-    def index(self, part: Retriever, corpus: Corpus, progress: Progress | None = None) -> Searcher:
+    def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
         """The part's index, opened where a killed process left it whole, else built."""
         name = folder_name(part)
         if name not in self.opened:
-            self.opened[name] = self._made(
-                part, None if self.at is None else self.at / name, corpus, progress
-            )
+            at = None if self.at is None or session_only(part.describe()) else self.at / name
+            self.opened[name] = self._made(part, corpus, replace(context, folder=at, shelf=None))
         return self.opened[name]
 
-    def answers(self, part: Retriever, corpus: Corpus, progress: Progress | None = None) -> Searcher:
+    def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
         """The part's index: nothing else is kept here."""
-        return self.index(part, corpus, progress)
+        return self.index(part, corpus, context)
 
-    def _made(self, part: Retriever, at: Path | None, corpus: Corpus, progress: Progress | None) -> Searcher:
+    def _made(self, part: Retriever, corpus: Corpus, context: Context) -> Searcher:
+        at = context.folder
         if at is None:
-            return part.index(corpus, None, progress)
+            return indexed(part, corpus, context)
         if not self.build:
-            return part.open(at, corpus)
+            return part.open(corpus, context)
         if at.exists():
             try:
-                return part.open(at, corpus)
+                return part.open(corpus, context)
             except WeirError as error:
                 warnings.warn(StoreWarning(f"{error}; {part} is indexed again"), stacklevel=2)
         with storing(at):
             at.parent.mkdir(parents=True, exist_ok=True)
-        return part.index(corpus, at, progress)
+        return indexed(part, corpus, context)
 
 
-def suited(system: T, collection: str, instruction: str) -> T:
+def shelf_of(context: Context, build: bool = True) -> Shelf:
+    """Where a composite finds its parts: the context's shelf, else folders within its folder, else memory."""
+    return FolderShelf(context.folder, build) if context.shelf is None else context.shelf
+
+
+def adapted_to(system: T, collection: str, instruction: str) -> T:
     """A system as it runs on a collection: with the prompts that its encoders use there, wherever they are in it.
 
-    collection: its name; instruction: what models that follow instructions are told, "" where nothing says so. A part
-    that differs between collections has a method on_collection(collection, instruction).
+    collection: its name; instruction: what models that follow instructions are told, "" where nothing says so.
     """
-    if hasattr(system, "on_collection"):
-        return cast(T, system.on_collection(collection, instruction))
+    if isinstance(system, CollectionAware):
+        return cast(T, system.adapted_to(collection, instruction))
     if isinstance(system, tuple):
-        return cast(T, tuple(suited(part, collection, instruction) for part in system))
+        return cast(T, tuple(adapted_to(part, collection, instruction) for part in system))
     if not (isinstance(system, (Retriever, Reranker)) and is_dataclass(type(system))):
         return system
     given: Any = system
     before = {f.name: getattr(given, f.name) for f in fields(given) if f.init}
-    after = {name: suited(part, collection, instruction) for name, part in before.items()}
+    after = {name: adapted_to(part, collection, instruction) for name, part in before.items()}
     changed = {
         name: part for name, part in after.items() if part is not before[name] and part != before[name]
     }
@@ -99,13 +113,8 @@ def folder_name(part: Retriever) -> str:
     return f"{re.sub(r'[^A-Za-z0-9.=_]+', '-', str(part)).strip('-.')[:40] or 'part'}-{key}"
 
 
-def numbered(run: Run, corpus: Corpus) -> Run:
+def renumbered(run: Run, corpus: Corpus) -> Run:
     """A run with its documents numbered as a corpus numbers them."""
     if run.docs is corpus.ids:
         return run
     return replace(run, docs=corpus.ids, doc=corpus.ids.codes(run.docs.strings)[run.doc])
-
-
-def shifted(progress: Progress, number: int, parts: int) -> Progress:
-    """Progress of one of several parts that are done one after the other."""
-    return lambda done, total: progress(number * total + done, parts * total)

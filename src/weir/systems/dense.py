@@ -1,13 +1,14 @@
-"""Dense retrieval: texts and queries as vectors, the nearest found exactly."""
+"""Dense retrieval: texts and queries as vectors, the nearest found exactly, or by an approximate index."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,69 +20,63 @@ from weir.core.run import Run
 from weir.core.strings import Float64, Int64
 from weir.encode.api import Hosted, LoadedHosted, is_hosted
 from weir.encode.encoder import Encoder, Kind, Loaded
-from weir.encode.models.multi_device import AT_ONCE, devices, on_several
+from weir.encode.models.multi_device import PIECES_PER_DEVICE, devices, on_several
+from weir.encode.object_encoder import LoadedObject, ObjectEncoder, as_encoder
 from weir.encode.recipes.cards import known
 from weir.errors import BadValue, StoreError, UnknownName
 from weir.io.storage.arrays import read_array
 from weir.io.storage.atomic import atomic_dir
 from weir.io.storage.sealed import open_folder, seal_folder
+from weir.registry import session_only
 from weir.settings import settings
-from weir.systems.protocol import SYSTEMS, ExternalStorage, Progress, called
-from weir.vectors.ann import Approximate, Loss, build, library, loss, opened, search_with
-from weir.vectors.encode_missing import Encode, EncodingBlocks, StoredVectors, TextSource, stored
+from weir.systems.compose import shown, then
+from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, folder_of
+from weir.vectors.ann import Approximate, ApproximateIndex, Loss, loss, search_with
+from weir.vectors.encode_missing import (
+    Encode,
+    EncodingBlocks,
+    StoredVectors,
+    TextSource,
+    encoded_in_memory,
+    stored,
+)
 from weir.vectors.exact_search import Found, pair_scores, search
 from weir.vectors.gpu_search import search_on
 from weir.vectors.vector_codec import codec
 from weir.vectors.vector_source import ReportingSource, VectorSource
 from weir.vectors.vector_store import VectorStore
 
-__all__ = ["Dense", "DenseSearcher"]
+__all__ = ["DenseRetriever", "DenseSearcher", "VectorEncoder", "dense"]
 
 FORMAT = 1
-OWN = ("store", "view", "separator", "ann", "effort")
-"""The settings that are not the encoder's."""
-BATCH = {"cpu": 128, "cuda": 8192}
+BATCH_TEXTS = {"cpu": 128, "cuda": 8192}
 """Texts encoded together and stored: what a killed process loses at most."""
-ASKED = 256
+API_TEXTS = 256
 """Texts that an API is asked for before they are stored."""
-OTHER = {"document": {"query", "max_query", "query revision"}, "query": {"document"}}
-"""What in an encoder's description says nothing about the texts of a kind."""
+OTHER_KIND = {"document": {"query", "max_query", "query revision"}, "query": {"document"}}
+"""Entries of an encoder's description that say nothing about the texts of a kind."""
+
+VectorEncoder: TypeAlias = Encoder | Hosted | ObjectEncoder
+LoadedEncoder: TypeAlias = Loaded | LoadedHosted | LoadedObject
 
 
-@SYSTEMS.register("dense")
 @dataclass(frozen=True)
-class Dense:
-    """Dense retrieval by an encoder of texts, searched exactly.
+class DenseRetriever:
+    """Dense retrieval, of values that compose; see `dense` for how they are written.
 
-    model: a name of `weir models`, a name on the Hugging Face hub, a folder, or provider:model for an embedding API;
-    pooling, similarity, query_prompt, document_prompt, max_length, max_query, dtype, engine, batch_tokens: see
-    weir.encode.Encoder, None takes the checkpoint's. store: how vectors are kept, fp32, fp16, bf16, int8 or binary;
-    scores are computed in full precision from what is kept. ann: None searches exactly; or an approximate index,
-    named as FAISS's factory names it ("HNSW32", "IVF1024,PQ48") or usearch; effort: how much of that index a query
-    looks at, 0 takes the library's default. view: what of a document is encoded; separator: between its title and
-    text, None takes the model's card's, or one space. base, dimensions, key: address, size and environment variable
-    with the key of an API.
-    Raises UnknownName or BadValue.
+    encoder: what turns texts into vectors, a checkpoint, an API, or an object; store: how vectors are kept, fp32, fp16,
+    bf16, int8 or binary; nearest: an approximate index, None for exact search; view: what of a document is encoded;
+    separator: between its title and text, None takes the model's card's, or one space. Raises UnknownName or BadValue.
     """
 
-    model: str = "minilm"
-    pooling: str | None = None
-    similarity: str | None = None
-    query_prompt: str | None = None
-    document_prompt: str | None = None
-    max_length: int | None = None
-    max_query: int | None = None
-    dtype: str = "fp32"
-    engine: str = "auto"
-    batch_tokens: int = 0
+    encoder: VectorEncoder
     store: str = "fp32"
+    nearest: ApproximateIndex | None = None
     view: str = "title text"
     separator: str | None = None
-    ann: str | None = None
-    effort: int = 0
-    base: str | None = None
-    dimensions: int | None = None
-    key: str | None = None
+
+    __repr__ = shown
+    __rshift__ = then
 
     def __post_init__(self) -> None:
         codec(self.store)
@@ -89,54 +84,26 @@ class Dense:
             raise UnknownName("view", str(self.view), VIEWS)
         if not isinstance(self.separator, (str, type(None))):
             raise BadValue(f"separator is {self.separator!r}; expected a text")
-        if not (self.ann is None or (isinstance(self.ann, str) and self.ann)):
-            raise BadValue(f"ann is {self.ann!r}; expected the name of an index, such as HNSW32")
-        if type(self.effort) is not int or self.effort < 0 or (self.effort and self.ann is None):
-            raise BadValue(f"effort is {self.effort!r}; expected a whole number from 0, beside ann")
-        _ = self.encoder
-
-    @cached_property
-    def encoder(self) -> Encoder | Hosted:
-        """What turns texts into vectors."""
-        given = {n: v for n, v in self._given.items() if n not in OWN}
-        kind = Hosted if isinstance(self.model, str) and is_hosted(self.model) else Encoder
-        known = {f.name for f in fields(kind)}
-        for name in given:
-            if name not in known:
-                what = "an embedding API" if kind is Hosted else "a checkpoint"
-                raise BadValue(f"dense: {name} means nothing for {what} such as {self.model}")
-        return kind(self.model, **given)  # type: ignore[arg-type]  # each checks the values it is given
-
-    @property
-    def _given(self) -> dict[str, object]:
-        """The settings that are not by default."""
-        return {
-            f.name: getattr(self, f.name)
-            for f in fields(self)
-            if f.name != "model" and getattr(self, f.name) != f.default
-        }
 
     @property
     def between(self) -> str:
         """What stands between a document's title and its text."""
-        card = known(self.model)
+        card = known(self.encoder.model) if isinstance(self.encoder, Encoder) else None
         return self.separator if self.separator is not None else " " if card is None else card.separator
 
-    def on_collection(self, collection: str, instruction: str) -> Dense:
-        """The system with the prompts its encoder uses on a collection; see Encoder.on_collection."""
-        there = self.encoder.on_collection(collection, instruction)
-        prompts = {n: getattr(there, n) for n in ("query_prompt", "document_prompt")}
-        return replace(self, **{n: p for n, p in prompts.items() if p != getattr(self.encoder, n)})
-
     def __str__(self) -> str:
-        return called("dense", [self.model], self._given)
+        first, given = self.encoder.arguments
+        own = {n: v for n, v in (("store", self.store), ("view", self.view)) if v != _DEFAULTS[n]}
+        own |= {} if self.separator is None else {"separator": self.separator}
+        return called(
+            "dense", first, {**given, **own, **({} if self.nearest is None else self.nearest.given)}
+        )
 
     def describe(self) -> dict[str, object]:
         """Everything that decides the rankings; raises DownloadError where the checkpoint is not here."""
         how: dict[str, object] = {"search": "exact, in double, rounded to float"}
-        if self.ann is not None:
-            how = {"search": self.ann, "effort": self.effort, "scored": "in double, rounded to float"}
-            how |= {"engine": library(self.ann)}
+        if self.nearest is not None:
+            how = self.nearest.describe() | {"scored": "in double, rounded to float"}
         return {
             "system": "dense",
             "dense search": algorithm("dense search"),
@@ -151,25 +118,28 @@ class Dense:
         """Download the checkpoint where it is not here; raises DownloadError where that fails."""
         self.encoder.fetch()
 
-    def index(
-        self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None
-    ) -> DenseSearcher:
-        """Encode the corpus into the store of vectors, all that is not there; `at` notes which rows are whose."""
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> DenseSearcher:
+        """Encode the corpus into the store of vectors, all that is not there; the folder notes which rows are whose.
+
+        Vectors by an object that declares no version are kept in memory alone.
+        """
         loaded = self.encoder.load(settings().device)
-        store = VectorStore.of(
-            settings().home / "vectors", _about(self.encoder, loaded, "document"), self.store
-        )
         texts = TextSource(
             len(corpus), partial(corpus.view, self.view, separator=self.between), corpus.ids.__getitem__
         )
+        about = _about(self.encoder, loaded, "document")
+        store = VectorStore.of(settings().home / "vectors", about, self.store)
         before = store.snapshot()
         with _encoding(loaded) as (encode, cut):
-            vectors = stored(store, texts, encode, progress, cut)
-        near = build(self.ann, self.effort, vectors) if self.ann is not None else None
-        if at is not None:
+            if session_only(about):
+                vectors = encoded_in_memory(self.store, texts, encode, context.progress, cut)
+            else:
+                vectors = stored(store, texts, encode, context.progress, cut)
+        near = None if self.nearest is None else self.nearest.build(vectors)
+        if context.folder is not None:
             facts = {"format": FORMAT, "system": str(self), "store": store.folder.name}
             facts |= {"corpus": corpus.fingerprint, "documents": len(corpus), "texts": _digest(vectors)}
-            with atomic_dir(at) as folder:
+            with atomic_dir(context.folder) as folder:
                 np.save(folder / "rows.npy", vectors.rows)
                 if near is not None:
                     near.write(folder / "ann.bin")
@@ -177,11 +147,12 @@ class Dense:
         reused = 0 if before is None else int(np.count_nonzero(vectors.rows < len(before)))
         return DenseSearcher(self, corpus, vectors, loaded, reused, near)
 
-    def open(self, at: Path, corpus: Corpus) -> DenseSearcher:
+    def open(self, corpus: Corpus, context: Context) -> DenseSearcher:
         """Open what `index` noted about the same corpus; the vectors lie in the store.
 
         Raises StoreError where it, or the store, is damaged or gone, BadValue where it is of another corpus.
         """
+        at = folder_of(context)
         try:
             facts = open_folder(at, "index.json")
             rows = read_array(at / "rows.npy", np.int64)
@@ -197,9 +168,7 @@ class Dense:
         vectors = StoredVectors(snapshot, rows)
         if not below(rows, len(snapshot)) or _digest(vectors) != facts["texts"]:
             raise StoreError(f"{at}: {store.folder} holds other vectors now; they are encoded again")
-        near = None
-        if self.ann is not None:
-            near = opened(at / "ann.bin", self.ann, self.effort, vectors.dimensions)
+        near = None if self.nearest is None else self.nearest.open(at / "ann.bin", vectors.dimensions)
         return DenseSearcher(self, corpus, vectors, None, near=near)
 
 
@@ -207,33 +176,27 @@ class Dense:
 class DenseSearcher:
     """Vectors of a corpus and the encoder of queries, ready to answer."""
 
-    system: Dense
+    system: DenseRetriever
     corpus: Corpus
     vectors: StoredVectors
-    opened: Loaded | LoadedHosted | None
+    opened: LoadedEncoder | None
     reused: int = 0
     near: Approximate | None = None
-    progress: Progress | None = None
 
-    def watched(self, progress: Progress) -> DenseSearcher:
-        """The same, telling how many documents a search has read; with the encoder loaded."""
-        return replace(self, opened=self.loaded, progress=progress)
-
-    def fresh(self) -> DenseSearcher | None:
-        """The same, since queries are encoded each time; None where an API encodes them, whose answers are kept."""
-        return None if isinstance(self.loaded, LoadedHosted) else self
-
-    def outside(self) -> ExternalStorage:
-        """The vectors in the store, and how many were there before this index was made."""
+    def costs(self) -> Costs:
+        """The vectors in the store, and how many were there before; an API's vectors of queries are kept too."""
         held = len(np.unique(self.vectors.rows)) * self.vectors.snapshot.raw.shape[1]
-        return ExternalStorage(held, self.reused, isinstance(self.opened, LoadedHosted))
+        hosted = isinstance(self.system.encoder, Hosted)
+        return Costs(
+            held, self.reused, cached_queries=hosted, repeatable=isinstance(self.system.encoder, Encoder)
+        )
 
     @cached_property
-    def loaded(self) -> Loaded | LoadedHosted:
+    def loaded(self) -> LoadedEncoder:
         """The encoder, loaded when it is first needed."""
         return self.opened or self.system.encoder.load(settings().device)
 
-    def search(self, queries: Queries, k: int) -> Run:
+    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query; none for a query without text. Raises BadValue for k below 1."""
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
@@ -241,7 +204,7 @@ class DenseSearcher:
         count = np.zeros(len(queries), np.int64)
         if asked and len(self.corpus):
             vectors = self._encoded(queries.take(np.array(asked)))
-            found = self._found(vectors, k)
+            found = self._found(vectors, k, context.progress)
             count[asked] = np.diff(found.ptr)
             doc, score = found.doc, found.score.astype(np.float64)
         else:
@@ -249,7 +212,7 @@ class DenseSearcher:
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
         return Run(queries.ids, self.corpus.ids, ptr, doc, score, str(self.system))
 
-    def scores(self, queries: Queries, candidates: Run) -> Float64:
+    def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """The score of each candidate, the same bits as searching gives; the lowest for a query without text."""
         score = np.full(len(candidates.doc), -np.finfo(np.float32).max.astype(np.float64))
         texts = queries.text.tolist()
@@ -268,14 +231,12 @@ class DenseSearcher:
             raise BadValue(f"{self.system} searches exactly; only an approximate index loses anything")
         return loss(self.near, self.vectors, self._encoded(queries), k)
 
-    def _found(self, vectors: NDArray[np.float32], k: int) -> Found:
+    def _found(self, vectors: NDArray[np.float32], k: int, progress: Progress | None) -> Found:
         """By the approximate index if there is one; else the same answers, to the bit, on GPU and processor."""
         places = self.corpus.ids.tie_ranks
         if self.near is not None:
             return search_with(self.near, self.vectors, vectors, k, places)
-        rows: VectorSource = (
-            self.vectors if self.progress is None else ReportingSource(self.vectors, self.progress)
-        )
+        rows: VectorSource = self.vectors if progress is None else ReportingSource(self.vectors, progress)
         if isinstance(self.loaded, Loaded) and self.loaded.place.device.startswith("cuda"):
             return search_on(self.loaded.place.device, rows, vectors, k, places)
         return search(rows, vectors, k, "dot", places)
@@ -287,33 +248,36 @@ class DenseSearcher:
         about = _about(self.system.encoder, self.loaded, "query")
         store = VectorStore.of(settings().home / "vectors", about)
         texts = TextSource(len(queries), queries.text.slice, queries.ids.__getitem__)
-        cut = EncodingBlocks(ASKED, whole=False)
+        cut = EncodingBlocks(API_TEXTS, whole=False)
         return stored(store, texts, partial(_encode, self.loaded, "query"), None, cut).values
 
 
-def _about(encoder: Encoder | Hosted, loaded: Loaded | LoadedHosted, kind: Kind) -> dict[str, object]:
+def _about(encoder: VectorEncoder, loaded: LoadedEncoder, kind: Kind) -> dict[str, object]:
     """What decides the vector of a text of that kind, and the engine, whose bits may differ from another's."""
     device = settings().device
     found = loaded.identity() if isinstance(loaded, LoadedHosted) else encoder.describe(device)
-    return {"kind": kind} | {name: value for name, value in found.items() if name not in OTHER[kind]}
+    return {"kind": kind} | {name: value for name, value in found.items() if name not in OTHER_KIND[kind]}
 
 
 @contextmanager
-def _encoding(loaded: Loaded | LoadedHosted) -> Iterator[tuple[Encode, EncodingBlocks]]:
+def _encoding(loaded: LoadedEncoder) -> Iterator[tuple[Encode, EncodingBlocks]]:
     """(what encodes documents, the blocks it takes): on one device, on several, or by an API."""
     if isinstance(loaded, LoadedHosted):
-        yield partial(_encode, loaded, "document"), EncodingBlocks(ASKED, whole=False)
+        yield partial(_encode, loaded, "document"), EncodingBlocks(API_TEXTS, whole=False)
         return
-    names, size = devices(settings().device), BATCH[loaded.place.kind]
+    if isinstance(loaded, LoadedObject):
+        yield partial(_encode, loaded, "document"), EncodingBlocks()
+        return
+    names, size = devices(settings().device), BATCH_TEXTS[loaded.place.kind]
     if len(names) == 1:
         yield partial(_encode, loaded, "document"), EncodingBlocks(size)
         return
     with on_several(loaded, names, size) as encode:
-        yield encode, EncodingBlocks(size * AT_ONCE * len(names))
+        yield encode, EncodingBlocks(size * PIECES_PER_DEVICE * len(names))
 
 
 def _encode(
-    loaded: Loaded | LoadedHosted, kind: Kind, texts: list[str]
+    loaded: LoadedEncoder, kind: Kind, texts: list[str]
 ) -> NDArray[np.float32] | Iterator[NDArray[np.float32]]:
     """Vectors; those of an API answer by answer, so that each is kept before the next is paid for."""
     return loaded.stream(texts, kind) if isinstance(loaded, LoadedHosted) else loaded.encode(texts, kind)
@@ -323,3 +287,81 @@ def _digest(vectors: StoredVectors) -> str:
     """A hash of whose vectors the rows are."""
     rows: Int64 = vectors.rows
     return hashlib.blake2b(vectors.snapshot.texts[rows].tobytes(), digest_size=16).hexdigest()
+
+
+_DEFAULTS = {f.name: f.default for f in fields(DenseRetriever)}
+
+
+@SYSTEMS.register("dense")
+def dense(  # noqa: PLR0913, PLR0917 - one parameter for each setting, as a name spells it
+    model: str | object = "minilm",
+    pooling: str | None = None,
+    similarity: str | None = None,
+    query_prompt: str | None = None,
+    document_prompt: str | None = None,
+    max_length: int | None = None,
+    max_query: int | None = None,
+    dtype: str = "fp32",
+    engine: str = "auto",
+    batch_tokens: int = 0,
+    store: str = "fp32",
+    view: str = "title text",
+    separator: str | None = None,
+    index: str | None = None,
+    effort: int = 0,
+    base: str | None = None,
+    dimensions: int | None = None,
+    key: str | None = None,
+) -> DenseRetriever:
+    """Dense retrieval by an encoder of texts, searched exactly or by an approximate index.
+
+    model: a name of `weir models`, a name on the Hugging Face hub, a folder, or provider:model for an embedding API; in
+    Python also an object with encode(texts) -> vectors, such as a SentenceTransformer, or a function of texts; see
+    weir.encoder for one with a version, whose vectors are kept.
+    pooling, similarity, query_prompt, document_prompt, max_length, max_query, dtype, engine, batch_tokens: see
+    weir.encode.Encoder, None takes the checkpoint's. store: how vectors are kept, fp32, fp16, bf16, int8 or binary;
+    scores are computed in full precision from what is kept. index: None searches exactly; or an approximate index,
+    named as FAISS's factory names it ("HNSW32", "IVF1024,PQ48") or usearch; effort: how much of that index a query
+    looks at, 0 takes the library's default. view: what of a document is encoded; separator: between its title and
+    text, None takes the model's card's, or one space. base, dimensions, key: address, size and environment variable
+    with the key of an API. Raises UnknownName or BadValue.
+    """
+    given: dict[str, object] = {
+        "pooling": pooling,
+        "similarity": similarity,
+        "query_prompt": query_prompt,
+        "document_prompt": document_prompt,
+        "max_length": max_length,
+        "max_query": max_query,
+        "dtype": None if dtype == "fp32" else dtype,
+        "engine": None if engine == "auto" else engine,
+        "batch_tokens": batch_tokens or None,
+        "base": base,
+        "dimensions": dimensions,
+        "key": key,
+    }
+    encoder = _encoder(model, {setting: value for setting, value in given.items() if value is not None})
+    return DenseRetriever(encoder, store, ApproximateIndex.of(index, effort), view, separator)
+
+
+def _encoder(model: object, given: dict[str, object]) -> VectorEncoder:
+    """The encoder that a model and its settings name; raises BadValue for a setting that it does not have."""
+    kinds: dict[bool, tuple[type, str]] = {
+        True: (Hosted, "an embedding API"),
+        False: (Encoder, "a checkpoint"),
+    }
+    if isinstance(model, (Encoder, Hosted, ObjectEncoder)):
+        return model
+    if not isinstance(model, (str, int, float, type(None))):
+        _refuse_idle(given, {"similarity"}, "an object", type(model).__name__)
+        return as_encoder(model, **given)  # type: ignore[arg-type]  # it checks the values it is given
+    kind, what = kinds[isinstance(model, str) and is_hosted(model)]
+    _refuse_idle(given, {f.name for f in fields(kind)}, what, str(model))
+    encoder: VectorEncoder = kind(model, **given)
+    return encoder
+
+
+def _refuse_idle(given: dict[str, object], known: set[str], what: str, model: str) -> None:
+    for setting in given:
+        if setting not in known:
+            raise BadValue(f"dense: {setting} means nothing for {what} such as {model}")

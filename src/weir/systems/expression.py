@@ -10,10 +10,10 @@ from typing import TypeVar
 
 from weir.errors import BadValue, UnknownName, WeirError
 from weir.registry import Registry
+from weir.systems.compose import Pipeline, as_system
 from weir.systems.protocol import RERANKERS, SYSTEMS, Retriever
-from weir.systems.rerank.pipeline import Pipeline
 
-__all__ = ["MOST_CHARACTERS", "MOST_LEVELS", "MOST_PARTS", "parse_system"]
+__all__ = ["MOST_CHARACTERS", "MOST_LEVELS", "MOST_PARTS", "parse_system", "system"]
 
 MOST_CHARACTERS = 16_384  # of a text that names a system
 MOST_LEVELS = 64  # of systems within systems, or of re-rankers in a row
@@ -41,6 +41,16 @@ def parse_system(text: str) -> Retriever:
         raise _malformed(shown) from None
     _refuse_large(tree, shown)
     return _system(tree, shown)
+
+
+def system(given: object, name: str | None = None, version: str | None = None) -> Retriever:
+    """A system from whatever stands for one: its text, itself, a function or an object; see `as_system`.
+
+    Raises what `parse_system` and `as_system` raise.
+    """
+    if isinstance(given, str) and name is None and version is None:
+        return parse_system(given)
+    return as_system(given, name, version)
 
 
 def _refuse_large(tree: ast.expr, text: str) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from typing import cast
 
 from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries
@@ -15,22 +15,41 @@ from weir.errors import BadValue
 from weir.fusion.fuse import fused
 from weir.fusion.method import METHODS, Fusion
 from weir.fusion.pool import Pool
-from weir.systems.composite import Folder, folder_name, shifted
+from weir.systems.compose import as_system, shown, then
+from weir.systems.composite import folder_name, shelf_of
 from weir.systems.plugins import rankings
 from weir.systems.protocol import (
+    IN_MEMORY,
     SYSTEMS,
-    ExternalStorage,
-    Progress,
+    Component,
+    Context,
+    Costs,
     Retriever,
     Searcher,
     Shelf,
     called,
-    fresh,
-    watched,
+    check_depth,
 )
-from weir.systems.rerank.pipeline import check_depth
 
-__all__ = ["DEPTH", "Fused", "FusedSearcher", "as_system"]
+__all__ = [
+    "DEPTH",
+    "Fused",
+    "FusedSearcher",
+    "borda",
+    "combanz",
+    "combmax",
+    "combmed",
+    "combmin",
+    "combmnz",
+    "combsum",
+    "condorcet",
+    "fusion_system",
+    "isr",
+    "logisr",
+    "rbc",
+    "rrf",
+    "wsum",
+]
 
 DEPTH = 1000
 """Answers taken from each part, or k where that is more, unless a depth is named."""
@@ -62,6 +81,9 @@ class Fused:
         if self.depth is not None:
             check_depth(name, self.depth)
 
+    __repr__ = shown
+    __rshift__ = then
+
     def __str__(self) -> str:
         depth = {} if self.depth is None else {"depth": self.depth}
         given: dict[str, object] = {**dict(self.fusion.settings), **depth}
@@ -79,23 +101,23 @@ class Fused:
         """The different parts, each with the name of its folder."""
         return {folder_name(part): part for part in self.parts}
 
-    def over(self, corpus: Corpus, shelf: Shelf, progress: Progress | None = None) -> FusedSearcher:
-        """The answers of the parts; equal parts share one searcher."""
+    def components(self) -> tuple[Component, ...]:
+        """The rankings of its distinct parts."""
+        return tuple(Component(part, "run") for part in self.distinct.values())
+
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> FusedSearcher:
+        """The answers of the parts, each from the context's shelf; equal parts share one searcher."""
+        return self._over(corpus, shelf_of(context), context)
+
+    def open(self, corpus: Corpus, context: Context) -> FusedSearcher:
+        """Open what `index` wrote for the same corpus; raises StoreError where a part is missing or damaged."""
+        return self._over(corpus, shelf_of(context, build=False), context)
+
+    def _over(self, corpus: Corpus, shelf: Shelf, context: Context) -> FusedSearcher:
         made: dict[str, Searcher] = {}
         for number, (name, part) in enumerate(self.distinct.items()):
-            shown = None if progress is None else shifted(progress, number, len(self.distinct))
-            made[name] = shelf.answers(part, corpus, shown)
+            made[name] = shelf.answers(part, corpus, context.for_part(number, len(self.distinct)))
         return FusedSearcher(self, corpus, tuple(made[folder_name(part)] for part in self.parts))
-
-    def index(
-        self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None
-    ) -> FusedSearcher:
-        """Index a corpus for each distinct part, in memory or each into a folder of its own in `at`."""
-        return self.over(corpus, Folder(at), progress)
-
-    def open(self, at: Path, corpus: Corpus) -> FusedSearcher:
-        """Open what `index` wrote for the same corpus; raises StoreError where a part is missing or damaged."""
-        return self.over(corpus, Folder(at, build=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,50 +128,64 @@ class FusedSearcher:
     corpus: Corpus
     searchers: tuple[Searcher, ...]
 
-    def search(self, queries: Queries, k: int) -> Run:
+    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents by fusion of each part's answers; raises BadValue for k below 1."""
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
         depth = max(DEPTH, k) if self.system.depth is None else self.system.depth
         named = dict(zip(self.searchers, self.system.parts, strict=True))
-        runs = {searcher: rankings(searcher, queries, depth, part) for searcher, part in named.items()}
+        runs = {
+            searcher: rankings(searcher, queries, depth, part, context=context)
+            for searcher, part in named.items()
+        }
         pool = Pool.of([runs[searcher] for searcher in self.searchers])
         return fused(pool, self.system.fusion, k, str(self.system))
 
-    def outside(self) -> ExternalStorage:
-        """What the parts keep outside the index."""
-        return ExternalStorage.of(*dict.fromkeys(self.searchers))
-
-    def watched(self, progress: Progress) -> FusedSearcher:
-        """The same, telling how far its parts are."""
-        told = {searcher: watched(searcher, progress) for searcher in dict.fromkeys(self.searchers)}
-        return replace(self, searchers=tuple(told[searcher] for searcher in self.searchers))
-
-    def fresh(self) -> FusedSearcher | None:
-        """The same, computing anew what its parts keep; None where a part may not be asked again."""
-        anew = {searcher: fresh(searcher) for searcher in dict.fromkeys(self.searchers)}
-        found = [one for one in (anew[searcher] for searcher in self.searchers) if one is not None]
-        return replace(self, searchers=tuple(found)) if len(found) == len(self.searchers) else None
+    def costs(self) -> Costs:
+        """Those of the parts."""
+        return Costs.of(dict.fromkeys(self.searchers))
 
 
-def as_system(name: str) -> Callable[..., Retriever]:
+def _part(given: object) -> Retriever:
+    """A part as a system; a literal, as a text may hold, stays what it is and is refused by the fusion."""
+    literal = isinstance(given, (str, int, float, list, type(None)))
+    return cast(Retriever, given) if literal else as_system(given)
+
+
+def fusion_system(name: str) -> Callable[..., Fused]:
     """Make the fusion method of that name a system: `name(system, system, ..., setting=value, depth=None)`.
 
-    The methods that are known when this package is imported are systems already.
+    In Python a system may be a function or an object too. The methods that are known when this module is imported are
+    systems already.
     """
     method = METHODS.get(name)
     keyword, many = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_POSITIONAL
     defaults: dict[str, object] = {**method.defaults(), "depth": None}
     settings = [inspect.Parameter(key, keyword, default=value) for key, value in defaults.items()]
 
-    def build(*systems: Retriever, depth: int | None = None, **settings: object) -> Retriever:
-        return Fused(Fusion(name).with_settings(settings), systems, depth)
+    def build(*systems: object, depth: int | None = None, **settings: object) -> Fused:
+        return Fused(Fusion(name).with_settings(settings), tuple(map(_part, systems)), depth)
 
     build.__doc__ = inspect.getdoc(method.function)
     signature = inspect.Signature([inspect.Parameter("system", many), *settings])
     build.__dict__["__signature__"] = signature  # what parse_system checks names against
-    return SYSTEMS.add(name, build)
+    SYSTEMS.add(name, build)
+    return build
 
 
+borda = fusion_system("borda")
+combanz = fusion_system("combanz")
+combmax = fusion_system("combmax")
+combmed = fusion_system("combmed")
+combmin = fusion_system("combmin")
+combmnz = fusion_system("combmnz")
+combsum = fusion_system("combsum")
+condorcet = fusion_system("condorcet")
+isr = fusion_system("isr")
+logisr = fusion_system("logisr")
+rbc = fusion_system("rbc")
+rrf = fusion_system("rrf")
+wsum = fusion_system("wsum")
 for _name in METHODS:
-    as_system(_name)
+    if _name not in SYSTEMS:  # of another distribution
+        fusion_system(_name)

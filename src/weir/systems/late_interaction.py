@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -15,14 +15,16 @@ from weir.core.pointers import below
 from weir.core.run import Run
 from weir.core.strings import Float64, Int64
 from weir.encode.late.late_encoder import LateEncoder, LoadedLate
+from weir.encode.recipes.model_settings import given_settings
 from weir.errors import BadValue, StoreError, UnknownName
 from weir.io.storage.arrays import read_array
 from weir.io.storage.atomic import atomic_dir
 from weir.io.storage.sealed import open_folder, seal_folder
 from weir.settings import settings
-from weir.systems.protocol import SYSTEMS, ExternalStorage, Progress, Scorer, called
+from weir.systems.compose import shown, then
+from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, Scorer, called, folder_of
 from weir.systems.rerank.late_scorer import (
-    BATCH,
+    BATCH_TEXTS,
     DTYPES,
     LateScorer,
     asked_of,
@@ -32,8 +34,8 @@ from weir.systems.rerank.late_scorer import (
 )
 from weir.vectors.ann import Loss
 from weir.vectors.centroids import (
-    ROUNDS,
-    SEED,
+    KMEANS_ITERATIONS,
+    KMEANS_SEED,
     CentroidLists,
     Centroids,
     Compressed,
@@ -53,12 +55,10 @@ from weir.vectors.ragged_store import GatheredRagged, RaggedStore, stored_ragged
 __all__ = ["ColBERT", "LateSearcher"]
 
 FORMAT = 1
-MANY = 100_000
+CANDIDATES_FROM_DOCUMENTS = 100_000
 """Documents from which looking at candidates alone saves time on a processor."""
 CANDIDATES = 1024
 """As many as PLAID scores in full for up to a hundred answers."""
-OWN = ("store", "bits", "candidates", "probes", "view")
-"""The settings that are not the encoder's."""
 
 
 @SYSTEMS.register("colbert")
@@ -110,10 +110,12 @@ class ColBERT:
         """What turns texts into vectors of their tokens."""
         return LateEncoder(**{f.name: getattr(self, f.name) for f in fields(LateEncoder)})
 
+    __repr__ = shown
+    __rshift__ = then
+
     def __str__(self) -> str:
-        default = {f.name: f.default for f in fields(self)}
-        own = {n: getattr(self, n) for n in OWN if getattr(self, n) != default[n]}
-        return called("colbert", [self.model], self.encoder.given | own)
+        own = given_settings(self, leave_out=tuple(f.name for f in fields(LateEncoder)))
+        return called("colbert", [self.model], given_settings(self.encoder) | own)
 
     def describe(self) -> dict[str, object]:
         """Everything that decides the rankings; raises DownloadError where the checkpoint is not here."""
@@ -122,9 +124,11 @@ class ColBERT:
         if self.bits:
             how |= {"bits": self.bits}
         if self.bits or self.candidates is not None:
-            how |= {"centroids": f"16 times the root of the tokens, k-means, {ROUNDS} rounds, seed {SEED}"}
+            how |= {
+                "centroids": f"16 times the root of the tokens, k-means, {KMEANS_ITERATIONS} rounds, seed {KMEANS_SEED}"
+            }
         if self.candidates is not None:
-            limit = f"all below {MANY} documents, else {CANDIDATES} or twice the depth"
+            limit = f"all below {CANDIDATES_FROM_DOCUMENTS} documents, else {CANDIDATES} or twice the depth"
             how |= {
                 "candidates": limit if self.candidates == "auto" else self.candidates,
                 "probes": self.probes,
@@ -136,22 +140,24 @@ class ColBERT:
         """Download the checkpoint where it is not here; raises DownloadError where that fails."""
         self.encoder.fetch()
 
-    def index(self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None) -> LateSearcher:
-        """Encode the corpus into the store, all that is not there; `at` notes which texts, and holds centroids."""
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> LateSearcher:
+        """Encode the corpus into the store, all that is not there; the folder notes which, and holds centroids."""
         loaded = self.encoder.load(settings().device)
         refuse_odd(loaded.dimensions, self.bits)
         store = documents_store(loaded, self.store)
         texts = TextSource(len(corpus), partial(corpus.view, self.view), corpus.ids.__getitem__)
         before = store.snapshot()
         encode = partial(encoded_blocks, loaded, self.store)
-        rows = stored_ragged(store, texts, encode, progress, EncodingBlocks(BATCH[loaded.place.kind]))
+        rows = stored_ragged(
+            store, texts, encode, context.progress, EncodingBlocks(BATCH_TEXTS[loaded.place.kind])
+        )
         tokens = TokenVectors(rows, DTYPES[self.store])
         made = _made(self, tokens)
-        if at is not None:
+        if context.folder is not None:
             facts = {"format": FORMAT, "system": str(self), "store": store.folder.name, "width": store.width}
             facts |= {"corpus": corpus.fingerprint, "documents": len(corpus), "texts": _digest(rows)}
             facts |= {} if made.small is None else {"error": made.small.error, "largest": made.small.largest}
-            with atomic_dir(at) as folder:
+            with atomic_dir(context.folder) as folder:
                 np.save(folder / "numbers.npy", rows.numbers)
                 if made.clusters is not None:
                     write_clusters(folder, made.clusters, made.lists, made.small)
@@ -159,11 +165,12 @@ class ColBERT:
         reused = 0 if before is None else int(np.count_nonzero(rows.numbers < len(before)))
         return LateSearcher(self, corpus, tokens, made, loaded, reused)
 
-    def open(self, at: Path, corpus: Corpus) -> LateSearcher:
-        """Open what `index` noted about the same corpus; the vectors lie in the store, those of few bits in `at`.
+    def open(self, corpus: Corpus, context: Context) -> LateSearcher:
+        """Open what `index` noted about the same corpus; the vectors lie in the store, those of few bits in the folder.
 
         Raises StoreError where it, or the store, is damaged or gone, BadValue where it is of another corpus.
         """
+        at = folder_of(context)
         try:
             facts = open_folder(at, "index.json")
             numbers = read_array(at / "numbers.npy", np.int64)
@@ -191,7 +198,7 @@ class ColBERT:
 
     def limit(self, documents: int, k: int = 1) -> int:
         """How many candidates are scored for the k best of so many documents, 0 for all."""
-        if self.candidates is None or (self.candidates == "auto" and documents < MANY):
+        if self.candidates is None or (self.candidates == "auto" and documents < CANDIDATES_FROM_DOCUMENTS):
             return 0
         return max(CANDIDATES, 2 * k) if self.candidates == "auto" else max(int(self.candidates), k)
 
@@ -218,7 +225,6 @@ class LateSearcher:
     made: TokenIndex = field(default_factory=TokenIndex)
     opened: LoadedLate | None = None
     reused: int = 0
-    progress: Progress | None = None
 
     @property
     def rows(self) -> TokenRows:
@@ -227,29 +233,21 @@ class LateSearcher:
         assert found is not None  # one of them is there
         return found
 
-    def fresh(self) -> LateSearcher:
-        """The same: queries are encoded each time."""
-        return self
-
-    def outside(self) -> ExternalStorage:
+    def costs(self) -> Costs:
         """The vectors in the store that are searched, and how many were there before this index was made."""
         if self.made.small is not None or self.vectors is None:
-            return ExternalStorage(0, self.reused)
+            return Costs(0, self.reused, repeatable=True)
         kept = self.vectors.rows
         once = np.unique(kept.numbers)
         held = (kept.snapshot.ptr[once + 1] - kept.snapshot.ptr[once]).sum()
-        return ExternalStorage(int(held) * kept.snapshot.raw.shape[1], self.reused)
-
-    def watched(self, progress: Progress) -> LateSearcher:
-        """The same, telling how many documents it has looked at; with the encoder loaded."""
-        return replace(self, opened=self.loaded, progress=progress)
+        return Costs(int(held) * kept.snapshot.raw.shape[1], self.reused, repeatable=True)
 
     @cached_property
     def loaded(self) -> LoadedLate:
         """The encoder, loaded when it is first needed."""
         return self.opened or self.system.encoder.load(settings().device)
 
-    def search(self, queries: Queries, k: int) -> Run:
+    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query; none for a query without text. Raises BadValue for k below 1."""
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
@@ -257,13 +255,13 @@ class LateSearcher:
         count = np.zeros(len(queries), np.int64)
         doc, score = np.zeros(0, np.int32), np.zeros(0)
         if len(asked) and len(self.corpus):
-            found = self._found(self._encoded(queries.take(asked)), k)
+            found = self._found(self._encoded(queries.take(asked)), k, context.progress)
             count[asked] = np.diff(found.ptr)
             doc, score = found.doc, found.score.astype(np.float64)
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
         return Run(queries.ids, self.corpus.ids, ptr, doc, score, str(self.system))
 
-    def scores(self, queries: Queries, candidates: Run) -> Float64:
+    def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """The score of each candidate, the same bits as searching gives; the lowest for a query without text and a
         document without tokens."""
         asked = asked_of(queries)
@@ -288,10 +286,10 @@ class LateSearcher:
         quantisation = 1 - _shared(exact, kept)
         return Loss(quantisation, 1 - _shared(exact, self._found(query, k)) - quantisation)
 
-    def _found(self, query: Query, k: int) -> Found:
+    def _found(self, query: Query, k: int, progress: Progress | None = None) -> Found:
         limit, rank = self.system.limit(len(self.corpus), k), self.corpus.ids.tie_ranks
         if not limit or self.made.clusters is None or self.made.lists is None:
-            return search_tokens(self.rows, query, k, rank, self.progress)
+            return search_tokens(self.rows, query, k, rank, progress)
         chosen = near(self.made.clusters, self.made.lists, query, self.system.probes, limit)
         return search_chosen(self.rows, query, chosen, k, rank)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64
 from weir.encode.batching import Ragged
 from weir.encode.encoder import Kind
+from weir.encode.recipes.model_settings import given_settings
 from weir.encode.sparse.sparse_encoder import LoadedSparse, SparseEncoder
 from weir.encode.sparse.sparse_heads import TERM
 from weir.errors import BadValue, UnknownName
@@ -23,40 +23,50 @@ from weir.kernels.inverted.byte_bounds import ByteBounds
 from weir.kernels.inverted.postings import document_frequencies, place
 from weir.kernels.inverted.search import Impacts
 from weir.settings import settings
-from weir.systems.lexical.inverted_index import Float32, ImpactIndex, load_index, save_index, top
-from weir.systems.lexical.pair_scores import pair_scores
-from weir.systems.protocol import SYSTEMS, ExternalStorage, Progress, called
+from weir.systems.compose import shown, then
+from weir.systems.lexical.inverted_index import (
+    Float32,
+    ImpactIndex,
+    load_index_of,
+    pair_scores,
+    save_index,
+    top,
+)
+from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, folder_of
 from weir.vectors.encode_missing import EncodingBlocks, TextSource
 from weir.vectors.ragged_store import GatheredRagged, RaggedStore, stored_ragged
 
 __all__ = ["Sparse", "SparseSearcher", "stored_terms"]
 
 VIEW = "title text"
-BATCH = {"cpu": 128, "cuda": 8192}
+BATCH_TEXTS = {"cpu": 128, "cuda": 8192}
 """Texts encoded together and stored: what a killed process loses at most."""
-ROWS = 1 << 20
+BLOCK_WEIGHTS = 1 << 20
 """Weights read from the store at once."""
 
 
 @dataclass(frozen=True)
 class Sparse:
-    """Retrieval by learned weights of terms; see `splade`, `sparta` and `unicoil`. view: what is encoded."""
+    """Learned sparse retrieval: an encoder of weighted terms, searched exactly; see `splade`, `sparta` and `unicoil`.
+
+    encoder: a SparseEncoder, or the name of a SPLADE checkpoint; view: what of a document is encoded. Raises
+    UnknownName or BadValue.
+    """
 
     encoder: SparseEncoder
     view: str = VIEW
 
+    __repr__ = shown
+    __rshift__ = then
+
     def __post_init__(self) -> None:
+        if isinstance(self.encoder, str):
+            object.__setattr__(self, "encoder", SparseEncoder("splade", self.encoder))
         if self.view not in VIEWS:
             raise UnknownName("view", str(self.view), VIEWS)
 
     def __str__(self) -> str:
-        own = {
-            f.name: getattr(self.encoder, f.name)
-            for f in fields(self.encoder)
-            if f.name not in ("family", "model")
-        }
-        defaults = {f.name: f.default for f in fields(self.encoder)}
-        given = {name: value for name, value in own.items() if value != defaults[name]}
+        given = given_settings(self.encoder, leave_out=("family", "model"))
         view: dict[str, object] = {} if self.view == VIEW else {"view": self.view}
         return called(self.encoder.family, [self.encoder.model], given | view)
 
@@ -75,22 +85,21 @@ class Sparse:
         """Download the checkpoint where it is not here; raises DownloadError where that fails."""
         self.encoder.fetch()
 
-    def index(
-        self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None
-    ) -> SparseSearcher:
-        """Encode all that the store does not hold, and index the corpus, in memory or into the folder `at`."""
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> SparseSearcher:
+        """Encode all that the store does not hold, and index the corpus, in memory or into the context's folder."""
         loaded = self.encoder.load(settings().device)
-        terms, kept = stored_terms(loaded, corpus, self.view, progress)
+        terms, kept = stored_terms(loaded, corpus, self.view, context.progress)
         index = _inverted(terms, corpus, loaded.vocabulary)
-        if at is not None:
+        if context.folder is not None:
             facts = {"system": str(self), "corpus": corpus.fingerprint, "documents": len(corpus)}
-            save_index((index,), at, facts)
-            index = _opened(at, corpus)
+            save_index((index,), context.folder, facts)
+            (index,) = load_index_of(corpus, context.folder)
         return SparseSearcher(self, corpus, index, loaded, kept)
 
-    def open(self, at: Path, corpus: Corpus) -> SparseSearcher:
+    def open(self, corpus: Corpus, context: Context) -> SparseSearcher:
         """Open an index that `index` wrote for the same corpus; raises StoreError where it is damaged."""
-        return SparseSearcher(self, corpus, _opened(at, corpus), None)
+        (index,) = load_index_of(corpus, folder_of(context))
+        return SparseSearcher(self, corpus, index, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,29 +110,25 @@ class SparseSearcher:
     corpus: Corpus
     impacts: ImpactIndex
     opened: LoadedSparse | None
-    kept: ExternalStorage = ExternalStorage()  # noqa: RUF009 - a frozen value
+    stored: Costs = Costs(repeatable=True)  # noqa: RUF009 - a frozen value
 
-    def fresh(self) -> SparseSearcher:
-        """The same: queries are encoded each time."""
-        return self
-
-    def outside(self) -> ExternalStorage:
-        """The weights in the store from which the index was made, and how many texts were there before."""
-        return self.kept
+    def costs(self) -> Costs:
+        """The weights in the store from which the index was made; queries are encoded each time."""
+        return self.stored
 
     @cached_property
     def loaded(self) -> LoadedSparse:
         """The encoder, loaded when it is first needed."""
         return self.opened or self.system.encoder.load(settings().device)
 
-    def search(self, queries: Queries, k: int) -> Run:
+    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query; none for a query without text. Raises BadValue for k below 1."""
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
         hits = top(self.impacts, *self._asked(queries), min(k, max(len(self.corpus), 1)))
         return Run(queries.ids, self.corpus.ids, hits.ptr, hits.doc, hits.score, str(self.system))
 
-    def scores(self, queries: Queries, candidates: Run) -> Float64:
+    def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """The score of each candidate, the same bits as searching gives; 0 for one without a term of the query."""
         return pair_scores(self.impacts, self._asked(queries), candidates)
 
@@ -140,17 +145,17 @@ class SparseSearcher:
 
 def stored_terms(
     loaded: LoadedSparse, corpus: Corpus, view: str, progress: Progress | None
-) -> tuple[GatheredRagged, ExternalStorage]:
+) -> tuple[GatheredRagged, Costs]:
     """The rows of TERM of each document, from the store; what it lacks is encoded, and kept batch by batch."""
     described = loaded.recipe.encoder.describe(settings().device)
     about = {"kind": "terms"} | {name: value for name, value in described.items() if name != "query"}
     store = RaggedStore.of(settings().home / "vectors", about, TERM.itemsize)
     before = store.snapshot()
     texts = TextSource(len(corpus), partial(corpus.view, view), corpus.ids.__getitem__)
-    cut = EncodingBlocks(BATCH[loaded.place.kind])
+    cut = EncodingBlocks(BATCH_TEXTS[loaded.place.kind])
     found = stored_ragged(store, texts, partial(_encode, loaded, "document"), progress, cut)
     reused = 0 if before is None else int(np.count_nonzero(found.numbers < len(before)))
-    return found, ExternalStorage(int(found.lengths.sum()) * TERM.itemsize, reused)
+    return found, Costs(int(found.lengths.sum()) * TERM.itemsize, reused, repeatable=True)
 
 
 def _encode(loaded: LoadedSparse, kind: Kind, texts: list[str]) -> tuple[Int64, Any]:
@@ -163,11 +168,11 @@ def _inverted(terms: GatheredRagged, corpus: Corpus, vocabulary: int) -> ImpactI
     order = np.empty(len(corpus), np.int32)
     order[corpus.ids.tie_ranks] = np.arange(len(corpus), dtype=np.int32)
     count = np.zeros(vocabulary, np.int64)
-    for _, _, (_, rows) in terms.blocks(ROWS):
+    for _, _, (_, rows) in terms.blocks(BLOCK_WEIGHTS):
         count += document_frequencies(np.ascontiguousarray(_terms(rows)["term"]), vocabulary)
     ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
     doc, impact, cursor = np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.float32), ptr[:-1].copy()
-    size = max(1, ROWS * len(corpus) // max(int(ptr[-1]), 1))
+    size = max(1, BLOCK_WEIGHTS * len(corpus) // max(int(ptr[-1]), 1))
     for start in range(0, len(corpus), size):
         own, rows = terms.take(order[start : start + size])
         term, weight = (np.ascontiguousarray(_terms(rows)[name]) for name in ("term", "weight"))
@@ -182,13 +187,6 @@ def _inverted(terms: GatheredRagged, corpus: Corpus, vocabulary: int) -> ImpactI
 
 def _terms(rows: Any) -> Any:  # noqa: ANN401 - uint8[n, 8] to TERM[n]
     return np.ascontiguousarray(rows).reshape(-1).view(TERM)
-
-
-def _opened(at: Path, corpus: Corpus) -> ImpactIndex:
-    (index,), facts = load_index(at)
-    if facts.get("corpus") != corpus.fingerprint or facts.get("documents") != len(corpus):
-        raise BadValue(f"{at}: this index was made from another corpus; delete it to build it again")
-    return index
 
 
 @SYSTEMS.register("splade")

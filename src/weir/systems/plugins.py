@@ -2,38 +2,65 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 
-from weir.core.corpus import Queries
-from weir.core.run import Run
+from weir.core.corpus import Corpus, Queries
+from weir.core.ids import Ids
+from weir.core.run import Named, Run
 from weir.core.strings import Float64
-from weir.errors import BadRanking, PluginError, ServiceError, WeirError
-from weir.systems.protocol import Scorer, Searcher
+from weir.errors import BadRanking, BadValue, PluginError, ServiceError, WeirError
+from weir.systems.protocol import IN_MEMORY, Context, Retriever, Scorer, Searcher
 
-__all__ = ["rankings", "scores"]
+__all__ = ["indexed", "rankings", "run_of_answer", "scores"]
 
 
-def rankings(searcher: Searcher, queries: Queries, k: int, who: object, collection: str = "") -> Run:
+def indexed(part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
+    """The index that a system makes of a corpus; raises PluginError, naming it, where it fails with anything but a
+    WeirError, or makes something that cannot be searched."""
+    with _named(part, "", f"indexing {len(corpus):,} documents"):
+        searcher = part.index(corpus, context)
+        if not isinstance(searcher, Searcher):
+            raise PluginError(
+                f"made {_kind(searcher)} of a corpus; expected a searcher, with search(queries, k, context) and costs()"
+            )
+    return searcher
+
+
+def rankings(
+    searcher: Searcher,
+    queries: Queries,
+    k: int,
+    who: object,
+    collection: str = "",
+    context: Context = IN_MEMORY,
+) -> Run:
     """What a searcher answers, checked to be a ranking, empty or not, for each query in their order.
 
     who: the system's name; collection: where it answers, both for messages. Raises PluginError where it fails with
     anything but a WeirError or answers with something else, naming system, collection and queries; ServiceError and
     BadRanking name them too.
     """
-    with _named(who, collection, queries):
-        run = searcher.search(queries, k)
+    with _named(who, collection, _asked(queries)):
+        run = searcher.search(queries, k, context)
         if wrong := _wrong(run, queries):
             raise PluginError(wrong)
     return run
 
 
-def scores(scorer: Scorer, queries: Queries, candidates: Run, who: object) -> Float64:
-    """What a re-ranker answers: float64, one finite score for each candidate; errors as `rankings`."""
-    with _named(who, "", queries):
-        given = scorer.scores(queries, candidates)
+def scores(
+    scorer: Scorer, queries: Queries, candidates: Run, who: object, context: Context = IN_MEMORY
+) -> Float64:
+    """What a re-ranker answers: float64, one finite score for each candidate.
+
+    Raises PluginError for what are no numbers, BadRanking, naming query and document, for too few, too many, and scores
+    that are not finite; both name the re-ranker, as other errors do, see `rankings`.
+    """
+    with _named(who, "", _asked(queries)):
+        given = scorer.scores(queries, candidates, context)
         try:
             found = np.asarray(given, np.float64)
         except (TypeError, ValueError):
@@ -53,7 +80,7 @@ def scores(scorer: Scorer, queries: Queries, candidates: Run, who: object) -> Fl
 
 
 @contextmanager
-def _named(who: object, collection: str, queries: Queries) -> Iterator[None]:
+def _named(who: object, collection: str, doing: str) -> Iterator[None]:
     """Say in every error that may be another's doing who was asked what, and where."""
     try:
         yield
@@ -62,10 +89,13 @@ def _named(who: object, collection: str, queries: Queries) -> Iterator[None]:
     except (WeirError, MemoryError):
         raise
     except Exception as error:
-        count = len(queries)
-        asked = f"{count:,} queries, the first '{queries.ids[0]}'" if count else "no queries"
         found = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise PluginError(f"{_place(who, collection)}, asked {asked}: failed with {found}") from error
+        raise PluginError(f"{_place(who, collection)}, {doing}: failed with {found}") from error
+
+
+def _asked(queries: Queries) -> str:
+    count = len(queries)
+    return f"asked {count:,} queries, the first '{queries.ids[0]}'" if count else "asked no queries"
 
 
 def _place(who: object, collection: str) -> str:
@@ -73,7 +103,10 @@ def _place(who: object, collection: str) -> str:
 
 
 def _kind(given: object) -> str:
-    return "nothing" if given is None else f"a {type(given).__name__}"
+    if given is None:
+        return "nothing"
+    name = type(given).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
 def _wrong(run: object, queries: Queries) -> str:
@@ -89,3 +122,34 @@ def _wrong(run: object, queries: Queries) -> str:
     if rows and not (int(run.doc.min()) >= 0 and int(run.doc.max()) < known):
         return f"answered with documents beyond the {known:,} that it names"
     return "" if np.isfinite(run.score).all() else "answered with scores that are not finite"
+
+
+def run_of_answer(answer: object, queries: Queries, documents: Ids, name: str) -> Run:
+    """A run of what a function answered: whatever `weir.evaluate` takes for one but a path, or a list of rankings in
+    the queries' order.
+
+    Raises BadRanking, naming the query, for a query that was not asked, a document that is unknown or stands twice, and
+    a score that is none; PluginError for something else.
+    """
+    from weir.io.runs.frames import run_from  # the readers of files come with it
+
+    if isinstance(answer, (list, tuple)):
+        if len(answer) != len(queries):
+            raise PluginError(f"answered with {len(answer)} rankings for {len(queries)} queries")
+        answer = dict(zip(queries.ids, answer, strict=True))
+    if answer is None or isinstance(answer, (str, os.PathLike, int, float)):
+        raise PluginError(
+            f"answered with {_kind(answer)}; expected {{query: {{document: score}}}} or {{query: [documents]}}"
+        )
+    try:
+        given = run_from(answer, name)
+    except BadValue as error:
+        raise PluginError(f"answered with {_kind(answer)}: {error}") from None
+    query, doc = queries.ids.codes(given.queries.strings), documents.codes(given.docs.strings)
+    for number in np.flatnonzero(query < 0):
+        raise BadRanking(f"answered query '{given.queries[int(number)]}', which was not asked")
+    rows, code = query[given.query_of_row()], doc[given.doc].astype(np.int32)
+    for row in np.flatnonzero(code < 0):
+        found = f"document '{given.docs[int(given.doc[row])]}' is not in the collection"
+        raise BadRanking(f"query '{queries.ids[int(rows[row])]}': {found}")
+    return Run.from_columns(queries.ids, documents, rows, code, given.score, Named(name, given.ties))

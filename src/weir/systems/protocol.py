@@ -1,28 +1,38 @@
-"""What a retrieval system is, and how it prints.
+"""The protocol of systems: what one declares, how it is indexed and searched, what it is given and what it costs.
 
 A system's name is a value: `bm25(k1=1.2, b=0.75)` prints, parses back (expression.py) and compares, and so does
-`bm25 >> score(rm3, depth=50)`.
+`bm25 >> score(rm3, depth=50)`. Objects that know nothing of this protocol are adapted to it by adapters.py.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.core.strings import Float64
+from weir.errors import BadValue, StoreError
 from weir.registry import Registry, printed
 
+if TYPE_CHECKING:
+    from weir.vectors.ann import Loss
+
 __all__ = [
+    "IN_MEMORY",
     "RERANKERS",
     "SYSTEMS",
+    "ApproximateSearcher",
+    "CollectionAware",
+    "Component",
     "Composite",
-    "ExternalStorage",
+    "Context",
+    "Costs",
     "Fetched",
+    "IndexFree",
     "Indexed",
     "Progress",
     "Reranker",
@@ -31,21 +41,88 @@ __all__ = [
     "Searcher",
     "Shelf",
     "called",
-    "fresh",
+    "check_depth",
+    "folder_of",
     "usage",
-    "watched",
 ]
 
-Progress = Callable[[int, int], None]
+Progress: TypeAlias = Callable[[int, int], None]
+"""Told (how much is done, how much there is)."""
 
-T = TypeVar("T")
+MAX_DEPTH = 10_000_000
+"""Documents of a ranking that may be scored anew."""
 
 
+@dataclass(frozen=True)
+class Context:
+    """What a system is given besides texts.
+
+    folder: where an index is written, or lies; None for memory. progress: told how far it is. shelf: where a system
+    made of systems finds what its parts have made; None for folders within `folder`. reuse: whether what was computed
+    and kept before may be read, and what is computed now kept; False takes times, and changes no result.
+    """
+
+    folder: Path | None = None
+    progress: Progress | None = None
+    shelf: Shelf | None = None
+    reuse: bool = True
+
+    def for_part(self, number: int, parts: int) -> Context:
+        """That of one of several parts that are done one after the other: its share of the progress, no folder."""
+        report = self.progress
+        share: Progress | None = None
+        if report is not None:
+            share = lambda done, total: report(number * total + done, parts * total)  # noqa: E731
+        return replace(self, folder=None, progress=share)
+
+
+IN_MEMORY = Context()
+"""Nothing on disk but caches, and nobody told."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a searcher or scorer costs beside its index and its time.
+
+    external_bytes: of vectors and weights in stores outside the index; reused_documents: whose vectors or questions
+    were there before it was indexed; cached_queries: whether vectors of queries are kept too; requested_pairs,
+    computed_pairs: scores of pairs asked for so far, and those of them that had to be computed; repeatable: whether
+    asking again costs nothing but time, so that single queries may be timed.
+    """
+
+    external_bytes: int = 0
+    reused_documents: int = 0
+    cached_queries: bool = False
+    requested_pairs: int = 0
+    computed_pairs: int = 0
+    repeatable: bool = False
+
+    def __add__(self, other: Costs) -> Costs:
+        return Costs(
+            self.external_bytes + other.external_bytes,
+            self.reused_documents + other.reused_documents,
+            self.cached_queries or other.cached_queries,
+            self.requested_pairs + other.requested_pairs,
+            self.computed_pairs + other.computed_pairs,
+            self.repeatable and other.repeatable,
+        )
+
+    @staticmethod
+    def of(parts: Iterable[Searcher | Scorer]) -> Costs:
+        """The costs of some searchers and scorers together."""
+        return sum((part.costs() for part in parts), Costs(repeatable=True))
+
+
+@runtime_checkable
 class Searcher(Protocol):
     """An index ready to answer: an immutable snapshot."""
 
-    def search(self, queries: Queries, k: int) -> Run:
+    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query, fewer where fewer match."""
+        ...
+
+    def costs(self) -> Costs:
+        """What it costs so far; `Costs()` where it keeps and counts nothing."""
         ...
 
 
@@ -62,33 +139,43 @@ class Retriever(Protocol):
         """
         ...
 
-    def index(self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None) -> Searcher:
-        """Index a corpus, in memory or into the folder `at`, which appears when it is complete."""
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
+        """Index a corpus, in memory or into the context's folder, which appears when it is complete."""
         ...
 
-    def open(self, at: Path, corpus: Corpus) -> Searcher:
-        """Open an index made before from the same corpus; raises StoreError where it is damaged."""
+    def open(self, corpus: Corpus, context: Context) -> Searcher:
+        """Open the index made of the same corpus in the context's folder; raises StoreError where it is damaged."""
         ...
 
 
 class Shelf(Protocol):
     """Where a system made of systems finds what its parts have made: each thing once, whoever asks for it."""
 
-    def index(self, part: Retriever, corpus: Corpus, progress: Progress | None = None) -> Searcher:
+    def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
         """The part's index of a corpus, opened where it is whole, else built."""
         ...
 
-    def answers(self, part: Retriever, corpus: Corpus, progress: Progress | None = None) -> Searcher:
+    def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
         """As `index`, for a part whose rankings are wanted: those it gave before may be read instead of searched."""
         ...
 
 
+@dataclass(frozen=True)
+class Component:
+    """A system that another is made of. takes: its rankings ("run") or its index; over: what it indexes, "" for the
+    documents of the collection."""
+
+    system: Retriever
+    takes: Literal["run", "index"]
+    over: str = ""
+
+
 @runtime_checkable
 class Composite(Protocol):
-    """A system made of systems, which has no index of its own."""
+    """A system without an index of its own: its `index` asks the context's shelf for those of its components."""
 
-    def over(self, corpus: Corpus, shelf: Shelf, progress: Progress | None = None) -> Searcher:
-        """The system over what its parts have made of a corpus."""
+    def components(self) -> tuple[Component, ...]:
+        """What it is made of; () for one that keeps nothing on disk."""
         ...
 
 
@@ -103,66 +190,50 @@ class Indexed(Protocol):
 
 @runtime_checkable
 class Fetched(Protocol):
-    """A part that needs what may have to be downloaded, such as a checkpoint."""
+    """A part that needs what may have to be downloaded, such as a checkpoint, or libraries of an extra."""
 
     def fetch(self) -> None:
         """Download what is not here, so that describing the part needs no network; raises DownloadError."""
         ...
 
 
-@dataclass(frozen=True)
-class ExternalStorage:
-    """What an index keeps outside its own folder, so that its cost can be told.
+@runtime_checkable
+class CollectionAware(Protocol):
+    """A part that differs between collections, as an encoder with a prompt for each of them."""
 
-    bytes: of its vectors there; reused: documents whose vectors or questions were there before; queries: whether
-    queries are kept too; asked, computed: scores of pairs asked for so far, and those that had to be computed. A
-    searcher that keeps anything there says so by a method `outside`.
-    """
-
-    bytes: int = 0
-    reused: int = 0
-    queries: bool = False
-    asked: int = 0
-    computed: int = 0
-
-    def __add__(self, other: ExternalStorage) -> ExternalStorage:
-        return ExternalStorage(
-            self.bytes + other.bytes,
-            self.reused + other.reused,
-            self.queries or other.queries,
-            self.asked + other.asked,
-            self.computed + other.computed,
-        )
-
-    @staticmethod
-    def of(*parts: object) -> ExternalStorage:
-        """What some searchers keep outside, together."""
-        found = [part.outside() for part in parts if hasattr(part, "outside")]
-        return sum(found, ExternalStorage())
+    def adapted_to(self, collection: str, instruction: str) -> object:
+        """The part as it runs on a collection. instruction: of the collection, "" where nothing says so."""
+        ...
 
 
-def watched(part: T, progress: Progress) -> T:
-    """A searcher or scorer that tells how far a long search is, where it has a method `watched`; else the same."""
-    how: Callable[[Progress], T] | None = getattr(part, "watched", None)
-    return part if how is None else how(progress)
+@runtime_checkable
+class ApproximateSearcher(Protocol):
+    """A searcher that may lose documents against an exact search."""
 
-
-def fresh(part: T) -> T | None:
-    """A searcher or scorer that computes anew what it keeps; None where it has no method `fresh`.
-
-    For taking times: nothing it does is kept. A part without the method is not asked again, since each answer may
-    cost whoever made it; what is paid for, as an API's answers, is read from where it is kept.
-    """
-    how: Callable[[], T | None] | None = getattr(part, "fresh", None)
-    return None if how is None else how()
+    def loss(self, queries: Queries, k: int) -> Loss:
+        """The share of the exact k best that it does not find; raises BadValue where it searches exactly."""
+        ...
 
 
 @runtime_checkable
 class Scorer(Protocol):
     """What says how well given documents answer given queries."""
 
-    def scores(self, queries: Queries, candidates: Run) -> Float64:
+    def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """A score for each row of the candidates: float64 aligned with candidates.doc, numbers of the corpus."""
+        ...
+
+    def costs(self) -> Costs:
+        """What it costs so far, as a Searcher's."""
+        ...
+
+
+@runtime_checkable
+class IndexFree(Protocol):
+    """A retriever that can score given documents without an index of the others."""
+
+    def scorer(self, corpus: Corpus) -> Scorer | None:
+        """What scores documents of a corpus; None where these settings need an index."""
         ...
 
 
@@ -179,9 +250,22 @@ class Reranker(Protocol):
         """Everything that decides its scores, as a Retriever describes itself."""
         ...
 
-    def ready(self, corpus: Corpus, shelf: Shelf, progress: Progress | None = None) -> Scorer:
-        """What scores documents of a corpus; indexes of systems that it scores by come from the shelf."""
+    def ready(self, corpus: Corpus, context: Context = IN_MEMORY) -> Scorer:
+        """What scores documents of a corpus; indexes of systems that it scores by come from the context's shelf."""
         ...
+
+
+def check_depth(name: str, depth: object) -> None:
+    """Raise BadValue for a depth that is not a whole number from 1 to MAX_DEPTH."""
+    if type(depth) is not int or not 1 <= depth <= MAX_DEPTH:
+        raise BadValue(f"{name}: depth is {depth!r}; expected a whole number from 1 to {MAX_DEPTH:,}")
+
+
+def folder_of(context: Context) -> Path:
+    """The folder in which an index is opened; raises StoreError where the context names none."""
+    if context.folder is None:
+        raise StoreError("an index is opened in a folder; the context names none")
+    return context.folder
 
 
 # Where each is registered, so that reading a name imports no more than it names; fusion methods are systems too.

@@ -147,8 +147,8 @@ def _reading() -> None:
     import tempfile
     from pathlib import Path
 
-    from weir.io.runs.large_json import nested_source
     from weir.io.runs.read import read_run, run_of
+    from weir.io.runs.sources import nested_source
 
     lines = {
         "run.trec": "q Q0 a 1 2.5 run\nq Q0 b 2 1.5 run\n",

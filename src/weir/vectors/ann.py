@@ -21,13 +21,14 @@ from weir.errors import BadValue, StoreError, require
 from weir.vectors.exact_search import Float32, Found, VectorSource, pair_scores, search
 from weir.vectors.vector_source import spread
 
-__all__ = ["Approximate", "Loss", "build", "library", "loss", "opened", "require_library", "search_with"]
+__all__ = ["Approximate", "ApproximateIndex", "Loss", "loss", "search_with"]
 
 DISTRIBUTIONS = {"faiss": ("faiss-cpu", "faiss-gpu"), "usearch": ("usearch",)}
 """Module -> the distributions that may bring it."""
 
-BLOCK = 1 << 14
-TRAIN = 1 << 17
+BLOCK_VECTORS = 1 << 14
+"""Vectors handed to a library together."""
+TRAINING_VECTORS = 1 << 17
 """Vectors from which lists and codebooks are learned, evenly spaced."""
 
 
@@ -81,8 +82,7 @@ class Usearch:
         """See Approximate."""
         hits: Any = self.index.search(queries, k, threads=1)
         found: Int64 = np.atleast_2d(np.asarray(hits.keys)).astype(np.int64)
-        told: Any = getattr(hits, "counts", found.shape[1])
-        counts = np.atleast_1d(told)
+        counts = np.atleast_1d(hits.counts if found.shape[0] > 1 else found.shape[1])
         found[np.arange(found.shape[1]) >= counts[:, None]] = -1
         return found
 
@@ -95,58 +95,86 @@ class Usearch:
         self.index.save(str(path))
 
 
-def library(name: str) -> str | None:
-    """The library of an index and its version, without importing it; None where it is not installed."""
-    package = _package(name)
-    for distribution in DISTRIBUTIONS[package]:
-        with suppress(PackageNotFoundError):
-            return f"{package} {version(distribution)}"
-    return None
+@dataclass(frozen=True)
+class ApproximateIndex:
+    """A kind of index: name: as the library's factory names it; effort: how much of it a query looks at, 0 takes the
+    library's default. Raises BadValue for a name or effort that is none."""
 
+    name: str
+    effort: int = 0
 
-def require_library(name: str) -> None:
-    """Raise MissingExtra where the library of an index is not installed."""
-    require(_package(name), extra="ann")
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise BadValue(f"index is {self.name!r}; expected the name of an index, such as HNSW32")
+        if type(self.effort) is not int or self.effort < 0:
+            raise BadValue(f"effort is {self.effort!r}; expected a whole number from 0, beside index")
 
+    @staticmethod
+    def of(name: str | None, effort: int = 0) -> ApproximateIndex | None:
+        """The index of that name, None for exact search; raises BadValue for an effort without an index."""
+        if name is not None:
+            return ApproximateIndex(name, effort)
+        if effort:
+            raise BadValue(f"effort is {effort!r}; expected a whole number from 0, beside index")
+        return None
 
-def _package(name: str) -> str:
-    return "usearch" if name.startswith("usearch") else "faiss"
+    @property
+    def given(self) -> dict[str, object]:
+        """The settings of a system that is searched by it."""
+        return {"index": self.name} | ({"effort": self.effort} if self.effort else {})
 
+    def describe(self) -> dict[str, object]:
+        """What decides which documents it finds; engine: the library and its version, None where it is not here."""
+        return {"search": self.name, "effort": self.effort, "engine": self._library()}
 
-def build(name: str, effort: int, rows: VectorSource) -> Approximate:
-    """Index vectors for search by dot product. effort: 0 takes the library's default.
+    def require(self) -> None:
+        """Raise MissingExtra where its library is not installed."""
+        require(self._package, extra="ann")
 
-    Raises BadValue for a name the library does not know, MissingExtra without it.
-    """
-    if name.startswith("usearch"):
-        return _usearch(name, effort, rows)
-    faiss = require("faiss", extra="ann")
-    faiss.omp_set_num_threads(1)
-    try:
-        index = faiss.index_factory(rows.dimensions, name, faiss.METRIC_INNER_PRODUCT)
-        if not index.is_trained:
-            index.train(rows.take(spread(len(rows), min(len(rows), TRAIN), 1)))
-        for start in range(0, len(rows), BLOCK):
-            index.add(rows.block(start, min(start + BLOCK, len(rows))))
-    except RuntimeError as error:
-        raise BadValue(f"FAISS cannot build the index '{name}': {_line(error)}") from None
-    return _with_effort(faiss, index, effort)
+    @property
+    def _package(self) -> str:
+        return "usearch" if self.name.startswith("usearch") else "faiss"
 
+    def _library(self) -> str | None:
+        """The library and its version, without importing it."""
+        for distribution in DISTRIBUTIONS[self._package]:
+            with suppress(PackageNotFoundError):
+                return f"{self._package} {version(distribution)}"
+        return None
 
-def opened(path: Path, name: str, effort: int, d: int) -> Approximate:
-    """An index written before; raises StoreError where it cannot be read."""
-    try:
-        if name.startswith("usearch"):
-            found = _empty(name, effort, d)
-            found.load(str(path))
-            return Usearch(found)
+    def build(self, rows: VectorSource) -> Approximate:
+        """Index vectors for search by dot product.
+
+        Raises BadValue for a name the library does not know, MissingExtra without it.
+        """
+        if self._package == "usearch":
+            return _usearch(self.name, self.effort, rows)
         faiss = require("faiss", extra="ann")
         faiss.omp_set_num_threads(1)
-        return _with_effort(faiss, faiss.read_index(str(path)), effort)
-    except (RuntimeError, OSError) as error:
-        raise StoreError(
-            f"{path}: the index is damaged ({_line(error)}); delete it to build it again"
-        ) from None
+        try:
+            index = faiss.index_factory(rows.dimensions, self.name, faiss.METRIC_INNER_PRODUCT)
+            if not index.is_trained:
+                index.train(rows.take(spread(len(rows), min(len(rows), TRAINING_VECTORS), 1)))
+            for start in range(0, len(rows), BLOCK_VECTORS):
+                index.add(rows.block(start, min(start + BLOCK_VECTORS, len(rows))))
+        except RuntimeError as error:
+            raise BadValue(f"FAISS cannot build the index '{self.name}': {_line(error)}") from None
+        return _with_effort(faiss, index, self.effort)
+
+    def open(self, path: Path, dimensions: int) -> Approximate:
+        """An index written before; raises StoreError where it cannot be read."""
+        try:
+            if self._package == "usearch":
+                found = _empty(self.name, self.effort, dimensions)
+                found.load(str(path))
+                return Usearch(found)
+            faiss = require("faiss", extra="ann")
+            faiss.omp_set_num_threads(1)
+            return _with_effort(faiss, faiss.read_index(str(path)), self.effort)
+        except (RuntimeError, OSError) as error:
+            raise StoreError(
+                f"{path}: the index is damaged ({_line(error)}); delete it to build it again"
+            ) from None
 
 
 def search_with(index: Approximate, rows: VectorSource, queries: Float32, k: int, tie_rank: Int32) -> Found:
@@ -174,7 +202,7 @@ class Loss:
 
     @property
     def total(self) -> float:
-        """All that is not found."""
+        """The share of the exact k best that is not found, for whatever reason."""
         return self.quantisation + self.graph
 
 
@@ -191,7 +219,7 @@ def loss(index: Approximate, rows: VectorSource, queries: Float32, k: int) -> Lo
 
 @dataclass(frozen=True, eq=False)
 class _Remembered:
-    """Vectors as an index remembers them, for an exact search; see Rows."""
+    """Vectors as an index remembers them, for an exact search; see VectorSource."""
 
     index: Approximate
     count: int
@@ -217,9 +245,9 @@ def _shared(a: NDArray[np.integer], b: NDArray[np.integer]) -> float:
 
 def _with_effort(faiss: Any, index: Any, effort: int) -> Faiss:  # noqa: ANN401 - FAISS has no types
     inner = faiss.downcast_index(index)
-    if effort and hasattr(inner, "hnsw"):
+    if effort and isinstance(inner, faiss.IndexHNSW):
         inner.hnsw.efSearch = effort
-    elif effort and hasattr(inner, "nprobe"):
+    elif effort and isinstance(inner, faiss.IndexIVF):
         inner.nprobe = effort
     elif effort:
         raise BadValue("effort means something for IVF and HNSW indexes only")
@@ -238,8 +266,8 @@ def _empty(name: str, effort: int, d: int) -> Any:  # noqa: ANN401 - usearch has
 
 def _usearch(name: str, effort: int, rows: VectorSource) -> Usearch:
     index = _empty(name, effort, rows.dimensions)
-    for start in range(0, len(rows), BLOCK):
-        block = rows.block(start, min(start + BLOCK, len(rows)))
+    for start in range(0, len(rows), BLOCK_VECTORS):
+        block = rows.block(start, min(start + BLOCK_VECTORS, len(rows)))
         index.add(np.arange(start, start + len(block)), np.ascontiguousarray(block), threads=1)
     return Usearch(index)
 

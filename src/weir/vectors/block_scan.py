@@ -15,19 +15,19 @@ from weir.errors import BadValue
 from weir.settings import settings
 from weir.vectors.vector_source import Float32, SubsetSource, VectorSource, spread
 
-__all__ = ["FEW", "BestSoFar", "ScannedVectors", "scan"]
+__all__ = ["FEW_QUERIES", "BestSoFar", "ScannedVectors", "scan"]
 
-BLOCK = 1 << 22
+BLOCK_BYTES = 1 << 22
 """Bytes of vectors packed at once: they stay in the third cache while all queries pass."""
-READ = 1 << 26
+RELEASE_BYTES = 1 << 26
 """Bytes of vectors read until the memory of those before is given back."""
-FEW = 3
+FEW_QUERIES = 3
 """Queries up to which reading the documents takes longer than scoring them."""
-OFTEN = 0.12
+MAX_RESCORED_SHARE = 0.12
 """Share of pairs looked at exactly beyond which a first pass in bytes does not pay."""
-SAMPLE = 64, 32
+CENTRE_SAMPLE = 64, 32
 """Runs of documents from which the centre is taken, and documents in a run."""
-DEEP = 1 << 16
+MAX_BYTE_DIMENSIONS = 1 << 16
 """Dimensions beyond which sums of products of bytes might not fit 32 bits."""
 
 
@@ -48,7 +48,7 @@ class ScannedVectors:
         """Bytes where the processor multiplies them, unless floats are asked for; floats otherwise."""
         from weir.kernels.simd import HAS_INT8
 
-        eight = HAS_INT8 and first_pass != "fp32" and rows.dimensions <= DEEP
+        eight = HAS_INT8 and first_pass != "fp32" and rows.dimensions <= MAX_BYTE_DIMENSIONS
         centre = _centre(rows, cosine) if eight else np.zeros(rows.dimensions, np.float32)
         return ScannedVectors(rows, rank, cosine, eight, first_pass != "auto", centre)
 
@@ -79,8 +79,8 @@ def scan(given: ScannedVectors, queries: Float32, k: int, bar: Float32 | None = 
     rows, asked, best = given.rows, _Asked.of(queries, given), _Best.of(len(queries), given.room(k), bar)
     threads = max(1, min(settings().threads, -(-len(queries) // 32)))
     size = _documents(rows.dimensions)
-    exact, pause = 0, max(1, READ // (4 * rows.dimensions * size))
-    scanner = None if len(queries) <= FEW else _Scanner.of(asked, given.eight, size)
+    exact, pause = 0, max(1, RELEASE_BYTES // (4 * rows.dimensions * size))
+    scanner = None if len(queries) <= FEW_QUERIES else _Scanner.of(asked, given.eight, size)
     with ThreadPoolExecutor(threads) as pool:
         for number, start in enumerate(range(0, len(rows), size)):
             block = _block(rows, start, size)
@@ -95,7 +95,7 @@ def scan(given: ScannedVectors, queries: Float32, k: int, bar: Float32 | None = 
                 continue
             scored = scanner.take(piece, best, k, pool, threads)
             exact += scored
-            often = scored > OFTEN * len(queries) * len(block)
+            often = scored > MAX_RESCORED_SHARE * len(queries) * len(block)
             if often and scanner.eight and not given.settled and start > best.keys.shape[1]:
                 scanner = _Scanner.of(asked, False, size)
     ranks, scores = np.zeros((len(queries), k), np.int32), np.zeros((len(queries), k), np.float32)
@@ -105,7 +105,7 @@ def scan(given: ScannedVectors, queries: Float32, k: int, bar: Float32 | None = 
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """Queries as the kernels take them; see kernels.dense.scan."""
+    """Queries as the kernels take them: packed, with their norms and error bounds."""
 
     queries: Float32
     length: Float64
@@ -155,7 +155,7 @@ class _Asked:
 
 @dataclass(frozen=True, eq=False)
 class _Best:
-    """The best so far of each query; see kernels.dense."""
+    """Top-k candidates of each query while blocks pass; see kernels.dot_product."""
 
     keys: Int64
     held: Int64
@@ -164,7 +164,7 @@ class _Best:
 
     @staticmethod
     def of(queries: int, room: int, bar: Float32 | None) -> _Best:
-        """None so far, and none wanted that scores below its query's bar."""
+        """Empty top-k lists, whose thresholds are the bars of their queries: lower scores are not collected."""
         floor, least = np.full(queries, np.iinfo(np.int64).min), np.full(queries, -np.inf)
         if bar is not None:
             bits = bar.view(np.int32).astype(np.int64)
@@ -246,7 +246,7 @@ class _Scanner:
 
 
 def _shares(count: int, threads: int, unit: int) -> tuple[list[int], list[int]]:
-    """Firsts and stops of equal shares whose bounds are multiples of `unit`."""
+    """(starts, stops) of equal shares, for threads, with bounds at multiples of `unit`."""
     cuts = [min(count, -(-count * t // (threads * unit)) * unit) for t in range(threads + 1)]
     return cuts[:-1], cuts[1:]
 
@@ -267,14 +267,14 @@ def _documents(d: int) -> int:
     """How many documents are in a block: whole panels."""
     from weir.kernels.simd import WIDTH
 
-    return max(1, BLOCK // (4 * max(d, 1) * WIDTH)) * WIDTH
+    return max(1, BLOCK_BYTES // (4 * max(d, 1) * WIDTH)) * WIDTH
 
 
 def _centre(rows: VectorSource, cosine: bool) -> Float32:
-    """A vector near the middle of the documents: any would do, this makes the bytes' error small."""
+    """The mean of a sample of documents, subtracted before quantisation so that its errors are small."""
     from weir.kernels.dot_product.packed_vectors import finite
 
-    block = rows.take(spread(len(rows), *SAMPLE)).astype(np.float64)
+    block = rows.take(spread(len(rows), *CENTRE_SAMPLE)).astype(np.float64)
     rows.release()
     if cosine:
         length = np.linalg.norm(block, axis=1, keepdims=True)

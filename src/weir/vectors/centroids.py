@@ -37,14 +37,14 @@ __all__ = [
 
 Float32: TypeAlias = NDArray[np.float32]
 
-SEED = 0
-ROUNDS = 6
-"""Of k-means."""
-LEARNED = 32
-"""Vectors for each centroid that they are learned from, evenly spaced over the collection."""
-BLOCK = 1 << 14
-HELD = 1 << 15
-"""Vectors from which the buckets are learned."""
+KMEANS_SEED = 0
+KMEANS_ITERATIONS = 6
+"""Iterations of k-means; one seed for its sample and its starts."""
+TRAINING_VECTORS_PER_CENTROID = 32
+"""Vectors for each centroid in the sample of k-means, evenly spaced over the collection."""
+BLOCK_VECTORS = 1 << 14
+CALIBRATION_VECTORS = 1 << 15
+"""Residuals from which the quantiles of the codec are taken."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,16 +75,16 @@ def clustered(rows: TokenRows, count: int = 0) -> Centroids:
         return Centroids(np.zeros((0, rows.dimensions), np.float32), np.zeros(0, np.int32), ptr)
     wanted = count or 1 << int(np.log2(16 * np.sqrt(total)))
     wanted = max(1, min(wanted, total // 4))
-    centroids = _learned(_sample(rows, min(total, LEARNED * wanted)), wanted)
+    centroids = _kmeans(_sample(rows, min(total, TRAINING_VECTORS_PER_CENTROID * wanted)), wanted)
     code = np.empty(total, np.int32)
-    for start, stop in _spans(rows.lengths, BLOCK):
+    for start, stop in _token_blocks(rows.lengths, BLOCK_VECTORS):
         code[ptr[start] : ptr[stop]] = _nearest(_floats(rows.block(start, stop)), centroids)
         rows.release()
     return Centroids(centroids, code, ptr)
 
 
 def listed(clusters: Centroids) -> CentroidLists:
-    """The documents of each centroid."""
+    """Inverted lists: the documents of each centroid."""
     documents = len(clusters.ptr) - 1
     doc = np.repeat(np.arange(documents), np.diff(clusters.ptr))
     pair = np.unique(clusters.code.astype(np.int64) * max(documents, 1) + doc)
@@ -119,7 +119,7 @@ def near(clusters: Centroids, lists: CentroidLists, query: Query, probes: int, c
 
 @dataclass(frozen=True, eq=False)
 class Compressed:
-    """Token vectors of 1 or 2 bits a number.
+    """Residual codec (ColBERTv2): a centroid and 1 or 2 bits for each residual of a token vector.
 
     clusters: whose centroids they are near; packed: uint8[T, d * bits / 8]; buckets: float32[2**bits], what each
     stands for; error, largest: the mean and the largest distance of a vector to what is stored of it, so that no score
@@ -134,7 +134,7 @@ class Compressed:
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector."""
+        """The dimension of a vector."""
         return int(self.clusters.centroids.shape[1])
 
     @cached_property
@@ -144,7 +144,7 @@ class Compressed:
 
     @property
     def whole(self) -> Tokens | None:
-        """None: they are made when they are asked for."""
+        """None: vectors are decompressed when they are asked for."""
         return None
 
     def __len__(self) -> int:
@@ -179,14 +179,14 @@ class Compressed:
 
 
 def compressed(rows: TokenRows, clusters: Centroids, bits: int) -> Compressed:
-    """Token vectors in 1 or 2 bits a number; raises BadValue where a vector does not fill whole bytes."""
+    """Token vectors by the residual codec of 1 or 2 bits; raises BadValue where a vector does not fill whole bytes."""
     refuse_odd(rows.dimensions, bits)
     ptr, whole = clusters.ptr, int(clusters.ptr[-1])
-    cuts, buckets = _levels(_rest(rows, clusters, max(1, whole // HELD)), 1 << bits)
+    cuts, buckets = _quantiles(_residuals(rows, clusters, max(1, whole // CALIBRATION_VECTORS)), 1 << bits)
     packed = np.empty((whole, rows.dimensions * bits // 8), np.uint8)
     found = Compressed(clusters, packed, buckets, 0.0, 0.0)
     total, largest = 0.0, 0.0
-    for start, stop in _spans(rows.lengths, BLOCK):
+    for start, stop in _token_blocks(rows.lengths, BLOCK_VECTORS):
         low, high = int(ptr[start]), int(ptr[stop])
         vectors = _floats(rows.block(start, stop))
         rest = vectors - clusters.centroids[clusters.code[low:high]]
@@ -254,7 +254,7 @@ def _refuse_senseless(folder: Path, name: str, sound: bool) -> None:
 
 
 def _table(buckets: Float32) -> Float32:
-    """float32[256, 8 / bits]: what the buckets in a byte stand for."""
+    """Lookup table float32[256, 8 / bits]: the codewords of the buckets that a byte packs."""
     bits = int(np.log2(len(buckets)))
     shifts = np.arange(8 - bits, -1, -bits)
     found: Float32 = buckets[(np.arange(256)[:, None] >> shifts) & (len(buckets) - 1)]
@@ -269,10 +269,10 @@ def _packed(bucket: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
     return whole
 
 
-def _rest(rows: TokenRows, clusters: Centroids, step: int) -> Float32:
-    """What centroids leave of every step-th token."""
+def _residuals(rows: TokenRows, clusters: Centroids, step: int) -> Float32:
+    """Residuals of every step-th token: the vector less its centroid."""
     parts = [np.zeros(0, np.float32)]
-    for start, stop in _spans(rows.lengths, BLOCK):
+    for start, stop in _token_blocks(rows.lengths, BLOCK_VECTORS):
         low, high = int(clusters.ptr[start]), int(clusters.ptr[stop])
         picked = np.arange(-low % step, high - low, step)
         vectors = _floats(rows.block(start, stop))[picked]
@@ -280,15 +280,15 @@ def _rest(rows: TokenRows, clusters: Centroids, step: int) -> Float32:
     return np.concatenate(parts)
 
 
-def _levels(rest: Float32, count: int) -> tuple[Float32, Float32]:
-    """(what divides numbers into so many buckets that hold equally many, what each stands for)."""
+def _quantiles(rest: Float32, count: int) -> tuple[Float32, Float32]:
+    """(cut points, codewords) of a quantile codec: buckets that hold equally many residuals, and the mean of each."""
     if rest.size == 0:
         return np.zeros(count - 1, np.float32), np.zeros(count, np.float32)
     found = np.quantile(rest, np.arange(1, 2 * count) / (2 * count)).astype(np.float32)
     return found[1::2], found[::2]
 
 
-def _spans(lengths: Int64, tokens: int) -> list[tuple[int, int]]:
+def _token_blocks(lengths: Int64, tokens: int) -> list[tuple[int, int]]:
     """(start, stop) of documents with about so many tokens together."""
     ends, spans, start = np.cumsum(lengths), [], 0
     while start < len(lengths):
@@ -309,7 +309,7 @@ def _sample(rows: TokenRows, count: int) -> Float32:
     ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(rows.lengths)])
     picked = np.arange(count) * total // count
     parts = []
-    for start, stop in _spans(rows.lengths, BLOCK):
+    for start, stop in _token_blocks(rows.lengths, BLOCK_VECTORS):
         low, high = np.searchsorted(picked, [ptr[start], ptr[stop]])
         if high > low:
             parts.append(_floats(rows.block(start, stop))[picked[low:high] - ptr[start]])
@@ -317,11 +317,14 @@ def _sample(rows: TokenRows, count: int) -> Float32:
     return np.concatenate(parts)
 
 
-def _learned(sample: Float32, count: int) -> Float32:
-    """Centroids by k-means on directions; one that loses all its vectors begins again at a vector of the sample."""
-    rng = np.random.default_rng(SEED)
+def _kmeans(sample: Float32, count: int) -> Float32:
+    """Spherical k-means: centroids of length 1, assignment by the greatest product.
+
+    A centroid that loses all its vectors begins again at a vector of the sample.
+    """
+    rng = np.random.default_rng(KMEANS_SEED)
     centroids = sample[np.sort(rng.choice(len(sample), count, replace=False))].copy()
-    for _ in range(ROUNDS):
+    for _ in range(KMEANS_ITERATIONS):
         code = _nearest(sample, centroids)
         order = np.argsort(code, kind="stable")
         held, first = np.unique(code[order], return_index=True)

@@ -18,7 +18,16 @@ from weir.vectors.journal import Hashes, hash_texts
 from weir.vectors.vector_codec import codec
 from weir.vectors.vector_store import Snapshot, VectorStore
 
-__all__ = ["Encode", "EncodingBlocks", "StoredVectors", "TextSource", "completed", "in_pieces", "stored"]
+__all__ = [
+    "Encode",
+    "EncodingBlocks",
+    "StoredVectors",
+    "TextSource",
+    "completed",
+    "encoded_in_memory",
+    "in_pieces",
+    "stored",
+]
 
 Float32: TypeAlias = NDArray[np.float32]
 Bool: TypeAlias = NDArray[np.bool_]
@@ -26,7 +35,7 @@ Encode: TypeAlias = Callable[[list[str]], Float32 | Iterator[Float32]]
 """Texts to vectors: all at once, or block by block in their order, each kept before the next is asked for."""
 Progress: TypeAlias = Callable[[int, int], None]
 
-AT_ONCE = 4096
+HASHED_TEXTS = 4096
 """Texts hashed together."""
 
 
@@ -47,8 +56,8 @@ class TextSource:
     def hashes(self) -> Hashes:
         """The hash of each text."""
         parts = []
-        for start in range(0, self.count, AT_ONCE):
-            block = self.block(start, min(start + AT_ONCE, self.count))
+        for start in range(0, self.count, HASHED_TEXTS):
+            block = self.block(start, min(start + HASHED_TEXTS, self.count))
             data, cuts = block.data, block.ptr.tolist()
             parts.append(hash_texts([data[a:b].tobytes() for a, b in itertools.pairwise(cuts)]))
         return np.concatenate(parts) if parts else np.zeros((0, 2), np.uint64)
@@ -101,7 +110,7 @@ class StoredVectors:
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector."""
+        """The dimension of a vector."""
         return self.snapshot.dimensions
 
     def block(self, start: int, stop: int) -> Float32:
@@ -123,7 +132,7 @@ class StoredVectors:
 
 
 class _Finding(Protocol):
-    """What a store held at one moment."""
+    """A snapshot of a store: which texts it holds."""
 
     def find(self, wanted: Hashes) -> Int64:
         """The number of each text, -1 for one that is not here."""
@@ -173,6 +182,24 @@ def stored(
                 store.add(hashes[some[kept]], vectors[kept])
 
     snapshot = completed(store, hashes, keep, progress, cut)
+    return StoredVectors(snapshot, snapshot.find(hashes))
+
+
+def encoded_in_memory(
+    dtype: str, texts: TextSource, encode: Encode, progress: Progress | None, cut: EncodingBlocks
+) -> StoredVectors:
+    """The vectors of texts in their order, as a store of that dtype gives them, kept nowhere; raises as `stored`."""
+    hashes, kept = texts.hashes(), codec(dtype)
+    once = _first_of_each(hashes, np.arange(len(hashes)))
+    rows, dimensions = list[NDArray[np.uint8]](), 0
+    for numbers in cut.blocks(once, np.ones(len(hashes), np.bool_)):
+        if progress is not None:
+            progress(int(numbers[0]), len(hashes))
+        for _, vectors in _encoded(texts, numbers, encode, dtype):
+            dimensions = vectors.shape[1]
+            rows.append(kept.write(vectors))
+    raw = np.concatenate(rows) if rows else np.zeros((0, 0), np.uint8)
+    snapshot = Snapshot(kept, dimensions, raw, hashes[once])
     return StoredVectors(snapshot, snapshot.find(hashes))
 
 

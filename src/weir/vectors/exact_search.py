@@ -10,7 +10,7 @@ import numpy as np
 
 from weir.core.strings import Float64, Int32, Int64
 from weir.errors import BadValue
-from weir.vectors.block_scan import FEW, BestSoFar, ScannedVectors, scan
+from weir.vectors.block_scan import FEW_QUERIES, BestSoFar, ScannedVectors, scan
 from weir.vectors.vector_source import ArraySource, Float32, SubsetSource, VectorSource, spread
 
 __all__ = [
@@ -27,11 +27,11 @@ __all__ = [
 
 Similarity: TypeAlias = Literal["dot", "cosine"]
 
-HELD = 1 << 28
+CANDIDATE_BYTES = 1 << 28
 """Bytes of candidates held at once; more queries than that allows go through the documents in several passes."""
-SHARE, RUN = 32, 8
+SAMPLED_ONE_IN, SAMPLE_RUN = 32, 8
 """One document of so many is in the sample, in runs of so many that lie side by side and are read together."""
-DEVIATIONS = 5
+BAR_DEVIATIONS = 5
 """Standard deviations by which the sample's bar stays below what is expected of it."""
 
 
@@ -72,7 +72,7 @@ def search(
     if count == 0 or len(queries) == 0:
         return Found(np.zeros(len(queries) + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), 0)
     given = ScannedVectors.of(rows, rank, similarity == "cosine", first_pass)
-    step = max(64, HELD // (8 * given.room(count)))
+    step = max(64, CANDIDATE_BYTES // (8 * given.room(count)))
     parts = [_answers(given, queries[at : at + step], count) for at in range(0, len(queries), step)]
     ranks, scores = np.concatenate([p.ranks for p in parts]), np.concatenate([p.scores for p in parts])
     if not np.isfinite(scores).all():
@@ -107,7 +107,7 @@ def places(tie_rank: Int32 | None, count: int) -> tuple[Int32, Int32]:
 
 
 def _answers(given: ScannedVectors, queries: Float32, k: int) -> BestSoFar:
-    """The k best, starting from the bar that a sample suggests; where it was too high, once more without."""
+    """Top-k with a threshold that a sample suggests; queries for which it was too high are searched again without."""
     sample, place = _sample(given, len(queries), k)
     if place == 0:
         return scan(given, queries, k)
@@ -127,11 +127,11 @@ def _sample(given: ScannedVectors, queries: int, k: int) -> tuple[ScannedVectors
     Place 0 where a sample would not pay. Without one the k best so far stand in for the k best of all, and about
     k (1 + ln(N / k)) documents are among them at some time.
     """
-    n, expected = len(given.rows), k / SHARE
-    place = int(expected + DEVIATIONS * math.sqrt(expected) + 3)
-    if queries <= FEW or 2 * SHARE * place > k * (1 + math.log(n / k)):
+    n, expected = len(given.rows), k / SAMPLED_ONE_IN
+    place = int(expected + BAR_DEVIATIONS * math.sqrt(expected) + 3)
+    if queries <= FEW_QUERIES or 2 * SAMPLED_ONE_IN * place > k * (1 + math.log(n / k)):
         return given, 0
-    numbers = spread(n, n // (SHARE * RUN), RUN)
+    numbers = spread(n, n // (SAMPLED_ONE_IN * SAMPLE_RUN), SAMPLE_RUN)
     return replace(given, rows=SubsetSource(given.rows, numbers), rank=given.rank[numbers]), place
 
 

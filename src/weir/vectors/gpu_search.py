@@ -14,12 +14,12 @@ from weir.vectors.exact_search import Float32, Found, VectorSource, checked, pai
 
 __all__ = ["search_on"]
 
-DOCUMENTS = 1 << 16
+BLOCK_DOCUMENTS = 1 << 16
 """Documents multiplied at once."""
-QUERIES = 2048
+BLOCK_QUERIES = 2048
 """Queries answered together: their scores of a block of documents take half a gigabyte."""
 
-RELEASED = 64
+RELEASE_QUERIES = 64
 """Queries scored again until the memory of the documents read for them is given back."""
 
 
@@ -40,8 +40,8 @@ def search_on(
     if count == 0 or len(queries) == 0:
         return search(rows, queries, k, "dot", rank)
     parts = [
-        _part(device, rows, queries[at : at + QUERIES], (count, more), rank)
-        for at in range(0, len(queries), QUERIES)
+        _part(device, rows, queries[at : at + BLOCK_QUERIES], (count, more), rank)
+        for at in range(0, len(queries), BLOCK_QUERIES)
     ]
     doc, score = (np.concatenate([part[c] for part in parts]) for c in (0, 1))
     ptr = np.arange(len(queries) + 1, dtype=np.int64) * count
@@ -67,7 +67,7 @@ def _part(
         # Numbers that are not finite, or too large, are for `search` to refuse.
         if not (enough and np.isfinite(error[q]) and np.isfinite(score[q]).all()):
             unsure.append(q)
-        if q % RELEASED == RELEASED - 1:
+        if q % RELEASE_QUERIES == RELEASE_QUERIES - 1:
             rows.release()
     if unsure:
         again = search(rows, queries[unsure], k, "dot", rank)
@@ -87,8 +87,8 @@ def _candidates(
     precision = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")  # TF32 has ten bits: its error would leave everything open
     try:
-        for start in range(0, len(rows), DOCUMENTS):
-            block = rows.block(start, min(start + DOCUMENTS, len(rows)))
+        for start in range(0, len(rows), BLOCK_DOCUMENTS):
+            block = rows.block(start, min(start + BLOCK_DOCUMENTS, len(rows)))
             given = torch.from_numpy(block if block.flags.writeable else block.copy()).to(device)
             longest = torch.maximum(longest, torch.linalg.vector_norm(given, dim=1).max())
             value, at = torch.topk(asked @ given.T, min(more, len(block)), dim=1, sorted=False)

@@ -48,7 +48,7 @@ Shifted: TypeAlias = Callable[
 
 FORMAT = 2
 FACTS, JOURNAL = "store.json", "journal.bin"
-PIECE = 1 << 22
+PIECE_BYTES = 1 << 22
 
 
 def hash_texts(texts: list[bytes]) -> Hashes:
@@ -320,7 +320,7 @@ def _sound(path: str, state: tuple[int, ...], spans: bytes) -> bytes:
 def _crc(file: BinaryIO, size: int) -> int:
     """The CRC-32 of the next bytes, -1 where there are fewer."""
     value = 0
-    while size > 0 and (data := file.read(min(size, PIECE))):
+    while size > 0 and (data := file.read(min(size, PIECE_BYTES))):
         value, size = zlib.crc32(data, value), size - len(data)
     return value if size == 0 else -1
 

@@ -32,11 +32,11 @@ Progress: TypeAlias = Callable[[int, int], None]
 Tokens: TypeAlias = tuple[Int64, NDArray[np.floating]]
 """The token vectors of some documents: those of document i are values[ptr[i]:ptr[i + 1]], ptr from 0."""
 
-BLOCK = 1 << 17
+BLOCK_TOKENS = 1 << 17
 """Tokens of documents that all queries pass before the next ones."""
-TOGETHER = 2048
+QUERY_TOKENS = 2048
 """Tokens of queries that pass them together: what the caches hold beside the documents."""
-OFTEN = 0.4
+MAX_OPEN_SHARE = 0.4
 """Share of pairs that a first pass in bytes leaves open beyond which it does not pay."""
 
 
@@ -45,7 +45,7 @@ class TokenRows(Protocol):
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector."""
+        """The dimension of a vector."""
         ...
 
     @property
@@ -82,7 +82,7 @@ class TokenVectors:
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector."""
+        """The dimension of a vector."""
         return int(self.rows.snapshot.raw.shape[1]) // np.dtype(self.dtype).itemsize
 
     @property
@@ -122,7 +122,7 @@ class HeldTokens:
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector."""
+        """The dimension of a vector."""
         return int(self.values.shape[1])
 
     @cached_property
@@ -205,7 +205,7 @@ def search_tokens(
         # So many of a block would be among the best so far by chance; more stay open, as bounds are wide.
         chance = k / (seen + len(some) + 1)
         keys = None
-        if first_pass and chance * looseness < OFTEN and block.able:
+        if first_pass and chance * looseness < MAX_OPEN_SHARE and block.able:
             keys, share = block.open_ones(query, best, k)
             looseness = max(1.0, share / chance)
         if keys is None and len(some):
@@ -268,7 +268,7 @@ class _Block:
 
         ptr, values = self.tokens
         parts = []
-        for start, stop in query.parts(TOGETHER):
+        for start, stop in query.parts(QUERY_TOKENS):
             part = query.slice(start, stop)
             parts.append(maxsim(part.values, part.ptr, values, ptr, docs, settings().threads))
         return np.concatenate(parts)
@@ -280,13 +280,15 @@ class _Block:
         None where there are too many of them. best: the keys of those before; with this block at least k."""
         ptr, values = self.tokens
         starts, ends = ptr[self.some], ptr[self.some + 1]
-        parts = [self._estimated(query.slice(a, b), values, starts, ends) for a, b in query.parts(TOGETHER)]
+        parts = [
+            self._estimated(query.slice(a, b), values, starts, ends) for a, b in query.parts(QUERY_TOKENS)
+        ]
         about, off = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         least = np.concatenate([_scores(best), about - off], axis=1)
         bar = np.partition(least, least.shape[1] - k, axis=1)[:, -k]
         still = ~(about + off < bar[:, None])  # what is not a number is looked at exactly
         share = float(still.mean())
-        if share > OFTEN:
+        if share > MAX_OPEN_SHARE:
             return None, share
         keys = np.zeros((len(query), int(still.sum(axis=1).max())), np.uint64)
         for q in range(len(query)):
@@ -310,7 +312,7 @@ def _spans(lengths: Int64) -> Iterator[tuple[int, int]]:
     ends, start = np.cumsum(lengths), 0
     while start < len(lengths):
         base = int(ends[start - 1]) if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, base + BLOCK, side="right")))
+        stop = max(start + 1, int(np.searchsorted(ends, base + BLOCK_TOKENS, side="right")))
         yield start, stop
         start = stop
 

@@ -47,7 +47,7 @@ RECORD = np.dtype(
 )
 """Of the journal; size: bytes of a row."""
 COLUMNS = (JournalColumn("rows.bin", "rows", "row sum"), JournalColumn("texts.bin", "texts", "text sum"))
-TEXT = 24
+TEXT_BYTES = 24
 """Bytes of a text in texts.bin."""
 
 
@@ -119,7 +119,9 @@ class RaggedStore:
             return self._read(check)
         journal = self._journal
         return mended(
-            journal, lambda: self._read(check), lambda: journal.mend(lambda width: (width, TEXT), _shifted)
+            journal,
+            lambda: self._read(check),
+            lambda: journal.mend(lambda width: (width, TEXT_BYTES), _shifted),
         )
 
     def alone(self) -> AbstractContextManager[None]:
@@ -147,7 +149,7 @@ class RaggedStore:
         journal, records = self._journal, self._records()
         if len(records) == 0:
             return None
-        journal.check(records, (self.width, TEXT), check)
+        journal.check(records, (self.width, TEXT_BYTES), check)
         rows, count = journal.totals(records)
         raw = np.zeros((0, self.width), np.uint8)
         if rows:  # what is empty cannot be mapped

@@ -24,7 +24,7 @@ class VectorSource(Protocol):
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector."""
+        """The dimension of a vector."""
         ...
 
     def __len__(self) -> int: ...
@@ -50,7 +50,7 @@ class ArraySource:
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector."""
+        """The dimension of a vector."""
         return int(self.values.shape[1])
 
     def __len__(self) -> int:
@@ -77,7 +77,7 @@ class SubsetSource:
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector."""
+        """The dimension of a vector."""
         return self.rows.dimensions
 
     def __len__(self) -> int:
@@ -94,7 +94,7 @@ class SubsetSource:
         return self.rows.take(self.numbers[numbers])
 
     def release(self) -> None:
-        """See Rows."""
+        """See VectorSource."""
         self.rows.release()
 
 
@@ -107,7 +107,7 @@ class ReportingSource:
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector."""
+        """The dimension of a vector."""
         return self.rows.dimensions
 
     def __len__(self) -> int:
@@ -119,11 +119,11 @@ class ReportingSource:
         return self.rows.block(start, stop)
 
     def take(self, numbers: NDArray[np.integer]) -> Float32:
-        """See Rows."""
+        """See VectorSource."""
         return self.rows.take(numbers)
 
     def release(self) -> None:
-        """See Rows."""
+        """See VectorSource."""
         self.rows.release()
 
 

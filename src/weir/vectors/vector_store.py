@@ -34,7 +34,7 @@ Float32: TypeAlias = NDArray[np.float32]
 RECORD = np.dtype([("rows", "<i8"), ("vectors", "<u4"), ("texts", "<u4"), ("size", "<u4"), ("check", "<u4")])
 """Of the journal; size: numbers of a vector."""
 COLUMNS = (JournalColumn("vectors.bin", "rows", "vectors"), JournalColumn("texts.bin", "rows", "texts"))
-TEXT = 16
+TEXT_BYTES = 16
 """Bytes of a text in texts.bin."""
 
 
@@ -109,7 +109,7 @@ class VectorStore:
             return self._read(check)
         journal, kind = self._journal, codec(self.dtype)
         return mended(
-            journal, lambda: self._read(check), lambda: journal.mend(lambda d: (kind.width(d), TEXT))
+            journal, lambda: self._read(check), lambda: journal.mend(lambda d: (kind.width(d), TEXT_BYTES))
         )
 
     def alone(self) -> AbstractContextManager[None]:
@@ -137,7 +137,7 @@ class VectorStore:
         if len(records) == 0:
             return None
         d, rows = int(records["size"][0]), journal.totals(records)[0]
-        journal.check(records, (kind.width(d), TEXT), check)
+        journal.check(records, (kind.width(d), TEXT_BYTES), check)
         raw = np.memmap(self.folder / COLUMNS[0].file, np.uint8, "r", shape=(rows, kind.width(d)))
         texts = np.fromfile(self.folder / COLUMNS[1].file, "<u8", 2 * rows).reshape(-1, 2)
         return Snapshot(kind, d, raw, texts)

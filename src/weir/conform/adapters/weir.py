@@ -29,7 +29,7 @@ def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any]:
     end = asked["ties"] if asked["ties"] in ("worst", "best") else None
     conventions = Conventions(**(asked | {"ties": "bounds"} if end else asked))
     scores = evaluate(_qrels(vector["qrels"]), _run(vector["run"]), measure["name"], conventions)
-    values, mean = scores.values[0], scores.means()[0]
+    values, mean = scores.values[0], scores.mean_values()[0]
     if end is not None:
         values, mean = _end(scores, end)
     counts = ~np.isnan(scores.values[0])

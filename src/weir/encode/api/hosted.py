@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from weir.core.strings import Strings
-from weir.encode.api.address import check_base, check_key
 from weir.encode.api.client import Client, Key, TooMuchError
+from weir.encode.api.http import check_base, check_key
 from weir.encode.api.limits import Clock, Limits, Spent, estimated
 from weir.encode.api.providers import PROVIDERS, Ask, Provider, UnusableError, rows
 from weir.encode.encoder import Float32, Kind, Progress
@@ -109,8 +109,8 @@ class Hosted:
         """Ask the API once for the probe, where that was never done; `describe` then asks nothing."""
         self.load()
 
-    def on_collection(self, collection: str, instruction: str) -> Hosted:
-        """The encoder with {task} in its prompts filled in; see Encoder.on_collection."""
+    def adapted_to(self, collection: str, instruction: str) -> Hosted:
+        """The encoder with {task} in its prompts filled in; see Encoder.adapted_to."""
         query, document = (told(prompt, instruction) for prompt in (self.query_prompt, self.document_prompt))
         return replace(self, query_prompt=query, document_prompt=document)
 
@@ -196,7 +196,7 @@ class LoadedHosted:
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector."""
+        """The dimension of a vector."""
         return len(self.probe.vector)
 
     def identity(self) -> dict[str, object]:

@@ -8,7 +8,7 @@ through a matrix, of length 1. Source: Khattab and Zaharia 2020; Santhanam et al
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -24,14 +24,14 @@ from weir.encode.models.engine import ComputePlace, Declared, Engine, build, che
 from weir.encode.models.linear import linear
 from weir.encode.models.pooling import unit
 from weir.encode.models.tokens import ModelTokenizer, Text, Tokens, load_tokenizer
-from weir.encode.recipes.cards import check_kind
 from weir.encode.recipes.checkpoint import read_object
 from weir.encode.recipes.hub import fetch
+from weir.encode.recipes.model_settings import check_least, check_model
 from weir.errors import BadValue, StoreError, require
 
 __all__ = ["LateEncoder", "LoadedLate"]
 
-FILLING = 2
+QUERY_GROWTH = 2
 """Queries grow when they are filled up: their batches are counted before, and are smaller by this."""
 
 
@@ -54,23 +54,10 @@ class LateEncoder:
     batch_tokens: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.model, str) or not self.model.strip():
-            raise BadValue(
-                f"model is {self.model!r}; expected a name of `weir models`, a hub name or a folder"
-            )
-        check_kind(self.model, "late", "which gives no vectors of tokens")
+        check_model(self.model, "late", "which gives no vectors of tokens")
         check_engine(self.engine, self.dtype)
-        for name, least in (("max_length", 4), ("max_query", 4), ("batch_tokens", 0)):
-            value = getattr(self, name)
-            if value is not None and (type(value) is not int or value < least):
-                raise BadValue(f"{name} is {value!r}; expected a whole number from {least}")
-
-    @property
-    def given(self) -> dict[str, object]:
-        """The settings that are not by default, but for the model."""
-        default = LateEncoder()
-        names = [f.name for f in fields(self) if f.name != "model"]
-        return {n: getattr(self, n) for n in names if getattr(self, n) != getattr(default, n)}
+        check_least({"max_length": (self.max_length, 4), "max_query": (self.max_query, 4)})
+        check_least({"batch_tokens": (self.batch_tokens, 0)}, optional=False)
 
     def describe(self, device: str = "auto") -> dict[str, object]:
         """What decides the vectors, and under "engine" what computes them on a device, None where it is not installed.
@@ -178,7 +165,7 @@ class LoadedLate:
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector."""
+        """The dimension of a vector."""
         return int(self.layers[-1].weight.shape[0])
 
     def encode(self, texts: Strings | Sequence[str], kind: Kind = "document") -> Ragged:
@@ -211,7 +198,7 @@ class LoadedLate:
         """
         part = self.query if kind == "query" else self.document
         given: Iterable[Text] = (part.prompt + t for t in texts) if part.prompt else texts
-        budget = max(1, self.batch_tokens // FILLING) if part.fill else self.batch_tokens
+        budget = max(1, self.batch_tokens // QUERY_GROWTH) if part.fill else self.batch_tokens
         plan = BatchPlan(budget, padded=part.engine.padded and not part.fill)
         yield from results(given, part.tokens, partial(self._vectors, part), gather_ragged, plan, done)
 

@@ -178,7 +178,10 @@ def read_weights(checkpoint: Checkpoint) -> Weights:
 
 
 def read_state(folder: Path) -> dict[str, Tensor]:
-    """All tensors in a checkpoint's files, by name; read without running anything the file may hold."""
+    """All tensors in a checkpoint's files, by name, read without running anything they may hold.
+
+    Raises StoreError where there are none, or where they cannot be read.
+    """
     files = sorted(folder.glob("*.safetensors"))
     state: dict[str, Tensor] = {}
     try:

@@ -107,7 +107,7 @@ def declare(
 
 
 def ruled(engine: str, dtype: str, device: str, lacking: str | None = None) -> Declared:
-    """As `declare`, for a model that torch serves, or for one that it does not, with the reason."""
+    """As `declare`, for a model that torch serves, or for one that it does not, with the reason; raises as it does."""
     place = ComputePlace(declared_device(device), dtype)
     if engine == "openvino" and device == "auto":
         place = ComputePlace("cpu", dtype)

@@ -22,14 +22,14 @@ from weir.settings import settings
 
 __all__ = ["devices", "on_several"]
 
-AT_ONCE = 4
+PIECES_PER_DEVICE = 4
 """Pieces for each device at a time, so that none waits long for the slowest."""
 HEAD = struct.Struct("<qq")
 """Rows and columns of an answer, -1 and the length of a message where there is none."""
 
 
 def devices(setting: str) -> list[str]:
-    """The devices that a setting such as "cuda:0,cuda:1" names."""
+    """The devices that a setting such as "cuda:0,cuda:1" names; raises BadValue for one with an empty name."""
     found = [part.strip() for part in setting.split(",")]
     if not all(found):
         raise BadValue(f"device is '{setting}'; expected such as cuda:0,cuda:1")

@@ -27,7 +27,7 @@ __all__ = ["OpenVino", "openvino_engine"]
 
 HINTS = {"fp32": "f32", "bf16": "bf16", "fp16": "f16", "int8": "f32"}
 SUMS = "checksums.json"
-CALIBRATION = 64
+CALIBRATION_TEXTS = 64
 """Texts from which static int8 takes the ranges of what flows between layers."""
 
 
@@ -107,13 +107,13 @@ def _converted(checkpoint: Checkpoint, names: tuple[str, ...]) -> Any:  # noqa: 
 def _quantised(checkpoint: Checkpoint, core: Any, names: tuple[str, ...]) -> Any:  # noqa: ANN401 - an openvino.Core and its Model
     """The model with int8 matrices and int8 between the layers, calibrated on texts that come with Weir."""
     library, nncf = require("openvino", extra="openvino"), require("nncf", extra="openvino")
-    facts = f"{fingerprint(checkpoint)} {names} {library.__version__} {nncf.__version__} {CALIBRATION}"
+    facts = f"{fingerprint(checkpoint)} {names} {library.__version__} {nncf.__version__} {CALIBRATION_TEXTS}"
     name = hashlib.blake2b(facts.encode("utf-8"), digest_size=16).hexdigest()
     at = settings().home / "openvino" / name
     with suppress(OSError, ValueError, StoreError, RuntimeError):  # not there, or damaged: made again
         verify_files(at, checksums_read(json.loads((at / SUMS).read_text(encoding="utf-8"))))
         return core.read_model(at / "model.xml")
-    texts: list[Text] = list(_texts(CALIBRATION))
+    texts: list[Text] = list(_texts(CALIBRATION_TEXTS))
     if "token_type_ids" in names:  # pairs of a short text and a long one, as models of pairs read
         texts = [(str(text)[:60], str(text)) for text in texts]
     tokens = load_tokenizer(checkpoint.folder, min(checkpoint.limit, 256))(texts)

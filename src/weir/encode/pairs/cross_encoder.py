@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
@@ -19,10 +19,11 @@ from weir.encode.models.linear import linear
 from weir.encode.models.tokens import ModelTokenizer, Text, Tokens, load_tokenizer
 from weir.encode.models.torch_engine import to_device
 from weir.encode.models.transformers_engine import Padded, inputs, load_model, refuse_own_code
-from weir.encode.recipes.cards import check_kind, known
+from weir.encode.recipes.cards import known
 from weir.encode.recipes.checkpoint import Checkpoint, read_checkpoint
 from weir.encode.recipes.fingerprint import fingerprint
 from weir.encode.recipes.hub import fetch, locate
+from weir.encode.recipes.model_settings import check_least, check_model, model_arguments
 from weir.errors import BadValue, StoreError, require
 
 __all__ = ["CrossEncoder", "LoadedCross", "gathered"]
@@ -58,21 +59,15 @@ class CrossEncoder:
     batch_tokens: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.model, str) or not self.model.strip():
-            raise BadValue(f"model is {self.model!r}; expected a hub name or a folder")
-        check_kind(self.model, "cross", "which does not score pairs of texts")
+        check_model(self.model, "cross", "which does not score pairs of texts")
         check_engine(self.engine, self.dtype)
-        for name, least in (("max_length", 5), ("batch_tokens", 0)):
-            value = getattr(self, name)
-            if value is not None and (type(value) is not int or value < least):
-                raise BadValue(f"{name} is {value!r}; expected a whole number from {least}")
+        check_least({"max_length": (self.max_length, 5)})
+        check_least({"batch_tokens": (self.batch_tokens, 0)}, optional=False)
 
     @property
     def arguments(self) -> tuple[list[object], dict[str, object]]:
-        """How a re-ranker that takes these settings prints them: the model, and what is not by default."""
-        default = CrossEncoder()
-        names = [f.name for f in fields(self) if f.name != "model"]
-        return [self.model], {n: getattr(self, n) for n in names if getattr(self, n) != getattr(default, n)}
+        """How a re-ranker that takes these settings prints them."""
+        return model_arguments(self, self.model)
 
     def describe(self, device: str = "auto") -> dict[str, object]:
         """What decides a score, and under "engine" what computes it on a device, None where that is not installed.

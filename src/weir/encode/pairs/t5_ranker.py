@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,16 @@ from weir.encode.models.bert_weights import Tensor
 from weir.encode.models.t5 import DTYPES, T5, declare_t5, load_t5, read_t5
 from weir.encode.models.tokens import Text, Tokens, load_tokenizer
 from weir.encode.pairs.cross_encoder import gathered
-from weir.encode.recipes.cards import check_kind, known
+from weir.encode.recipes.cards import known
 from weir.encode.recipes.checkpoint import Checkpoint
 from weir.encode.recipes.fingerprint import fingerprint
 from weir.encode.recipes.hub import fetch
+from weir.encode.recipes.model_settings import check_least, check_model, model_arguments
 from weir.errors import BadValue, require
 
 __all__ = ["LoadedMonoT5", "MonoT5", "Prompts"]
 
-LIMIT = 512
+MAX_TOKENS = 512
 BATCH_TOKENS = {"cpu": 2000, "cuda": 65536}
 HEAD, MIDDLE, TAIL = "Query:", "Document:", "Relevant:"
 WORDS = {
@@ -57,32 +58,26 @@ class MonoT5:
     """
 
     model: str = "monot5"
-    max_length: int = LIMIT
+    max_length: int = MAX_TOKENS
     dtype: str = "fp32"
     token_false: str | None = None
     token_true: str | None = None
     batch_tokens: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.model, str) or not self.model.strip():
-            raise BadValue(f"model is {self.model!r}; expected a hub name or a folder")
-        check_kind(self.model, "t5", "and no T5 such as monot5")
+        check_model(self.model, "t5", "and no T5 such as monot5")
         if self.dtype not in DTYPES:
             raise BadValue(f"dtype is {self.dtype!r}; expected {', '.join(DTYPES)}")
-        for name, least in (("max_length", 16), ("batch_tokens", 0)):
-            value = getattr(self, name)
-            if type(value) is not int or value < least:
-                raise BadValue(f"{name} is {value!r}; expected a whole number from {least}")
+        least = {"max_length": (self.max_length, 16), "batch_tokens": (self.batch_tokens, 0)}
+        check_least(least, optional=False)
         given = (self.token_false, self.token_true)
         if given != (None, None) and not all(isinstance(t, str) and t for t in given):
             raise BadValue(f"token_false, token_true are {given}; expected two words, or neither")
 
     @property
     def arguments(self) -> tuple[list[object], dict[str, object]]:
-        """How a re-ranker that takes these settings prints them: the model, and what is not by default."""
-        default = MonoT5()
-        names = [f.name for f in fields(self) if f.name != "model"]
-        return [self.model], {n: getattr(self, n) for n in names if getattr(self, n) != getattr(default, n)}
+        """How a re-ranker that takes these settings prints them."""
+        return model_arguments(self, self.model)
 
     @property
     def words(self) -> tuple[str, str]:

@@ -173,7 +173,7 @@ def _limit(folder: Path, positions: int) -> int:
 
 
 def read_object(path: Path, needed: bool = False) -> dict[str, Any]:
-    """A JSON object in a file; empty where the file is not there and not needed."""
+    """A JSON object in a file, empty where it is neither there nor needed; raises StoreError for anything else."""
     if not path.exists() and not needed:
         return {}
     try:

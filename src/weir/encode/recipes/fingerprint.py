@@ -24,7 +24,7 @@ IDLE_NAMES = {".gitattributes", ".gitignore", "LICENSE", "LICENSE.txt", "NOTICE"
 IDLE_FOLDERS = {"onnx", "openvino", "coreml", ".git", ".cache", "__pycache__"}
 SETTLED_SECONDS = 2.0
 """Age of a file from which its times tell whether it changed: two changes in one tick of the clock look like one."""
-PIECE = 1 << 22
+PIECE_BYTES = 1 << 22
 """Bytes read at once."""
 
 
@@ -84,6 +84,6 @@ def _hashed(root: Path, files: list[Path]) -> str:
         name = path.relative_to(root).as_posix().encode("utf-8")
         digest.update(b"%d %d " % (len(name), path.stat().st_size) + name)
         with path.open("rb") as file:
-            while piece := file.read(PIECE):
+            while piece := file.read(PIECE_BYTES):
                 digest.update(piece)
     return digest.hexdigest()

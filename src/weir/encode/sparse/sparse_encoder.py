@@ -25,6 +25,7 @@ from weir.encode.recipes.cards import check_kind, known
 from weir.encode.recipes.checkpoint import Checkpoint
 from weir.encode.recipes.fingerprint import fingerprint
 from weir.encode.recipes.hub import fetch, locate
+from weir.encode.recipes.model_settings import check_least
 from weir.encode.sparse.sparse_checkpoint import (
     SparseCheckpoint,
     SparseModel,
@@ -41,7 +42,7 @@ __all__ = ["FAMILIES", "LoadedSparse", "SparseEncoder"]
 FAMILIES = ("splade", "sparta", "unicoil", "deepct")
 SPARTA_TOP = 2000
 """Terms of a document that BEIR keeps."""
-STEPS, RANGE = 256, 5.0
+IMPACT_STEPS, IMPACT_RANGE = 256, 5.0
 """Pyserini's impacts: whole 256ths of 5."""
 
 
@@ -92,16 +93,9 @@ class SparseEncoder:
                 shown = ", ".join(str(a) for a in allowed if a is not None)
                 raise BadValue(f"{who}: {name} is {getattr(self, name)!r}; expected {shown}")
         check_engine(self.engine, self.dtype)
-        for name, least in (
-            ("top", 1),
-            ("top_query", 1),
-            ("max_length", 3),
-            ("max_query", 3),
-            ("batch_tokens", 0),
-        ):
-            value = getattr(self, name)
-            if value is not None and (type(value) is not int or value < least):
-                raise BadValue(f"{who}: {name} is {value!r}; expected a whole number from {least}")
+        check_least({"top": (self.top, 1), "top_query": (self.top_query, 1)})
+        check_least({"max_length": (self.max_length, 3), "max_query": (self.max_query, 3)})
+        check_least({"batch_tokens": (self.batch_tokens, 0)}, optional=False)
         if isinstance(self.threshold, bool) or not 0 <= self.threshold < float("inf"):
             raise BadValue(f"{who}: threshold is {self.threshold!r}; expected a number from 0")
 
@@ -345,7 +339,7 @@ class LoadedSparse:
     def _quantised(block: Ragged) -> Ragged:
         """Whole numbers; what becomes 0 is left out."""
         rows = block.values.copy()
-        rows["weight"] = np.rint(rows["weight"].astype(np.float64) / RANGE * STEPS)
+        rows["weight"] = np.rint(rows["weight"].astype(np.float64) / IMPACT_RANGE * IMPACT_STEPS)
         text = np.repeat(np.arange(len(block.ptr) - 1), np.diff(block.ptr))
         kept = rows["weight"] > 0
         return rows_of(text[kept], rows[kept], len(block.ptr) - 1)

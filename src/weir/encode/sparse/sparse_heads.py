@@ -37,7 +37,7 @@ TERM = np.dtype([("term", "<i4"), ("weight", "<f4")])
 """A term and what it weighs: a row of eight bytes."""
 POOLED = ("max", "sum")
 ACTIVATED = ("relu", "log1p_relu")
-ROWS = 256
+BLOCK_TOKENS = 256
 """Tokens whose numbers for the whole vocabulary are held at once: thirty megabytes for thirty thousand terms."""
 Terms: TypeAlias = NDArray[np.void]
 
@@ -124,14 +124,14 @@ class VocabularyHead:
     def __call__(self, h: Tensor, ptr: Int64) -> Tensor:
         """What each term weighs in each text: float32[n, V], from the states [T, H] of its tokens, ptr[i]:ptr[i + 1].
 
-        Never more than ROWS tokens' numbers are held, whatever the batch.
+        Never more than BLOCK_TOKENS tokens' numbers are held, whatever the batch.
         """
         torch = require("torch", extra="neural")
         x = filled_up(h if self.transform is None else self.transform(h))
         found = torch.zeros(len(ptr) - 1, self.weight.shape[0], dtype=torch.float32, device=h.device)
-        space = h.new_empty(min(ROWS, len(x)), self.weight.shape[0])
-        for start in range(0, len(h), ROWS):
-            stop = min(start + ROWS, len(x))
+        space = h.new_empty(min(BLOCK_TOKENS, len(x)), self.weight.shape[0])
+        for start in range(0, len(h), BLOCK_TOKENS):
+            stop = min(start + BLOCK_TOKENS, len(x))
             numbers = torch.addmm(self.bias, x[start:stop], self.weight.t(), out=space[: stop - start])
             self._pool(torch, found, numbers[: len(h) - start], ptr, start)
         return found if self.pooling == "sum" else activated(found, self.activation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from weir.io.runs.read import read_qrels, read_run
 from weir.measures import DEFAULT_MEASURES, Measure, parse_measure
 from weir.stages.stage import flattened
 
-__all__ = ["Judgments", "explain_cells", "explain_published", "explain_runs"]
+__all__ = ["Judgments", "explain_cells", "explain_published", "explain_rankings", "explain_runs"]
 
 OURS = (("ties", TIE_RULES["trec"]), ("missing", "zero"))
 SAME = 1e-9
@@ -75,14 +76,15 @@ def explain_runs(qrels: Path, first: Path, second: Path, measure: str | None = N
 
     Raises the errors of reading and measuring, and BadValue for a run that answers none of the judged queries.
     """
-    judged, wanted = read_qrels(qrels), parse_measure(measure or DEFAULT_MEASURES[0])
-    one, other = read_run(first), read_run(second)
+    judged, one, other = read_qrels(qrels), read_run(first), read_run(second)
     names = (one.name, other.name) if one.name != other.name else (str(first), str(second))
-    sides = [
-        ComparedResult(name, _seen(run, judged), run=run, qrels=judged)
-        for name, run in zip(names, (one, other), strict=True)
-    ]
-    return explained(sides[0], sides[1], wanted)
+    return explain_rankings(judged, dict(zip(names, (one, other), strict=True)), measure)
+
+
+def explain_rankings(qrels: Qrels, runs: Mapping[str, Run], measure: str | None = None) -> Why:
+    """As `explain_runs`, of two runs by name."""
+    one, other = (ComparedResult(name, _seen(run, qrels), run=run, qrels=qrels) for name, run in runs.items())
+    return explained(one, other, parse_measure(measure or DEFAULT_MEASURES[0]))
 
 
 def _shared(first: Finished, second: Finished) -> Measure:

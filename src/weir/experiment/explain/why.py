@@ -30,7 +30,7 @@ __all__ = ["ComparedResult", "Effect", "Why", "explained"]
 NEGLIGIBLE = 1e-12
 KINDS = {"ties": "tie rule", "self_match": "self-match", "missing": "missing queries", "k": "depth"}
 """Settings whose effect is measured by scoring again, and the kind of change that does it."""
-TOP = 10
+SHOWN_QUERIES = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +251,7 @@ def _same_top(first: Run | None, second: Run | None) -> tuple[int, int]:
     """How many queries that both answer begin with the same ten documents, and how many those are."""
     if first is None or second is None:
         return 0, 0
-    one, other = first.top(TOP), second.top(TOP)
+    one, other = first.top(SHOWN_QUERIES), second.top(SHOWN_QUERIES)
     at = other.queries.codes(one.queries.strings)
     docs = other.docs.codes(one.docs.strings)[one.doc]
     same = shared = 0

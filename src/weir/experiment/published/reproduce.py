@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from weir.core.qrels import Qrels
 from weir.core.result_row import Row
+from weir.core.run import Run
 from weir.datasets import catalogue
 from weir.errors import BadValue
-from weir.experiment.finished import Finished, finished_cells
+from weir.experiment.explain.what_if import Scoring, mean, rescored
+from weir.experiment.finished import Finished, dataset_of, finished_cells
 from weir.experiment.published.published_scores import (
     PublishedScore,
+    Publisher,
     claimed,
     model_named,
     published,
     publisher_of,
 )
-from weir.experiment.published.publisher_rules import Rescored, documented
 from weir.experiment.results import group_rows
-from weir.measures import parse_measure
+from weir.io.runs.read import read_run
+from weir.measures import Measure, parse_measure
 
-__all__ = ["Check", "Neighbour", "Outcome", "reproduce"]
+__all__ = ["Neighbour", "Outcome", "PublishedCheck", "reproduce"]
 
 Outcome: TypeAlias = Literal["reproduced", "explained", "off", "not published", "other data"]
 NEAREST = 3
@@ -39,7 +44,7 @@ class Neighbour:
 
 
 @dataclass(frozen=True)
-class Check:
+class PublishedCheck:
     """One mean of ours beside the published score that it claims to be.
 
     outcome: "reproduced" where the two agree to the last decimal that is compared; "explained" where they do once our
@@ -64,7 +69,7 @@ class Check:
 
 def reproduce(
     root: Path, model: str | None = None, decimals: int | None = None, nearest: bool = False
-) -> list[Check]:
+) -> list[PublishedCheck]:
     """Check every finished cell of a results folder, and whole groups, against the published scores they claim to be.
 
     model: a published model that the systems are taken to be, instead of what they claim, see `model_named`; decimals:
@@ -115,26 +120,26 @@ def _checks(  # noqa: PLR0913, PLR0917 - all that decides about one row
     decimals: int | None,
     nearest: bool,
     folder: str,
-) -> list[Check]:
+) -> list[PublishedCheck]:
     """A check for each published score that a row claims to be, or one that says why there is none."""
     scores = [s for s in published(row.dataset, measure=row.measure) if s.split == split]
     others = _nearest(row.mean, [s for s in scores if s.model not in models]) if nearest else ()
     claims = [s for s in scores if s.model in models]
     ours = (folder, row.dataset, split, row.system, row.measure, row.mean)
     if not claims:
-        return [Check(*ours, "not published", nearest=others)]
+        return [PublishedCheck(*ours, "not published", nearest=others)]
     found = []
     for score in claims:
         outcome: Outcome = "reproduced" if score.agrees(row.mean, decimals) else "off"
         compared = score.decimals if decimals is None else min(decimals, score.decimals)
         difference = row.mean - score.value
         found.append(
-            Check(*ours, outcome if same_data else "other data", score, difference, compared, others)
+            PublishedCheck(*ours, outcome if same_data else "other data", score, difference, compared, others)
         )
     return found
 
 
-def _explained(check: Check, again: Rescored, decimals: int | None) -> Check:
+def _explained(check: PublishedCheck, again: Rescored, decimals: int | None) -> PublishedCheck:
     """The check as explained where it is off and a documented rule of the publisher makes the two agree."""
     score = check.published
     if check.outcome != "off" or score is None:
@@ -149,3 +154,36 @@ def _explained(check: Check, again: Rescored, decimals: int | None) -> Check:
 def _nearest(value: float, scores: Iterable[PublishedScore]) -> tuple[Neighbour, ...]:
     ordered = sorted(scores, key=lambda s: abs(s.value - value))
     return tuple(Neighbour(s.model, s.printed, s.source) for s in ordered[:NEAREST])
+
+
+def documented(rules: Publisher, measure: Measure) -> Iterator[tuple[str, Scoring]]:
+    """The ways in which a publisher is known to score otherwise than Weir, by what differs: each alone, then all."""
+    usual = Scoring(measure)
+    together = Scoring(measure, rules.ties or "trec", rules.self_match or "keep", rules.missing or "zero")
+    alone = {
+        "ties": replace(usual, ties=together.ties),
+        "self-matches": replace(usual, self_match=together.self_match),
+        "missing queries": replace(usual, missing=together.missing),
+    }
+    changed = {name: scoring for name, scoring in alone.items() if scoring != usual}
+    yield from changed.items()
+    if len(changed) > 1:
+        yield " and ".join(changed), together
+
+
+@dataclass(frozen=True)
+class Rescored:
+    """A cell whose rankings and judgments are read when a score by other rules is first asked for."""
+
+    cell: Finished
+
+    def mean(self, scoring: Scoring) -> float | None:
+        """The mean by other rules, None where the collection of the cell is not on this machine."""
+        if self._read is None:
+            return None
+        return mean(rescored(*self._read, scoring), scoring.measure)
+
+    @cached_property
+    def _read(self) -> tuple[Run, Qrels] | None:
+        dataset = dataset_of(self.cell)
+        return None if dataset is None else (read_run(self.cell.run), dataset.qrels)

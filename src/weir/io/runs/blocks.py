@@ -1,38 +1,183 @@
-"""Files of rankings as blocks: rows of whole queries, with the bytes of their documents at hand.
+"""Rows of rankings and judgments in blocks, with the bytes of their documents at hand, whatever they are stored as.
 
-Whatever the format, a block looks alike, and so one path ranks, joins and numbers them all (`runfile.py`).
+A source gives blocks of whole queries; a parser makes them from lines and puts them in order. So one path ranks, joins
+and numbers them all (`run_file.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.ids import IDENTIFIER_BYTES
-from weir.core.strings import Bytes, Float64, Int64, Strings
+from weir.core.hashing import hash_strings
+from weir.core.ids import IDENTIFIER_BYTES, Ids
+from weir.core.strings import Bytes, Float64, Int32, Int64, Strings
 from weir.errors import FormatError
-from weir.io.runs.block_parser import Parser
-from weir.io.runs.parsed_rows import LongIdentifierError, ParsedRows, take_strings
-from weir.io.runs.whitespace_columns import differs_from_previous
+from weir.io.runs.column_names import ColumnLayout
+from weir.io.runs.distinct_ids import differs_from_previous
 from weir.io.storage.lines import LineBuffer
 
 __all__ = [
-    "BufferTexts",
+    "ENGINES",
+    "EngineName",
+    "LongIdentifierError",
+    "Lookup",
+    "ParsedRows",
+    "Parser",
+    "QuotedCellError",
+    "RankedRows",
     "RankingBlock",
     "RowScanner",
     "TableChunk",
     "long_identifier",
+    "refuse_long",
     "table_blocks",
+    "take_strings",
     "text_blocks",
 ]
 
+EngineName: TypeAlias = Literal["auto", "numpy", "numba"]
+ENGINES: tuple[EngineName, ...] = ("auto", "numpy", "numba")
 ROWS = 1 << 16  # of a table, worked on together
 _PAD = 32  # bytes behind a block's text: whole words may be read from any position of it
+_SPARSE_TABLE_SLOTS = 1 << 16  # a table of fewer stays in the cache even when it is mostly empty
+
+
+@dataclass(frozen=True, eq=False)
+class ParsedRows:
+    """The rows of a block, in file order.
+
+    start, length, hashes: the document identifier of each row; score: float64; first: the first row of each
+    segment (a stretch of rows of one query); query_start, query_length: its identifier, where that stands in the
+    block too. bad: the position of
+    the first line that is not a row, or -1; bad_score: it is only the score that is wrong.
+    """
+
+    start: Int64
+    length: Int64
+    hashes: NDArray[np.uint64]
+    score: Float64
+    first: Int64
+    query_start: Int64
+    query_length: Int64
+    bad: int = -1
+    bad_score: bool = False
+
+    def segment_lengths(self) -> Int64:
+        """How many rows each segment has."""
+        return np.diff(np.append(self.first, len(self.start)))
+
+    def take(self, order: Int64) -> ParsedRows:
+        """These rows in this order, whose segments are then void."""
+        return replace(
+            self,
+            start=self.start[order],
+            length=self.length[order],
+            hashes=self.hashes[order],
+            score=self.score[order],
+        )
+
+    def head(self) -> ParsedRows:
+        """All but the last segment."""
+        n = int(self.first[-1])
+        return ParsedRows(
+            self.start[:n],
+            self.length[:n],
+            self.hashes[:n],
+            self.score[:n],
+            self.first[:-1],
+            self.query_start[:-1],
+            self.query_length[:-1],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """The identifiers that documents are looked up in; without `ids` nothing is, and every code is -1.
+
+    hashes: of each identifier; slots: int32, an open-addressing table of them; filter: bool[2**bits], which
+    top bits of a hash occur at all.
+    """
+
+    ids: Ids | None
+    hashes: NDArray[np.uint64]
+    slots: Int32
+    filter: NDArray[np.bool_]
+
+    @staticmethod
+    def of(ids: Ids | None) -> Lookup:
+        """Prepare a table; the engines fill in what they use."""
+        strings = ids.strings if ids is not None else Strings.of([])
+        hashes = hash_strings(strings.data, strings.ptr[:-1], strings.lengths())
+        bits = min(max(16, len(strings).bit_length() + 3), 24)
+        present = np.zeros(1 << bits, np.bool_)
+        present[(hashes >> np.uint64(64 - bits)).astype(np.int64)] = True
+        # A small table is given room, so that most of what is not in it meets an empty slot at once.
+        sparse = 8 if len(strings) < _SPARSE_TABLE_SLOTS else 2
+        room = 1 << (sparse * len(strings)).bit_length() if ids is not None else 0
+        return Lookup(ids, hashes, np.full(room, -1, np.int32), present)
+
+
+@dataclass(frozen=True, eq=False)
+class RankedRows:
+    """Rows in result order, query after query, and what the lookup said about each.
+
+    order: int64[n] rows; doc: int32[n] codes in rank order, -1 unknown; twice: the first row whose document
+    an earlier row of its query has, or -1 (the others are then void).
+    """
+
+    order: Int64
+    doc: Int32
+    twice: int = -1
+
+
+@dataclass(frozen=True)
+class Parser:
+    """One way of doing it; block: bytes of text worked on at a time.
+
+    scan: lines of TREC's columns; cells: lines of a layout; rank: order, duplicates, documents; hashes: of texts
+    in a block that ends in eight bytes of padding.
+    """
+
+    name: str
+    block: int
+    scan: Callable[[LineBuffer, int], ParsedRows]
+    cells: Callable[[LineBuffer, int, ColumnLayout], ParsedRows]
+    rank: Callable[[Bytes, ParsedRows, Int64, Float64, Lookup], RankedRows]
+    hashes: Callable[[Bytes, Int64, Int64], NDArray[np.uint64]]
+
+
+class LongIdentifierError(Exception):
+    """An identifier is too long; at: where in the block it stands, size: its bytes."""
+
+    def __init__(self, at: int, size: int) -> None:
+        super().__init__(f"{size:,} bytes")
+        self.at, self.size = at, size
+
+
+def refuse_long(start: Int64, length: Int64) -> None:
+    """Raise LongIdentifierError where one of the texts has more than IDENTIFIER_BYTES."""
+    if int(length.max(initial=0)) > IDENTIFIER_BYTES:
+        row = int(length.argmax())
+        raise LongIdentifierError(int(start[row]), int(length[row]))
+
+
+class QuotedCellError(Exception):
+    """A quoted cell holds separators, line ends or quotation marks, so that its text is not what stands there."""
+
+
+def take_strings(buf: Bytes, start: Int64, length: Int64) -> Strings:
+    """Copy the texts buf[start[i] : start[i] + length[i]] into a column of strings."""
+    ptr = np.zeros(len(length) + 1, np.int64)
+    np.cumsum(length, out=ptr[1:])
+    where = np.repeat(start - ptr[:-1], length) + np.arange(ptr[-1])
+    return Strings(buf[where], ptr)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,29 +257,6 @@ def long_identifier(buffer: LineBuffer, error: LongIdentifierError) -> FormatErr
 
 
 @dataclass(frozen=True, eq=False)
-class BufferTexts:
-    """Texts somewhere in a buffer: text i is the length[i] bytes of data from start[i] - base."""
-
-    data: Bytes
-    start: NDArray[np.integer]
-    length: NDArray[np.integer]
-    base: int = 0
-
-    @staticmethod
-    def of(strings: Strings) -> BufferTexts:
-        """A column of strings, not copied."""
-        return BufferTexts(strings.data, strings.ptr[:-1], strings.lengths())
-
-    def __len__(self) -> int:
-        return len(self.start)
-
-    def strings(self, begin: int = 0) -> Strings:
-        """Those from `begin` on, copied."""
-        start, length = (column[begin:].astype(np.int64) for column in (self.start, self.length))
-        return take_strings(self.data, start - self.base, length)
-
-
-@dataclass(frozen=True, eq=False)
 class TableChunk:
     """Some consecutive rows of a table.
 
@@ -144,11 +266,39 @@ class TableChunk:
 
     queries: Strings
     first: Int64
-    docs: BufferTexts
+    docs: Strings
     score: Float64
 
     def __len__(self) -> int:
         return len(self.score)
+
+    @staticmethod
+    def joined(chunks: list[TableChunk]) -> TableChunk:
+        """Chunks as one, copied; a query that goes on in the next chunk is one segment."""
+        begin = np.cumsum([0, *map(len, chunks)])
+        queries = Strings.concatenated([c.queries for c in chunks])
+        opens = differs_from_previous(queries.data, queries.ptr[:-1], queries.lengths())
+        first = np.concatenate([c.first + row for c, row in zip(chunks, begin, strict=False)])[opens]
+        docs, score = (
+            Strings.concatenated([c.docs for c in chunks]),
+            np.concatenate([c.score for c in chunks]),
+        )
+        return TableChunk(queries.take(np.flatnonzero(opens)), first, docs, score)
+
+    def split(self) -> tuple[TableChunk, TableChunk]:
+        """All but the last segment, and the last."""
+        cut, last = int(self.first[-1]), len(self.first) - 1
+        docs = (self.docs.slice(0, cut), self.docs.slice(cut, len(self)))
+        head = TableChunk(self.queries.slice(0, last), self.first[:-1], docs[0], self.score[:cut])
+        return head, TableChunk(self.queries.slice(last, last + 1), self.first[:1], docs[1], self.score[cut:])
+
+    def block(self, engine: Parser, place: Callable[[int], str]) -> RankingBlock:
+        """The rows, with the bytes of their documents; see RankingBlock."""
+        data = np.append(self.docs.data, np.zeros(_PAD, np.uint8))
+        start, length, queries = self.docs.ptr[:-1], self.docs.lengths(), self.queries
+        hashes, at = engine.hashes(data, start, length), queries.ptr[:-1]
+        rows = ParsedRows(start, length, hashes, self.score, self.first, at, queries.lengths())
+        return RankingBlock(data, rows, queries, place)
 
 
 def table_blocks(
@@ -165,65 +315,17 @@ def table_blocks(
         count += len(chunk)
         if whole or count < limit:
             continue
-        joined = _joined(held)
-        cut = int(joined.first[-1])
-        if cut == 0:  # one query, which may go on
-            held, limit = [joined], 2 * limit
+        held = [TableChunk.joined(held)]
+        if len(held[0].first) == 1:  # one query, which may go on
+            limit *= 2
             continue
-        yield _block(joined, len(joined.first) - 1, engine, partial(_placed, place, done))
-        done += cut
-        held, count, limit = [_rest(joined, cut)], len(joined) - cut, ROWS
+        head, rest = held[0].split()
+        yield head.block(engine, partial(_placed, place, done))
+        done += len(head)
+        held, count, limit = [rest], len(rest), ROWS
     if count:
-        joined = _joined(held)
-        yield _block(joined, len(joined.first), engine, partial(_placed, place, done))
+        yield TableChunk.joined(held).block(engine, partial(_placed, place, done))
 
 
 def _placed(place: Callable[[int], str], done: int, row: int) -> str:
     return place(done + row)
-
-
-def _joined(chunks: list[TableChunk]) -> TableChunk:
-    """Chunks as one, whose texts lie in one buffer with some bytes behind them."""
-    rows = sum(map(len, chunks))
-    data = np.empty(sum(len(c.docs.data) for c in chunks) + _PAD, np.uint8)
-    data[-_PAD:] = 0
-    start, length = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    firsts, at, row = [], 0, 0
-    for chunk in chunks:
-        docs, stop = chunk.docs, row + len(chunk)
-        data[at : at + len(docs.data)] = docs.data
-        np.add(docs.start, at - docs.base, out=start[row:stop])
-        length[row:stop] = docs.length
-        firsts.append(chunk.first + row)
-        at, row = at + len(docs.data), stop
-    queries = Strings.concatenated([c.queries for c in chunks])
-    opens = differs_from_previous(queries.data, queries.ptr[:-1], queries.lengths())
-    if not opens.all():  # a query that goes on in the next chunk
-        queries = queries.take(np.flatnonzero(opens))
-    first, score = np.concatenate(firsts)[opens], np.concatenate([c.score for c in chunks])
-    return TableChunk(queries, first, BufferTexts(data, start, length), score)
-
-
-def _rest(chunk: TableChunk, begin: int) -> TableChunk:
-    """The last segment, copied, so that the chunk can go."""
-    last = len(chunk.first) - 1
-    queries = chunk.queries.take(np.arange(last, last + 1))
-    docs = BufferTexts.of(chunk.docs.strings(begin))
-    return TableChunk(queries, np.zeros(1, np.int64), docs, chunk.score[begin:].copy())
-
-
-def _block(chunk: TableChunk, segments: int, engine: Parser, place: Callable[[int], str]) -> RankingBlock:
-    """The first segments of a joined chunk."""
-    stop = len(chunk) if segments == len(chunk.first) else int(chunk.first[segments])
-    queries, data = chunk.queries.slice(0, segments), chunk.docs.data
-    start, length = (c[:stop].astype(np.int64, copy=False) for c in (chunk.docs.start, chunk.docs.length))
-    rows = ParsedRows(
-        start,
-        length,
-        engine.hashes(data, start, length),
-        chunk.score[:stop],
-        chunk.first[:segments],
-        queries.ptr[:-1],
-        queries.lengths(),
-    )
-    return RankingBlock(data, rows, queries, place)

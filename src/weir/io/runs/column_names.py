@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from weir.errors import BadValue, FormatError, WeirError
@@ -15,8 +16,10 @@ __all__ = [
     "QUERY",
     "SCORE",
     "WRITTEN",
+    "ColumnLayout",
     "Kind",
     "is_header",
+    "is_named",
     "kind_of",
     "three_columns",
 ]
@@ -44,6 +47,20 @@ WRITTEN: dict[Kind, tuple[str, str, str]] = {
     "qrels": ("query_id", "doc_id", "relevance"),
 }
 BEIR_HEAD = ("query-id", "corpus-id", "score")
+
+
+@dataclass(frozen=True)
+class ColumnLayout:
+    """What the lines of a table with a header hold: names of the cells, the byte between them, where to look.
+
+    query, doc, number: which cells hold the query, the document, and the score or grade.
+    """
+
+    separator: str
+    names: tuple[str, ...]
+    query: int
+    doc: int
+    number: int
 
 
 def three_columns(columns: Sequence[str], kind: Kind, path: object = None) -> tuple[int, int, int]:
@@ -89,6 +106,12 @@ def is_header(cells: Sequence[str], kind: Kind) -> bool:
     usual = (*QUERY, *DOC, *(SCORE if kind == "run" else GRADE))
     known = {name for tier in usual for name in tier}
     return not known.isdisjoint(_lowered(cells)) and not any(_is_number(cell) for cell in cells)
+
+
+def is_named(columns: Sequence[str]) -> bool:
+    """Whether one of these is a usual name of a column: then all are columns, else queries, say."""
+    known = {name for tiers in (QUERY, DOC, SCORE, GRADE) for tier in tiers for name in tier}
+    return not known.isdisjoint(_lowered(columns))
 
 
 def kind_of(columns: Sequence[str], path: object) -> Kind:

@@ -19,9 +19,8 @@ NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _POWERS = np.array([float(10**k) for k in range(23)], np.float64)  # exact
 _PLAIN = (1e-4, 1e15)
 """Magnitudes that are written without an exponent."""
-_WIDEST = 24  # longer texts, and those with an exponent, go one by one
 _BLOCK = 1 << 15
-_MINUS, _PLUS, _DOT, _ZERO = 45, 43, 46, 48
+_MINUS, _PLUS = 45, 43
 _SPLIT = 134217729.0  # 2**27 + 1 halves a double's figures
 _ONES = np.uint64(0x0101010101010101)
 _HIGHS = np.uint64(0x8080808080808080)
@@ -61,15 +60,13 @@ def parse_decimals(buf: Bytes, start: Int64, length: Int64) -> tuple[Float64, In
 
 
 def _parse_block(buf: Bytes, start: Int64, length: Int64) -> Float64:
-    """Plain decimals of up to 19 figures and 22 decimal places; NaN for everything else."""
+    """Plain decimals of up to 8 digits before the full stop and 19 altogether; NaN for everything else."""
     lead = buf[start]
     negative = lead == _MINUS
     signed = negative | (lead == _PLUS)
     start, length = start + signed, length - signed
     value, good = _by_words(buf, start, length)
-    odd = np.flatnonzero(~good)
-    if len(odd):
-        value[odd] = _by_digits(buf, start[odd], length[odd])
+    value[~good] = np.nan
     return np.negative(value, out=value, where=negative)
 
 
@@ -107,27 +104,6 @@ def _eight_digits(buf: Bytes, at: Int64, count: Int64) -> tuple[NDArray[np.uint6
     word = (word * np.uint64(100) + (word >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
     word = (word * np.uint64(10000) + (word >> np.uint64(32))) & np.uint64(0xFFFFFFFF)
     return word, digits
-
-
-def _by_digits(buf: Bytes, start: Int64, length: Int64) -> Float64:
-    """Values of any unsigned plain decimals, column by column; NaN where that is not enough."""
-    n = len(start)
-    mantissa = np.zeros(n, np.uint64)
-    scale, figures, dots = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
-    good = length <= _WIDEST
-    for k in range(int(np.minimum(length, _WIDEST).max(initial=0))):
-        byte = np.where(k < length, buf[np.minimum(start + k, len(buf) - 1)], 0)
-        digit = byte - np.uint8(_ZERO)
-        is_digit, is_dot = digit < 10, byte == _DOT
-        good &= is_digit | is_dot | (k >= length)
-        mantissa = np.where(is_digit, mantissa * np.uint64(10) + digit, mantissa)
-        scale += is_digit & (dots > 0)
-        figures += is_digit & (mantissa > 0)
-        dots += is_dot
-    good &= (dots <= 1) & (length > dots) & (figures <= 19) & (scale <= 22)
-    value = _quotients(mantissa, np.where(good, scale, 0))
-    value[~good] = np.nan
-    return value
 
 
 def _quotients(mantissa: NDArray[np.uint64], scale: NDArray[np.integer]) -> Float64:

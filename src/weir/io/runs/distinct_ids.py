@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.hashing import hash_strings
+from weir.core.hashing import hash_strings, load_words
 from weir.core.strings import Bytes, Int64, Strings
 
-__all__ = ["as_bytes", "distinct", "distinct_strings"]
+__all__ = ["as_bytes", "differs_from_previous", "distinct", "distinct_strings"]
 
 
 def distinct(data: Bytes, start: Int64, length: Int64, hashes: NDArray[np.uint64]) -> tuple[Int64, Int64]:
@@ -78,3 +78,14 @@ def _distinct_slowly(data: Bytes, start: Int64, length: Int64) -> tuple[Int64, I
             first.append(i)
         codes[i] = known[text]
     return codes, np.array(first, np.int64)
+
+
+def differs_from_previous(buf: Bytes, start: Int64, length: Int64) -> NDArray[np.bool_]:
+    """Whether each text differs from the one before it; the first does. start, length: int64[n]."""
+    change = np.ones(len(start), np.bool_)
+    change[1:] = length[1:] != length[:-1]
+    longest = int(length.max(initial=0))
+    for done in range(0, longest, 8):
+        word = load_words(buf, start + done, length - done)
+        change[1:] |= word[1:] != word[:-1]
+    return change

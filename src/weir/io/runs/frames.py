@@ -1,4 +1,4 @@
-"""Rankings and judgments from what people hold: dicts, data frames, files; and back to columns.
+"""Rankings and judgments from what people hold: dicts, data frames, files.
 
 Frames are recognised by what they can do, so none of their libraries is imported here.
 """
@@ -19,14 +19,14 @@ from weir.core.judged import Judged
 from weir.core.order import Ties
 from weir.core.qrels import Qrels, whole_grade
 from weir.core.run import Named, Run
-from weir.core.strings import Float64, Int32, Strings
+from weir.core.strings import Float64, Int32
 from weir.errors import BadRanking, BadValue, WeirError
-from weir.io.runs.column_names import Kind, three_columns
+from weir.io.runs.column_names import Kind, is_named, three_columns
 from weir.io.runs.qrels_file import judgments_of
 from weir.io.runs.read import judge_file, judge_source, read_qrels, read_run, run_of
 from weir.io.runs.sources import Source, frame_source
 
-__all__ = ["judged_from", "qrels_from", "run_from", "to_rows"]
+__all__ = ["is_columns", "judged_from", "qrels_from", "run_from"]
 
 _MANY = 20_000  # rows of a frame from which Arrow's stream of its columns is worth being loaded for
 
@@ -35,13 +35,13 @@ Columns: TypeAlias = dict[str, Callable[[], Sequence[object]]]
 
 
 def run_from(value: object, name: str | None = None, ties: Ties | None = None) -> Run:
-    """A run from a Run, a dict of dicts, a data frame (pandas, polars, Arrow), columns, or a file's path.
+    """A run from a Run, {query: ranking}, a data frame (pandas, polars, Arrow), columns, or a file's path.
 
-    A frame has a column each for query, document and score, called as is usual (qid, query_id, docno, doc_id,
-    score ...); a path names a run of any format (docs/formats.md). name: what to call it; ties: the rule for
-    comparing scores, by default "trec" or what a Run has already (see core/order.py).
-    Raises BadValue for anything else and for columns that are missing or ambiguous, BadRanking for a ranking
-    that cannot be scored, FormatError for a bad file.
+    A ranking is {document: score}, or documents in rank order, and whatever else `Run.of` takes. A frame has a column
+    each for query, document and score, called as is usual (qid, query_id, docno, doc_id, score ...); a path names a
+    run of any format (docs/formats.md). name: what to call it; ties: the rule for comparing scores, by default "trec"
+    or what a Run has already (see core/order.py). Raises BadValue for anything else and for columns that are missing
+    or ambiguous, BadRanking for a ranking that cannot be scored, FormatError for a bad file.
     """
     if isinstance(value, (str, os.PathLike)):
         value = read_run(os.fspath(value), ties or "trec")
@@ -60,11 +60,12 @@ def run_from(value: object, name: str | None = None, ties: Ties | None = None) -
 
 
 def qrels_from(value: object) -> Qrels:
-    """Judgments from a Qrels, a dict of dicts, a data frame (pandas, polars, Arrow), columns, or a path.
+    """Judgments from a Qrels, {query: judgments}, a data frame (pandas, polars, Arrow), columns, or a path.
 
-    A frame has a column each for query, document and grade (rel, relevance, grade, label, score ...); a path
-    names judgments of any format (docs/formats.md). Raises BadValue for anything else, for columns that are missing or
-    ambiguous and for grades that are not whole numbers, FormatError for a bad file.
+    Judgments are {document: grade}, or a list or set of relevant documents, as `Qrels.of` takes them. A frame has a
+    column each for query, document and grade (rel, relevance, grade, label, score ...); a path names judgments of any
+    format (docs/formats.md). Raises BadValue for anything else, for columns that are missing or ambiguous and for
+    grades that are not whole numbers, FormatError for a bad file.
     """
     if isinstance(value, Qrels):
         return value
@@ -93,26 +94,9 @@ def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
     return Judged.of(run_from(value, ties=ties), qrels) if quickly is None else quickly
 
 
-def to_rows(value: Run | Qrels) -> dict[str, list[Any]]:
-    """Aligned columns that every frame library takes: `pandas.DataFrame(to_rows(run))`.
-
-    A run has query, doc, rank and score, in rank order; judgments have query, doc and grade.
-    Raises BadValue for a run that was read without the identifiers of all its documents.
-    """
-    if isinstance(value, Run):
-        value.refuse_nameless()
-    rows: dict[str, list[Any]] = {
-        "query": _repeated(value.queries.strings, value.query_of_row()),
-        "doc": value.docs.take(value.doc).tolist(),
-    }
-    if isinstance(value, Run):
-        return rows | {"rank": value.ranks().tolist(), "score": value.score.tolist()}
-    return rows | {"grade": value.grade.tolist()}
-
-
-def _repeated(strings: Strings, codes: Int32) -> list[str]:
-    names = strings.tolist()
-    return [names[code] for code in codes.tolist()]
+def is_columns(value: Mapping[Any, Any]) -> bool:
+    """Whether a dict holds columns under their names, and not rankings or judgments by query."""
+    return _columns(value) is not None
 
 
 def _compared(run: Run, ties: Ties) -> Run:
@@ -148,7 +132,8 @@ def _columns(value: object) -> Columns | None:
         frame = frame.collect()
     if isinstance(frame, Mapping):
         sequences = [isinstance(c, (Sequence, np.ndarray)) and not isinstance(c, str) for c in frame.values()]
-        return {str(k): partial(list, c) for k, c in frame.items()} if sequences and all(sequences) else None
+        columns = sequences and all(sequences) and is_named([str(name) for name in frame])
+        return {str(k): partial(list, c) for k, c in frame.items()} if columns else None
     names = getattr(frame, "column_names", getattr(frame, "columns", None))
     if names is None or not hasattr(frame, "__getitem__"):
         return None
@@ -164,11 +149,11 @@ def _column(frame: Any, name: Any) -> Sequence[object]:  # noqa: ANN401  any lib
     return list(column)
 
 
-def _nested(value: object, what: str, number: str) -> Mapping[str, Mapping[str, Any]]:
+def _nested(value: object, what: str, number: str) -> Mapping[Any, Any]:
     if not isinstance(value, Mapping):
         raise BadValue(
             f"{what} cannot be made from {type(value).__name__}; expected a path, a frame with columns for "
-            f"query, document and {number}, or {{query: {{document: {number}}}}}"
+            f"query, document and {number}, or {{query: {{document: {number}}}}}, or {{query: [document, ...]}}"
         )
     return value
 

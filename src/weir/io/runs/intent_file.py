@@ -9,9 +9,10 @@ from pathlib import Path
 from weir.core.intents import IntentQrels
 from weir.core.qrels import LARGEST
 from weir.errors import BadValue, FormatError
+from weir.io.storage.atomic import atomic_file
 from weir.io.storage.lines import read_bytes
 
-__all__ = ["intents_from", "read_intents"]
+__all__ = ["intents_from", "read_intents", "write_intents"]
 
 _COLUMNS = "4 columns (query intent document grade) between blanks or tabs"
 
@@ -43,6 +44,25 @@ def read_intents(path: Path | str) -> IntentQrels:
             raise FormatError(path, found, "one grade for each; remove one of the two lines", number)
     queries, intents, docs = ([key[at] for key in grades] for at in range(3))
     return IntentQrels.from_rows(queries, intents, docs, [grade for grade, _ in grades.values()])
+
+
+def write_intents(qrels: IntentQrels, path: Path | str) -> None:
+    """Write judgments as `read_intents` reads them; the file appears when it is complete.
+
+    Raises BadValue for an identifier that the format cannot hold: with white space, or a query that begins with `#`.
+    """
+    lines = []
+    for query, intents in qrels.to_dict().items():
+        for intent, grades in intents.items():
+            for document, grade in grades.items():
+                line = f"{query} {intent} {document} {grade}"
+                if len(line.split()) != 4 or line.startswith("#"):
+                    raise BadValue(
+                        f"'{line}': the format cannot hold white space, nor a query that begins with #"
+                    )
+                lines.append(line)
+    with atomic_file(Path(path)) as temporary:
+        temporary.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 def intents_from(given: object) -> IntentQrels:

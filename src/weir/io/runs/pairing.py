@@ -9,10 +9,12 @@ from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
+from weir.core.given import grades_of, scores_of_ranking
 from weir.core.intents import IntentQrels
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, RankingWarning
+from weir.io.runs.frames import is_columns
 
 __all__ = ["refuse_mismatched", "refuse_rankings"]
 
@@ -27,14 +29,19 @@ def refuse_mismatched(qrels: object, run: object) -> None:
     Judgments come first, as on the command line. Where both are {query: {document: number}}, judgments are whole
     numbers: floats in the judgments beside whole numbers only in the run are refused. Whole numbers in both may be
     either; the order given then decides, and a RankingWarning is given where all grades of each query differ, six or
-    more of them, and all scores are on a scale of grades (0 to 4). Identifiers of dicts are one type in both: 1 is
-    not "1". Raises BadValue.
+    more of them, and all scores are on a scale of grades (0 to 4); and where the judgments are lists and the scores
+    are on such a scale. Identifiers of dicts are one type in both: 1 is not "1". Raises BadValue, and BadRanking for
+    what is no ranking.
     """
     if isinstance(qrels, Run):
         raise BadValue("found a Run as the judgments; judgments come first, then the run")
     if isinstance(run, (Qrels, IntentQrels)):
         raise BadValue(f"found {type(run).__name__} as the run; judgments come first, then the run")
+    listed = _by_query(qrels) and not _is_nested(qrels)
+    qrels, run = _grades_by_query(qrels), _scores_by_query(run)
     if _is_nested(qrels) and _is_nested(run):
+        if listed and _scores_look_like_grades(run):
+            _warn_exchanged("the judgments are lists and the scores of the run look like grades")
         _refuse_other_types("query", qrels, run)
         _refuse_other_types(
             "document", chain.from_iterable(qrels.values()), chain.from_iterable(run.values())
@@ -50,6 +57,22 @@ def refuse_rankings(qrels: object) -> None:
         for one in qrels.values()
     ):
         raise BadValue("found rankings by name as the judgments; judgments come first, then the rankings")
+
+
+def _by_query(value: object) -> TypeGuard[Mapping[Any, Any]]:
+    return isinstance(value, Mapping) and not is_columns(value)
+
+
+def _grades_by_query(given: object) -> object:
+    """The same as {query: {document: grade}}, where it is judgments by query."""
+    return {q: grades_of(f"query '{q}'", row) for q, row in given.items()} if _by_query(given) else given
+
+
+def _scores_by_query(given: object) -> object:
+    """The same as {query: {document: score}}, where it is rankings by query."""
+    return (
+        {q: scores_of_ranking(f"query '{q}'", row) for q, row in given.items()} if _by_query(given) else given
+    )
 
 
 def _is_nested(value: object) -> TypeGuard[Nested]:
@@ -93,11 +116,16 @@ def _refuse_exchanged(qrels: Nested, run: Nested) -> None:
             "(if that is so, give the grades as int)"
         )
     if all(map(_whole, grades)) and _like_scores(qrels) and _like_grades(run):
-        warnings.warn(
-            "the judgments look like scores and the run like grades; judgments come first, then the run",
-            RankingWarning,
-            stacklevel=4,
-        )
+        _warn_exchanged("the judgments look like scores and the run like grades")
+
+
+def _warn_exchanged(why: str) -> None:
+    warnings.warn(f"{why}; judgments come first, then the run", RankingWarning, stacklevel=5)
+
+
+def _scores_look_like_grades(run: Nested) -> bool:
+    values = [v for row in run.values() for v in row.values()]
+    return bool(values) and all(_whole(type(v)) and v in _GRADES for v in values)
 
 
 def _like_scores(given: Nested) -> bool:

@@ -11,13 +11,20 @@ from weir.core.ids import Ids
 from weir.core.qrels import LARGEST, Qrels, shown_number
 from weir.core.strings import Float64, Int64
 from weir.errors import FormatError
-from weir.io.runs.block_parser import choose_engine
-from weir.io.runs.blocks import RankingBlock, long_identifier
+from weir.io.runs.blocks import (
+    LongIdentifierError,
+    ParsedRows,
+    QuotedCellError,
+    RankingBlock,
+    long_identifier,
+    refuse_long,
+    take_strings,
+)
 from weir.io.runs.decimals import parse_decimals
 from weir.io.runs.distinct_ids import distinct, distinct_strings
-from weir.io.runs.parsed_rows import LongIdentifierError, ParsedRows, refuse_long, take_strings
+from weir.io.runs.numpy_parser import WhitespaceTable, split_cells, split_columns
+from weir.io.runs.parsers import choose_engine
 from weir.io.runs.sources import ReadOptions, Source
-from weir.io.runs.whitespace_columns import QuotedCellError, WhitespaceTable, split_cells, split_columns
 from weir.io.storage.lines import LineBuffer
 
 __all__ = ["judgments_of", "read_trec_qrels"]

@@ -21,15 +21,14 @@ from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64
 from weir.errors import BadRanking, BadValue, FormatError
 from weir.io.collections.topics import read_topics
-from weir.io.runs.block_parser import EngineName
+from weir.io.runs.blocks import EngineName
 from weir.io.runs.formats import format_of, named_format
-from weir.io.runs.json_object import read_nested
-from weir.io.runs.large_json import OddJsonError, nested_source
+from weir.io.runs.json_runs import OddJsonError, read_nested
 from weir.io.runs.qrels_file import judgments_of, read_trec_qrels
 from weir.io.runs.run_file import RankingPart, RunFile, read_parts
-from weir.io.runs.sources import Source, file_source
+from weir.io.runs.sources import Source, file_source, nested_source
 from weir.io.runs.write import write_qrels, write_run
-from weir.io.storage.compression import unpacked_name
+from weir.io.storage.lines import unpacked_name
 
 __all__ = [
     "judge_file",

@@ -18,12 +18,18 @@ from weir.core.judged import stretches
 from weir.core.order import Ties, compared
 from weir.core.strings import Bytes, Float64, Int32, Int64, Strings
 from weir.errors import BadRanking
-from weir.io.runs.block_parser import EngineName, Parser, choose_engine
-from weir.io.runs.blocks import RankingBlock
+from weir.io.runs.blocks import (
+    EngineName,
+    Lookup,
+    ParsedRows,
+    Parser,
+    QuotedCellError,
+    RankingBlock,
+    take_strings,
+)
 from weir.io.runs.distinct_ids import as_bytes, distinct, distinct_strings
-from weir.io.runs.parsed_rows import Lookup, ParsedRows, take_strings
+from weir.io.runs.parsers import choose_engine
 from weir.io.runs.sources import ReadOptions, Source
-from weir.io.runs.whitespace_columns import QuotedCellError
 
 __all__ = ["Names", "RankingPart", "RunFile", "read_parts"]
 

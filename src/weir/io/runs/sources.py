@@ -1,25 +1,44 @@
-"""Where rankings and judgments come from: a file of any format, or a frame in memory, as blocks of rows."""
+"""Where rankings and judgments come from: a file of any format, or a frame in memory, as blocks of rows.
+
+A table as text has its cells found by the parsers, quoted or not. One in which a quoted cell holds a quotation mark or
+a line end (or, with numpy alone, a separator) is read by Python's csv module instead.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
+
+from weir.core.ids import IDENTIFIER_BYTES
+from weir.core.strings import Float64, Int64, Strings
 from weir.errors import FormatError
-from weir.io.runs.block_parser import Parser
-from weir.io.runs.blocks import RankingBlock, RowScanner, table_blocks, text_blocks
-from weir.io.runs.column_names import Kind
-from weir.io.runs.delimited import SEPARATORS, delimited_blocks, quoted_blocks, read_layout
-from weir.io.runs.formats import Format
-from weir.io.runs.parsed_rows import ParsedRows
+from weir.io.runs.blocks import (
+    ROWS,
+    ParsedRows,
+    Parser,
+    RankingBlock,
+    RowScanner,
+    TableChunk,
+    table_blocks,
+    text_blocks,
+)
+from weir.io.runs.column_names import WRITTEN, ColumnLayout, Kind, is_header, three_columns
+from weir.io.runs.decimals import parse_decimals
+from weir.io.runs.distinct_ids import differs_from_previous
+from weir.io.runs.formats import SEPARATORS, Format, cells_of, first_cells
+from weir.io.runs.json_runs import is_large, large_json_blocks
 from weir.io.runs.tables import frame_chunks, table_chunks
-from weir.io.storage.compression import PACKED
-from weir.io.storage.lines import LineBuffer
+from weir.io.storage.lines import DAMAGE, LINE_BYTES, PACKED, LineBuffer, damaged, open_bytes
 
-__all__ = ["ReadOptions", "Source", "file_source", "frame_source"]
+__all__ = ["ReadOptions", "Source", "file_source", "frame_source", "nested_source"]
 
 # A file's text is about this much larger than the file itself.
 _TIMES = {"parquet": 3, "arrow": 1}
@@ -66,6 +85,17 @@ def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library
     return Source("frame", 40 * rows, blocks)
 
 
+def nested_source(path: Path, worth: int | None = None) -> Source | None:
+    """A large JSON run as rows, read with numba; None for a small one, and where numba is not installed.
+
+    worth: bytes from which a file is large, by default what the reader's loading, or compiling, takes to pay. Its
+    blocks raise OddJsonError for anything unusual, before or after some blocks were read.
+    """
+    if not is_large(path, worth):
+        return None
+    return Source(path, 1 << 40, lambda how: large_json_blocks(path, how.whole))  # always worth compiled code
+
+
 def _trec_blocks(file: tuple[Path, Format, Kind], size: int, how: ReadOptions) -> Iterator[RankingBlock]:
     return text_blocks(file[0], RowScanner(how.engine.scan, _bad_line), _block(size, how), how.whole)
 
@@ -78,8 +108,8 @@ def _table_blocks(file: tuple[Path, Format, Kind], size: int, how: ReadOptions) 
 
 def _delimited_blocks(file: tuple[Path, Format, Kind], size: int, how: ReadOptions) -> Iterator[RankingBlock]:
     path, form, kind = file
-    layout = read_layout(path, kind, SEPARATORS[form.name])
-    read = quoted_blocks if how.quoted else partial(delimited_blocks, size=_block(size, how))
+    layout = _read_layout(path, kind, SEPARATORS[form.name])
+    read = _quoted_blocks if how.quoted else partial(_text_table_blocks, size=_block(size, how))
     return read(path, layout, kind, how.engine, how.whole)
 
 
@@ -99,3 +129,135 @@ def _bad_line(buffer: LineBuffer, rows: ParsedRows) -> FormatError:
     if len(text.split()) == 4:
         expected += "; 4 are judgments, which stand before the run"
     return FormatError(buffer.path, f"{len(text.split())} {columns} in {shown}", expected, line)
+
+
+def _read_layout(path: Path, kind: Kind, separator: str) -> ColumnLayout:
+    """Which columns of a file are which, by its header; raises FormatError where it has none or lacks one."""
+    cells = first_cells(path, separator)
+    if not is_header(cells, kind):
+        line = separator.join(cells)
+        expected = f"a header that names the columns, such as {separator.join(WRITTEN[kind])}"
+        raise FormatError(path, f"'{line[:80]}'" if line else "no header", expected, 1)
+    return ColumnLayout(separator, tuple(cells), *three_columns(cells, kind, path))
+
+
+def _text_table_blocks(
+    path: Path, layout: ColumnLayout, kind: Kind, engine: Parser, whole: bool, size: int
+) -> Iterator[RankingBlock]:
+    """The rows of a table as text.
+
+    size: bytes worked on at a time; whole: all rows in one block. Raises QuotedCellError where `_quoted_blocks` has
+    to read the file instead, and FormatError for a line that is no row.
+    """
+
+    def scan(buffer: LineBuffer, stop: int) -> ParsedRows:
+        return engine.cells(buffer, stop, layout)
+
+    def describe(buffer: LineBuffer, rows: ParsedRows) -> FormatError:
+        begin = buffer.begin_of_line(rows.bad)
+        line = buffer.text(begin, buffer.end_of_line(begin) - begin).removesuffix("\r")
+        cells = cells_of(line, layout.separator)
+        return _not_a_row(path, cells, layout, kind, buffer.line_of(rows.bad))
+
+    yield from text_blocks(path, RowScanner(scan, describe, header=True), size, whole)
+
+
+def _quoted_blocks(
+    path: Path, layout: ColumnLayout, kind: Kind, engine: Parser, whole: bool
+) -> Iterator[RankingBlock]:
+    """The rows of a table as text in which cells are quoted; errors as `_text_table_blocks`."""
+
+    def place(row: int) -> str:
+        lines = (line for line, cells in _records(path, layout) if cells)
+        return f", line {next(itertools.islice(lines, row, None))}"
+
+    yield from table_blocks(_csv_chunks(path, layout, kind), engine, whole, place)
+
+
+def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableChunk]:
+    records = ((line, cells) for line, cells in _records(path, layout) if cells)
+    ids, cells = (layout.query, layout.doc), len(layout.names)
+    while batch := list(itertools.islice(records, ROWS)):
+        rows = [row for _, row in batch]
+        odd = (i for i, row in enumerate(rows) if len(row) != cells or not all(row[c] for c in ids))
+        stop = next(odd, len(rows))
+        query, doc, number = (
+            Strings.packed([row[c].encode("utf-8", "surrogateescape") for row in rows[:stop]])
+            for c in (*ids, layout.number)
+        )
+        for column in (query, doc):
+            long = np.flatnonzero(column.lengths() > IDENTIFIER_BYTES)
+            if len(long):
+                found, expected = (
+                    f"an identifier of {column.lengths()[long[0]]:,} bytes",
+                    f"at most {IDENTIFIER_BYTES:,}",
+                )
+                raise FormatError(path, found, expected, batch[int(long[0])][0])
+        score, wrong = _numbers(number)
+        stop = int(wrong[0]) if len(wrong) else stop
+        if stop < len(rows):
+            raise _not_a_row(path, rows[stop], layout, kind, batch[stop][0])
+        first = np.flatnonzero(differs_from_previous(query.data, query.ptr[:-1], query.lengths()))
+        yield TableChunk(query.take(first), first, doc, score)
+
+
+def _numbers(texts: Strings) -> tuple[Float64, Int64]:
+    length = texts.lengths()
+    data = np.concatenate([texts.data, np.full(8, 32, np.uint8)])  # an empty text is read too
+    return parse_decimals(data, texts.ptr[:-1], length)
+
+
+def _records(path: Path, layout: ColumnLayout) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each record below the header, and the line it ends on."""
+    with open_bytes(path) as raw:
+        text = io.TextIOWrapper(
+            io.BufferedReader(cast(io.RawIOBase, raw), 1 << 18),
+            "utf-8-sig",
+            errors="surrogateescape",
+            newline="",
+        )
+        reader = csv.reader(_bounded(text, path), delimiter=layout.separator, strict=True)
+        try:
+            next(reader, None)
+            for cells in reader:
+                yield reader.line_num, cells
+        except csv.Error as error:
+            expected = 'quotation marks around whole cells, those inside doubled, as in "say ""a"""'
+            if "field limit" in str(error):
+                found, expected = (
+                    f"a cell of more than {csv.field_size_limit():,} characters",
+                    "shorter cells",
+                )
+                raise FormatError(path, found, expected, reader.line_num) from None
+            raise FormatError(path, f"bad quoting ({error})", expected, reader.line_num) from None
+        except DAMAGE as error:
+            raise damaged(path, error) from error
+
+
+def _bounded(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
+    """The lines of a text; raises FormatError for one of more than LINE_BYTES characters."""
+    for number in itertools.count(1):
+        line = text.readline(LINE_BYTES + 1)
+        if len(line) > LINE_BYTES:
+            raise FormatError(
+                path, f"a line of more than {LINE_BYTES:,} bytes", "one row on each line", number
+            )
+        if not line:
+            return
+        yield line
+
+
+def _not_a_row(path: Path, cells: list[str], layout: ColumnLayout, kind: Kind, line: int) -> FormatError:
+    """What is wrong with a line."""
+    names = layout.names
+    if len(cells) != len(names):
+        shown = layout.separator.join(cells)[:80]
+        count = f"{len(cells)} cell{'s' if len(cells) > 1 else ''}"
+        return FormatError(path, f"{count} in '{shown}'", f"{len(names)} cells: {', '.join(names)}", line)
+    for at in (layout.query, layout.doc):
+        if not cells[at]:
+            return FormatError(path, f"an empty {names[at]}", "an identifier in every row", line)
+    what = "a finite number as the score" if kind == "run" else "a whole number as the grade"
+    return FormatError(
+        path, f"'{cells[layout.number][:80]}'", f"{what}, in column {names[layout.number]}", line
+    )

@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.ids import IDENTIFIER_BYTES
-from weir.core.strings import Float64, Int64
+from weir.core.strings import Float64, Int64, Strings
 from weir.errors import FormatError, is_shortage, require
-from weir.io.runs.blocks import ROWS, BufferTexts, TableChunk
+from weir.io.runs.blocks import ROWS, TableChunk
 from weir.io.runs.column_names import Kind, three_columns
-from weir.io.storage.compression import PACKED
-from weir.io.storage.lines import open_bytes
+from weir.io.storage.lines import PACKED, open_bytes
 
 __all__ = ["as_arrow", "frame_chunks", "table_chunks", "table_columns"]
 
@@ -151,7 +150,7 @@ def _chunks(batches: Iterator[Arrow], wanted: list[str], kind: Kind, path: objec
             score = _numbers(number, number_at, kind)
             query = _plain(query, query_at)
             first = _changes(query)
-            queries = _texts(_plain(query.take(as_arrow(first)), query_at), query_at).strings()
+            queries = _texts(_plain(query.take(as_arrow(first)), query_at), query_at)
             yield TableChunk(queries, first, _texts(_plain(doc, doc_at), doc_at), score)
         done += batch.num_rows
 
@@ -211,13 +210,12 @@ def _changes(column: Arrow) -> Int64:
     return np.flatnonzero(change)
 
 
-def _texts(column: Arrow, where: _Column) -> BufferTexts:
-    """Where the text of each row of a plain column stands; a whole number is its decimal text."""
+def _texts(column: Arrow, where: _Column) -> Strings:
+    """The texts of a plain column, in Arrow's own memory where they stand there; a whole number is its decimal text."""
     arrow = require("pyarrow", "run")
     if hasattr(column, "indices"):
         texts = _texts(_plain(column.dictionary, where), where)
-        codes = _values(column.indices, np.int64)
-        return BufferTexts(texts.data, texts.start[codes], texts.length[codes], texts.base)
+        return texts.take(_values(column.indices, np.int64))
     if arrow.types.is_integer(column.type):
         column = column.cast(arrow.string())
     _, offsets, data = column.buffers()
@@ -231,8 +229,7 @@ def _texts(column: Arrow, where: _Column) -> BufferTexts:
     if len(length) and length[row] > IDENTIFIER_BYTES:
         found = f"an identifier of {length[row]:,} bytes"
         raise FormatError(where.at(row), found, f"at most {IDENTIFIER_BYTES:,}")
-    base = int(offsets[0])
-    return BufferTexts(np.frombuffer(data or b"", np.uint8)[base : offsets[-1]], offsets[:-1], length, base)
+    return Strings(np.frombuffer(data or b"", np.uint8), offsets.astype(np.int64, copy=False))
 
 
 def _numbers(column: Arrow, where: _Column, kind: Kind) -> Float64:

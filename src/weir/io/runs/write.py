@@ -1,22 +1,34 @@
-"""Writing rankings and judgments in any format, whole or not at all."""
+"""Writing rankings and judgments, whole or not at all: as lines (TREC, CSV, TSV, JSON), as Parquet, as Arrow."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.errors import BadValue, UnknownName
+from weir.core.strings import Float64, Int64, Strings
+from weir.errors import BadValue, UnknownName, require
+from weir.io.runs.column_names import BEIR_HEAD, WRITTEN
+from weir.io.runs.decimals import written
 from weir.io.runs.formats import FORMATS, named_format
-from weir.io.runs.write_tables import write_table
-from weir.io.runs.write_text import TEXTS
+from weir.io.runs.tables import as_arrow
 from weir.io.storage.atomic import atomic_file
-from weir.io.storage.compression import PACKED, packing, unpacked_name
+from weir.io.storage.lines import PACKED, packing, unpacked_name
 
 __all__ = ["Told", "refuse_unknown", "write_qrels", "write_run"]
 
 Told = Callable[[int, int], None]  # rows written, rows in all
+_BREAKS = b" \t\n\r\v\f"
+_BLOCK = 1 << 17  # lines written at a time
+_Texts = Iterator[tuple[str, int]]  # some lines, and how many rows they hold
+_GROUPS = {True: 1 << 20, False: 1 << 16}  # rows of a row group of Parquet, of a batch of Arrow
 
 
 def write_run(run: Run, path: Path | str, progress: Told | None = None) -> None:
@@ -60,12 +72,176 @@ def _write(value: Run | Qrels, path: Path, progress: Told | None) -> None:
     if form is not None and not form.packs and path.suffix in PACKED:
         raise BadValue(f"{path}: {name} files are packed inside; leave out {path.suffix}")
     with atomic_file(path) as temporary:
-        if name in TEXTS:
+        if name in _TEXTS:
             with temporary.open("wb") as file, packing(path, file) as out:
                 done = 0
-                for text, rows in TEXTS[name](value):
+                for text, rows in _TEXTS[name](value):
                     out.write(text.encode("utf-8"))
                     done += rows
                     told(done)
         else:
-            write_table(value, temporary, name == "parquet", told)
+            _write_table(value, temporary, name == "parquet", told)
+
+
+@dataclass(frozen=True, eq=False)
+class _QueryRows:
+    """Rows of some whole queries: first and last + 1 of the queries, cuts: int64 the first row of each."""
+
+    queries: range
+    docs: Strings
+    number: Float64 | NDArray[np.integer]
+    cuts: Int64
+
+
+def _ranked_blocks(value: Run | Qrels, rows: int = 0) -> Iterator[_QueryRows]:
+    """About `rows` rows at a time: the text of a large run would take gigabytes."""
+    rows = rows or _BLOCK
+    number = value.score if isinstance(value, Run) else value.grade
+    first, ptr = 0, value.ptr
+    while first < len(value.queries):
+        last = max(first + 1, int(ptr.searchsorted(ptr[first] + rows, side="right")) - 1)
+        part = slice(int(ptr[first]), int(ptr[last]))
+        docs = value.docs.take(value.doc[part]).strings
+        yield _QueryRows(range(first, last), docs, number[part], ptr[first : last + 1] - ptr[first])
+        first = last
+
+
+def _trec(value: Run | Qrels) -> _Texts:
+    """TREC's lines; raises BadValue for an identifier with white space, or a query that would be a comment."""
+    _refuse_breaks(value.queries.strings, "query")
+    queries = value.queries.tolist()
+    odd = next((query for query in queries if query.startswith(("#", "\ufeff"))), None)
+    if odd is not None:
+        why = f"starts with {odd[0]!r}, as no line of a TREC file can"
+        raise BadValue(f"query identifier {odd!r} {why}; write .csv or .json")
+    tail = "-".join(value.name.split()) or "run" if isinstance(value, Run) else ""
+    for block in _ranked_blocks(value):
+        _refuse_breaks(block.docs, "document")
+        docs, numbers, cuts = block.docs.tolist(), written(block.number), block.cuts.tolist()
+        each = zip(block.queries, cuts[:-1], cuts[1:], strict=True)
+        if isinstance(value, Run):
+            ranks = [f" {rank} " for rank in range(1, 1 + max(np.diff(block.cuts).tolist(), default=0))]
+            lines = [_ranking(f"{queries[q]} Q0 ", docs[a:b], ranks, numbers[a:b], tail) for q, a, b in each]
+        else:
+            lines = [
+                f"{queries[q]} 0 {docs[row]} {numbers[row]}\n" for q, a, b in each for row in range(a, b)
+            ]
+        yield "".join(lines), len(docs)
+
+
+def _ranking(head: str, docs: list[str], ranks: list[str], scores: list[str], tail: str) -> str:
+    """The lines of a query: head, document, rank, score and tail of each, joined without a text for each line."""
+    count = len(docs)
+    pieces = [f" {tail}\n{head}"] * (4 * count)
+    pieces[0::4], pieces[1::4], pieces[2::4] = docs, ranks[:count], scores
+    if count:
+        pieces[0], pieces[-1] = head + docs[0], f" {tail}\n"
+    return "".join(pieces)
+
+
+def _refuse_breaks(ids: Strings, what: str) -> None:
+    at = _holding(ids, _BREAKS)
+    if len(at):
+        bad = ids[int(at[0])]
+        raise BadValue(
+            f"{what} identifier {bad!r} has white space, which TREC files cannot hold; write .csv or .json"
+        )
+
+
+def _holding(ids: Strings, any_of: bytes) -> Int64:
+    """The strings that hold one of some bytes."""
+    table = np.zeros(256, np.bool_)
+    table[list(any_of)] = True
+    at = np.flatnonzero(table[ids.data[ids.ptr[0] : ids.ptr[-1]]])
+    return np.unique(np.searchsorted(ids.ptr, ids.ptr[0] + at, side="right") - 1)
+
+
+def _csv(value: Run | Qrels) -> _Texts:
+    """Cells between commas, quoted where they must be, below a header."""
+    return _delimited(value, ",", WRITTEN["run" if isinstance(value, Run) else "qrels"])
+
+
+def _tsv(value: Run | Qrels) -> _Texts:
+    """Cells between tabs, quoted where they must be, below a header; that of judgments is BEIR's."""
+    return _delimited(value, "\t", WRITTEN["run"] if isinstance(value, Run) else BEIR_HEAD)
+
+
+def _delimited(value: Run | Qrels, separator: str, head: tuple[str, ...]) -> _Texts:
+    yield separator.join(head) + "\n", 0
+    queries = _quoted(value.queries.strings, separator)
+    for block in _ranked_blocks(value):
+        docs, numbers, cuts = _quoted(block.docs, separator), written(block.number), block.cuts.tolist()
+        lines = [
+            f"{queries[q]}{separator}{docs[row]}{separator}{numbers[row]}\n"
+            for q, a, b in zip(block.queries, cuts[:-1], cuts[1:], strict=True)
+            for row in range(a, b)
+        ]
+        yield "".join(lines), len(docs)
+
+
+def _quoted(ids: Strings, separator: str) -> list[str]:
+    texts = ids.tolist()
+    for at in _holding(ids, f'{separator}"\r\n'.encode()).tolist():
+        texts[at] = '"' + texts[at].replace('"', '""') + '"'
+    return texts
+
+
+def _json(value: Run | Qrels) -> _Texts:
+    """One object {query: {document: number}}."""
+    queries, lead = value.queries.tolist(), "{"
+    for block in _ranked_blocks(value):
+        docs, numbers, cuts = block.docs.tolist(), block.number.tolist(), block.cuts.tolist()
+        for q, a, b in zip(block.queries, cuts[:-1], cuts[1:], strict=True):
+            row = json.dumps(dict(zip(docs[a:b], numbers[a:b], strict=True)), ensure_ascii=False)
+            yield f"{lead}{json.dumps(queries[q], ensure_ascii=False)}: {row}", b - a
+            lead = ", "
+    yield "{}" if lead == "{" else "}", 0
+
+
+def _write_table(
+    value: Run | Qrels, path: Path, parquet: bool, progress: Callable[[int], None] | None = None
+) -> None:
+    """Write columns of query, document and score (double) or grade (int32).
+
+    progress: told how many rows are written. Raises MissingExtra without pyarrow.
+    """
+    arrow, ranked = require("pyarrow", "run"), isinstance(value, Run)
+    names, number = WRITTEN["run" if ranked else "qrels"], arrow.float64() if ranked else arrow.int32()
+    schema = arrow.schema(list(zip(names, (arrow.string(), arrow.string(), number), strict=True)))
+    done = 0
+    with path.open("wb") as file, _writer(file, schema, parquet) as writer:
+        for block in _ranked_blocks(value, _GROUPS[parquet]):
+            writer.write_batch(_batch(value, block, schema))
+            done += len(block.docs)
+            if progress is not None:
+                progress(done)
+
+
+def _writer(file: Any, schema: Any, parquet: bool) -> Any:  # noqa: ANN401  pyarrow has no types
+    if not parquet:
+        return require("pyarrow.ipc", "run").new_file(file, schema)
+    # Queries repeat and documents hardly do: only the former are worth a dictionary. Numbers hardly shrink.
+    writer, packed = (
+        require("pyarrow.parquet", "run").ParquetWriter,
+        {name: "zstd" for name in schema.names[:2]},
+    )
+    return writer(
+        file, schema, compression=packed | {schema.names[2]: "none"}, use_dictionary=schema.names[:1]
+    )
+
+
+def _batch(value: Run | Qrels, block: _QueryRows, schema: Any) -> Any:  # noqa: ANN401  pyarrow has no types
+    arrow = require("pyarrow", "run")
+    query = np.repeat(np.arange(block.queries.start, block.queries.stop), np.diff(block.cuts))
+    columns = [_arrow_texts(value.queries.strings.take(query)), _arrow_texts(block.docs)]
+    number = block.number.astype(np.float64 if isinstance(value, Run) else np.int32)
+    return arrow.record_batch([*columns, as_arrow(number)], schema=schema)
+
+
+def _arrow_texts(strings: Strings) -> Any:  # noqa: ANN401  pyarrow has no types
+    arrow = require("pyarrow", "run")
+    data, ptr = arrow.py_buffer(np.ascontiguousarray(strings.data)), arrow.py_buffer(strings.ptr)
+    return arrow.LargeStringArray.from_buffers(len(strings), ptr, data).cast(arrow.string())
+
+
+_TEXTS: dict[str, Callable[[Run | Qrels], _Texts]] = {"trec": _trec, "csv": _csv, "tsv": _tsv, "json": _json}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +28,7 @@ MAX_SHIFT = 16
 _OCTAVES, _PARTS = 8, 64  # histogram of impacts: eight binary orders of magnitude below the largest
 
 
-@dataclass(frozen=True, eq=False)
-class BlockBounds:
+class BlockBounds(NamedTuple):
     """What is known of each list without reading it; about a tenth of the postings' size.
 
     listed: int32[V], the row of a term with at least 10 postings, or -1.
@@ -58,13 +56,13 @@ class BlockBounds:
         rows, listed, shift, base = range_layout(ptr, n_docs)
         top = np.zeros((len(rows), 1 + len(RANKS)), np.float32)
         offset, peak = np.zeros(base[-1], np.int32), np.zeros(base[-1], np.float32)
-        histogram = np.zeros(_OCTAVES * _PARTS, np.int64)
-        _fill(rows, ptr, doc, impact, impact.view(np.int32), shift, base, top, offset, peak, histogram)
-        return BlockBounds(listed, top, shift, base, offset, peak)
+        bounds = BlockBounds(listed, top, shift, base, offset, peak)
+        _fill(rows, ptr, doc, impact, impact.view(np.int32), bounds, np.zeros(_OCTAVES * _PARTS, np.int64))
+        return bounds
 
     def nbytes(self) -> int:
         """Bytes of all arrays together."""
-        return sum(getattr(self, f.name).nbytes for f in fields(self))
+        return sum(array.nbytes for array in self)
 
 
 def range_layout(ptr: Int64, n_docs: int) -> tuple[Int64, Int32, NDArray[np.uint8], Int64]:
@@ -91,18 +89,10 @@ def _shifts(sizes: Int64, n_docs: int) -> NDArray[np.uint8]:
 
 @jit
 def _fill(
-    rows: Int64,
-    ptr: Int64,
-    doc: Int32,
-    impact: Float32,
-    bits: Int32,
-    shift: NDArray[np.uint8],
-    base: Int64,
-    top: Float32,
-    offset: Int32,
-    peak: Float32,
-    histogram: Int64,
+    rows: Int64, ptr: Int64, doc: Int32, impact: Float32, bits: Int32, bounds: BlockBounds, histogram: Int64
 ) -> None:
+    """Fill in top, offset and peak; bits: the impacts as int32."""
+    top, shift, base, offset, peak = bounds.top, bounds.shift, bounds.base, bounds.offset, bounds.peak
     for row in range(len(rows)):
         start, end = ptr[rows[row]], ptr[rows[row] + 1]
         # Non-negative floats order as their bits do: bit patterns serve as a logarithmic scale.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +24,7 @@ _LEAST = 1 << 17  # in fewer documents the postings are in the cache and as fast
 _STEPS = 255
 
 
-@dataclass(frozen=True, eq=False)
-class ByteBounds:
+class ByteBounds(NamedTuple):
     """The columns of frequent terms; those of learned weights take about a tenth of the postings' size.
 
     number: int32[V], the column of a term, or -1; step: float32[C]; values: uint8[windows, C, documents], in steps of
@@ -53,16 +51,6 @@ class ByteBounds:
         step = np.zeros(len(frequent), np.float32)
         _fill(frequent, ptr, doc, impact, step, values)
         return ByteBounds(number, step, values)
-
-    @property
-    def arrays(self) -> tuple[Int32, Float32, Bytes]:
-        """Read-only views, so that memory-mapped files serve as they are."""
-        found = []
-        for array, kind in ((self.number, np.int32), (self.step, np.float32), (self.values, np.uint8)):
-            view = np.ascontiguousarray(np.asarray(array), kind).view()
-            view.flags.writeable = False
-            found.append(view)
-        return found[0], found[1], found[2]
 
 
 def frequent_terms(ptr: Int64, n_docs: int) -> tuple[Int64, Int32]:

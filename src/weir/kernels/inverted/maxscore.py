@@ -1,132 +1,292 @@
-"""The compiled search: windows of documents, essential terms, a rising limit. See search.py for the whole."""
+"""The compiled search by postings: windows of documents, essential terms, a rising limit. See search.py for the whole.
+
+Throughout, `limit` is a value at or under which no sum may stay if, rounded to float32, it is to be among
+the best k: the next float32 below the k-th best score. That also absorbs rounding in sums of upper bounds.
+"""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from weir.kernels.inverted.maxscore_window import score_window
-from weir.kernels.inverted.query_plan import enter_window, plan
-from weir.kernels.inverted.top_k import keep_largest, sort_descending
+from weir.kernels.inverted.block_bounds import BlockBounds
+from weir.kernels.inverted.query_plan import (
+    Float32,
+    Float64,
+    Int32,
+    Int64,
+    Postings,
+    Queries,
+    QueryTerms,
+    enter_window,
+    first_at,
+    plan,
+)
+from weir.kernels.inverted.top_k import LOW, Hits, Selection, keep_largest, sort_descending, write_hits
 from weir.kernels.jit import jit
 
-__all__ = ["search_chunk"]
+__all__ = ["WindowSums", "search_by_postings"]
 
-Bytes: TypeAlias = NDArray[np.uint8]
-Int32: TypeAlias = NDArray[np.int32]
-Int64: TypeAlias = NDArray[np.int64]
-Float32: TypeAlias = NDArray[np.float32]
-Float64: TypeAlias = NDArray[np.float64]
-
-_LOW = 0xFFFFFFFF
+_LOOK_UP = 16  # looking a term up in a document costs as much as adding this many postings
+_DENSE = 4  # reading this many accumulators in order costs as much as one posting
 
 
-@jit
-def _write(
-    keys: Int64,
-    n_keys: int,
-    q: int,
-    out_count: Int32,
-    out_doc: Int32,
-    out_score: Float32,
-    f32: Float32,
-    u32: NDArray[np.uint32],
-) -> None:
-    """Unpack a query's sorted keys into its row of the results."""
-    out_count[q] = n_keys
-    for i in range(n_keys):
-        u32[0] = np.uint32(keys[i] >> 32)
-        out_score[q, i] = f32[0]
-        out_doc[q, i] = _LOW - (keys[i] & _LOW)
-    for i in range(n_keys, out_doc.shape[1]):
-        out_score[q, i] = 0.0
-        out_doc[q, i] = -1
+class WindowSums(NamedTuple):
+    """The sums of a window's documents and the candidates among them; all is scratch.
 
-
-@jit
-def search_chunk(
-    n_docs: int,
-    ptr: Int64,
-    doc: Int32,
-    impact: Float32,
-    listed: Int32,
-    top: Float32,
-    shift: Bytes,
-    base: Int64,
-    offset: Int32,
-    peak: Float32,
-    qptr: Int64,
-    qterm: Int32,
-    qweight: Float32,
-    k: int,
-    rank: int,
-    window: int,
-    acc: Float64,
-    bits: Int64,
-    cval: Float64,
-    cdoc: Int32,
-    keys: Int64,
-    spare: Int64,
-    counts: Int64,
-    live: Int64,
-    order: Int64,
-    other: Int64,
-    term: Int64,
-    value: Float64,
-    f32: Float32,
-    u32: NDArray[np.uint32],
-    out_count: Int32,
-    out_doc: Int32,
-    out_score: Float32,
-) -> int:
-    """Search a chunk of queries; 0, or 1 when a weight is negative or not finite (nothing is searched then).
-
-    rank: the column of `top` for this k (0: none). 1 << window: documents of a window. acc: one accumulator
-    more than that, zero before and after; bits: the same memory. The others are scratch: cval, cdoc as long as a
-    window; keys, spare: the best k are selected whenever keys, longer than k, is full; counts: int64[2048]; live,
-    order, other, and the rows of term (6) and value (4) as long as the longest query; f32: one number, u32: its bits.
+    acc: float64, one accumulator more than documents, zero before and after; bits: int64, the same memory; doc, value:
+    int32 and float64, as long as a window, the candidates and their sums.
     """
-    for j in range(qptr[0], qptr[len(qptr) - 1]):
-        if not 0.0 <= qweight[j] < np.inf:
+
+    acc: Float64
+    bits: Int64
+    doc: Int32
+    value: Float64
+
+    @staticmethod
+    def of(documents: int) -> WindowSums:
+        """Of a window of so many documents."""
+        acc = np.zeros(documents + 1)
+        return WindowSums(acc, acc.view(np.int64), np.empty(documents, np.int32), np.empty(documents))
+
+
+@jit
+def _add(
+    doc: Int32, impact: Float32, low: int, high: int, weight: float, acc: Float64, origin: np.uint64
+) -> None:
+    """Add a list's contributions. Unsigned positions, here and below, spare numba's test for negative ones."""
+    for p in range(np.uint64(low), np.uint64(high)):
+        acc[np.uint64(doc[p]) - origin] += weight * np.float64(impact[p])
+
+
+@jit
+def _add_to_found(
+    doc: Int32, impact: Float32, low: int, high: int, weight: float, sums: WindowSums, origin: np.uint64
+) -> None:
+    """Add a list's contributions to documents whose sum is not 0."""
+    acc, bits = sums.acc, sums.bits
+    for p in range(np.uint64(low), np.uint64(high)):
+        at = np.uint64(doc[p]) - origin
+        # A product, not a choice of sums, which would become a branch and be mispredicted.
+        acc[at] += weight * np.float64(impact[p]) * (1.0 if bits[at] != 0 else 0.0)
+
+
+@jit
+def _gather_one(
+    doc: Int32, impact: Float32, low: int, high: int, weight: float, bar: float, sums: WindowSums
+) -> int:
+    """Collect one list's contributions above the bar; how many."""
+    n = 0
+    for p in range(np.uint64(low), np.uint64(high)):
+        v = weight * np.float64(impact[p])
+        if v > bar:
+            sums.doc[n] = doc[p]
+            sums.value[n] = v
+            n += 1
+    return n
+
+
+@jit
+def _near(doc: Int32, acc: Float64, low: int, high: int, origin: np.uint64, bar: float) -> float:
+    """Share of a list's documents whose sum passes the bar, from a sample of at most 64."""
+    step = max(1, (high - low) >> 6)
+    seen, passed = 0, 0
+    for p in range(low, high, step):
+        seen += 1
+        passed += acc[np.uint64(doc[p]) - origin] > bar
+    return passed / seen
+
+
+@jit
+def _gather_all(sums: WindowSums, width: int, begin: int, bar: float) -> int:
+    """Collect the window's sums above the bar in order of documents, and clear it; how many."""
+    acc, bits, cdoc, cval = sums.acc, sums.bits, sums.doc, sums.value
+    # Non-negative doubles order as their bits do, and comparing integers is what compilers vectorise.
+    acc[width] = bar  # one entry more than there are documents, to read the bar's bits from
+    edge = bits[width]
+    acc[width] = 0.0
+    n = np.uint64(0)
+    for b in range(0, width, 64):
+        low, high = np.uint64(b), np.uint64(min(b + 64, width))
+        some = 0
+        for j in range(low, high):
+            some |= np.int64(bits[j] > edge)
+        if some != 0:
+            for j in range(low, high):
+                cdoc[n] = begin + np.int64(j)
+                cval[n] = acc[j]
+                # Adds 1 above the bar without a branch, which would be mispredicted half the time.
+                n += np.uint64(edge - bits[j]) >> np.uint64(63)
+    for j in range(np.uint64(width)):
+        acc[j] = 0.0
+    return np.int64(n)
+
+
+@jit
+def _gather_listed(
+    doc: Int32, low: int, high: int, origin: np.uint64, bar: float, sums: WindowSums, n: int
+) -> int:
+    """Collect the sums above the bar of one list's documents, and clear them; how many by now."""
+    acc, cdoc, cval = sums.acc, sums.doc, sums.value
+    for p in range(np.uint64(low), np.uint64(high)):
+        at = np.uint64(doc[p]) - origin
+        v = acc[at]
+        acc[at] = 0.0
+        if v > bar:
+            cdoc[n] = doc[p]
+            cval[n] = v
+            n += 1
+    return n
+
+
+@jit
+def _look_up(
+    postings: Postings, bounds: BlockBounds, terms: QueryTerms, i: int, rest: float, limit: float,
+    sums: WindowSums, n: int,
+) -> int:  # fmt: skip
+    """Add term i to the candidates that can still pass the limit and drop the others; how many remain.
+
+    rest: the largest contributions of the terms after it.
+    """
+    doc, impact, offset, peak, cdoc, cval = (
+        postings.doc, postings.impact, bounds.offset, bounds.peak, sums.doc, sums.value,
+    )  # fmt: skip
+    start, now, stop, ranges, shift = (
+        terms.start[i], terms.now[i], terms.stop[i], terms.ranges[i], terms.shift[i],
+    )  # fmt: skip
+    weight, bound = terms.weight[i], terms.bound[i]
+    m = 0
+    for c in range(n):
+        v = cval[c]
+        if v + bound + rest <= limit:
+            continue
+        d = cdoc[c]
+        if ranges >= 0:
+            r = ranges + (np.int64(d) >> shift)
+            if v + weight * np.float64(peak[r]) + rest <= limit:
+                continue
+            p, end = start + np.int64(offset[r]), start + np.int64(offset[r + 1])
+            while p < end and doc[p] < d:
+                p += 1
+        else:
+            p, end = first_at(doc, now, stop, np.int64(d)), stop
+        if p < end and doc[p] == d:
+            v += weight * np.float64(impact[p])
+        if v + rest > limit:
+            cdoc[m] = d
+            cval[m] = v
+            m += 1
+    return m
+
+
+@jit
+def _score_window(
+    postings: Postings, bounds: BlockBounds, terms: QueryTerms, live: Int64, n_live: int, begin: int, width: int,
+    limit: float, sums: WindowSums,
+) -> int:  # fmt: skip
+    """Exact sums of every document of a window that can pass the limit, as candidates; how many.
+
+    live[:n_live]: the terms with postings here, by decreasing bound.
+    """
+    doc, impact, now, stop, weight = postings.doc, postings.impact, terms.now, terms.stop, terms.weight
+    needed, rest = n_live, 0.0
+    while needed > 0 and rest + terms.bound[live[needed - 1]] <= limit:
+        needed -= 1
+        rest += terms.bound[live[needed]]
+    if needed == 0:
+        return 0
+    origin = np.uint64(begin)
+    touched = 0
+    for x in range(needed):
+        touched += stop[live[x]] - now[live[x]]
+    # Reading the whole window in order beats reading the lists again once they are long.
+    total = 0
+    for x in range(n_live):
+        size = stop[live[x]] - now[live[x]]
+        total += size if x < needed or size <= _LOOK_UP * touched else 0
+    dense = total * _DENSE > width
+    added = needed
+    n = int(np.int64(0))  # a literal 0 would compile what takes n a second time
+    if needed > 1 or (n_live > 1 and stop[live[1]] - now[live[1]] < _LOOK_UP * touched):
+        for x in range(needed):
+            i = live[x]
+            _add(doc, impact, now[i], stop[i], weight[i], sums.acc, origin)
+        # Other terms are added to the documents found when that is cheaper than looking them up.
+        while added < n_live:
+            i = live[added]
+            size = stop[i] - now[i]
+            if size > touched:
+                share = _near(doc, sums.acc, now[live[0]], stop[live[0]], origin, limit - rest)
+                if size > _LOOK_UP * share * touched:
+                    break
+            if dense:
+                _add(doc, impact, now[i], stop[i], weight[i], sums.acc, origin)
+            else:
+                _add_to_found(doc, impact, now[i], stop[i], weight[i], sums, origin)
+            added += 1
+            rest = max(rest - terms.bound[i], 0.0)
+        if dense:
+            n = _gather_all(sums, width, begin, limit - rest)
+        else:
+            for x in range(needed):
+                i = live[x]
+                n = _gather_listed(doc, now[i], stop[i], origin, limit - rest, sums, n)
+    else:
+        i = live[0]
+        n = _gather_one(doc, impact, now[i], stop[i], weight[i], limit - rest, sums)
+    for x in range(added, n_live):
+        if n > 0:
+            rest = max(rest - terms.bound[live[x]], 0.0)
+            n = _look_up(postings, bounds, terms, live[x], rest, limit, sums, n)
+    return n
+
+
+@jit
+def search_by_postings(
+    n_docs: int, postings: Postings, bounds: BlockBounds, queries: Queries, k: int, rank: int, window: int,
+    sums: WindowSums, best: Selection, terms: QueryTerms, live: Int64, hits: Hits,
+) -> int:  # fmt: skip
+    """Search for queries; 0, or 1 when a weight is negative or not finite (nothing is searched then).
+
+    rank: the column of `top` for this k (0: none); 1 << window: documents of a window, for which sums is scratch; best:
+    scratch, the best k are selected whenever its keys, more than k, are full; terms, live: scratch.
+    """
+    for j in range(queries.ptr[0], queries.ptr[len(queries.ptr) - 1]):
+        if not 0.0 <= queries.weight[j] < np.inf:
             return 1
-    width, room = 1 << window, len(keys)
-    for q in range(len(qptr) - 1):
-        n_terms, limit = plan(
-            ptr, impact, listed, top, shift, base, qterm, qweight, qptr[q], qptr[q + 1],
-            rank, window, order, other, counts, term, value, f32, u32,
-        )  # fmt: skip
+    width, keys, spare = 1 << window, best.keys, best.spare
+    for q in range(len(queries.ptr) - 1):
+        n_terms, limit = plan(postings, bounds, queries, q, rank, window, terms, best)
         n_keys, least = int(np.int64(0)), np.int64(-1)
         for begin in range(0, n_docs if n_terms > 0 else 0, width):
             finish = min(begin + width, n_docs)
-            n_live, total = enter_window(doc, offset, term, value, n_terms, finish, n_docs, live)
+            n_live, total = enter_window(postings.doc, bounds.offset, terms, n_terms, finish, n_docs, live)
             n = 0
             if total > limit:
-                n = score_window(
-                    doc, impact, offset, peak, term, value, live, n_live,
-                    begin, finish - begin, limit, acc, bits, cdoc, cval,
+                n = _score_window(
+                    postings, bounds, terms, live, n_live, begin, finish - begin, limit, sums
                 )  # fmt: skip
             for c in range(n):
-                f32[0] = np.float32(cval[c])
-                key = (np.int64(u32[0]) << 32) | (_LOW - np.int64(cdoc[c]))
-                if key > least and u32[0] > 0:
+                best.number[0] = np.float32(sums.value[c])
+                key = (np.int64(best.bits[0]) << 32) | (LOW - np.int64(sums.doc[c]))
+                if key > least and best.bits[0] > 0:
                     keys[n_keys] = key
                     n_keys += 1
-                    if n_keys == room:
-                        least = keep_largest(keys, spare, n_keys, k, counts)
+                    if n_keys == len(keys):
+                        least = keep_largest(keys, spare, n_keys, k, best.counts)
                         n_keys = k
             if n_keys > k + (k >> 3) and finish < n_docs:
-                least = keep_largest(keys, spare, n_keys, k, counts)
+                least = keep_largest(keys, spare, n_keys, k, best.counts)
                 n_keys = k
             if least >= 0:
-                u32[0] = np.uint32((least >> 32) - 1)
-                limit = max(limit, np.float64(f32[0]))
+                best.bits[0] = np.uint32((least >> 32) - 1)
+                limit = max(limit, np.float64(best.number[0]))
             for i in range(n_terms):
-                term[2, i] = term[3, i]
+                terms.now[i] = terms.stop[i]
         if n_keys > k:
-            keep_largest(keys, spare, n_keys, k, counts)
+            keep_largest(keys, spare, n_keys, k, best.counts)
             n_keys = k
-        sort_descending(keys, spare, n_keys, counts)
-        _write(keys, n_keys, q, out_count, out_doc, out_score, f32, u32)
+        sort_descending(keys, spare, n_keys, best.counts)
+        write_hits(best, n_keys, q, hits)
     return 0

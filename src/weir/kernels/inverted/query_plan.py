@@ -1,28 +1,67 @@
-"""What a query needs: its terms' lists, merged, bounded and in order, and where lists enter a window.
-
-Rows of `term` (int64), a column per term: start, end, now, stop, first range in offset/peak or -1, shift of the
-ranges. now:stop is the part of the list inside the window. Rows of `value` (float64): weight, largest contribution.
-"""
+"""What a query needs: its terms' lists, merged, bounded and in order, and where lists enter a window of documents."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.kernels.inverted.top_k import sort_descending
+from weir.kernels.inverted.block_bounds import BlockBounds
+from weir.kernels.inverted.top_k import LOW, Selection, sort_descending
 from weir.kernels.jit import jit
 
-__all__ = ["enter_window", "first_at", "plan"]
+__all__ = ["Postings", "Queries", "QueryTerms", "enter_window", "first_at", "plan"]
 
-Bytes: TypeAlias = NDArray[np.uint8]
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
 Float32: TypeAlias = NDArray[np.float32]
 Float64: TypeAlias = NDArray[np.float64]
 
-_LOW = 0xFFFFFFFF
+
+class Postings(NamedTuple):
+    """An inverted index: the postings of term t are ptr[t]:ptr[t + 1] of doc (ascending) and impact."""
+
+    ptr: Int64
+    doc: Int32
+    impact: Float32
+
+
+class Queries(NamedTuple):
+    """Queries as terms: those of query q are ptr[q]:ptr[q + 1] of term and weight."""
+
+    ptr: Int64
+    term: Int32
+    weight: Float32
+
+
+class QueryTerms(NamedTuple):
+    """The lists of a query's terms by decreasing bound, filled in by `plan`; arrays as long as the longest query.
+
+    start, end: where the list lies among the postings; now, stop: its part within the window; ranges: its first range
+    in offset and peak of the block bounds, or -1; shift: of its ranges; weight: of the term in the query; bound: its
+    largest contribution to a score. order, number, column, merged_weight, merged_bound: scratch; number[order[i] & LOW]
+    is the i-th term.
+    """
+
+    start: Int64
+    end: Int64
+    now: Int64
+    stop: Int64
+    ranges: Int64
+    shift: Int64
+    order: Int64
+    number: Int64
+    column: Int64
+    weight: Float64
+    bound: Float64
+    merged_weight: Float64
+    merged_bound: Float64
+
+    @staticmethod
+    def of(longest: int) -> QueryTerms:
+        """With room for the terms of the longest query."""
+        return QueryTerms(*np.empty((9, longest), np.int64), *np.empty((4, longest)))
 
 
 @jit
@@ -45,109 +84,84 @@ def first_at(doc: Int32, low: int, high: int, number: int) -> int:
 
 @jit
 def plan(
-    ptr: Int64,
-    impact: Float32,
-    listed: Int32,
-    top: Float32,
-    shift: Bytes,
-    base: Int64,
-    qterm: Int32,
-    qweight: Float32,
-    first: int,
-    last: int,
-    rank: int,
-    window: int,
-    order: Int64,
-    spare: Int64,
-    counts: Int64,
-    term: Int64,
-    value: Float64,
-    f32: Float32,
-    u32: NDArray[np.uint32],
-) -> tuple[int, float]:
-    """The query's lists by decreasing largest contribution: (how many, first limit).
+    postings: Postings, bounds: BlockBounds, queries: Queries, q: int, rank: int, window: int, terms: QueryTerms,
+    best: Selection,
+) -> tuple[int, float]:  # fmt: skip
+    """Fill in the lists of query q: (how many, a score that the k-th best document has at least).
 
-    Fills term (rows: start, end, now, stop, first range or -1, shift) and value (rows: weight, bound).
+    rank: the column of `top` for this k (0: none); window: documents of a window, as a power of two.
     """
+    first, ptr = queries.ptr[q], postings.ptr
     n = int(np.int64(0))  # a literal 0 would compile what takes n a second time
-    for j in range(first, last):
-        t = qterm[j]
-        if 0 <= t < len(ptr) - 1 and qweight[j] > 0 and ptr[t] < ptr[t + 1]:
-            order[n] = (np.int64(t) << 32) | (j - first)
+    for j in range(first, queries.ptr[q + 1]):
+        t = queries.term[j]
+        if 0 <= t < len(ptr) - 1 and queries.weight[j] > 0 and ptr[t] < ptr[t + 1]:
+            terms.order[n] = (np.int64(t) << 32) | (j - first)
             n += 1
-    sort_descending(order, spare, n, counts)
+    sort_descending(terms.order, terms.number, n, best.counts)
     m, before = 0, np.int64(-1)
     for i in range(n):
-        t, w = order[i] >> 32, np.float64(qweight[first + (order[i] & _LOW)])
+        t, w = terms.order[i] >> 32, np.float64(queries.weight[first + (terms.order[i] & LOW)])
         if t == before:
-            spare[m - 1] = t
-            value[2, m - 1] += w
+            terms.merged_weight[m - 1] += w
         else:
-            spare[m] = t
-            value[2, m] = w
+            terms.number[m], terms.merged_weight[m] = t, w
             m += 1
         before = t
     limit = 0.0
     for i in range(m):
-        t, w = spare[i], value[2, i]
-        row = np.int64(listed[t])
+        t, w = terms.number[i], terms.merged_weight[i]
+        row = np.int64(bounds.listed[t])
         if row >= 0:
-            most = top[row, 0]
+            most = bounds.top[row, 0]
             if rank > 0:
                 # k documents have at least this score, so a lower one cannot be among the best k.
-                f32[0] = np.float32(w * np.float64(top[row, rank]))
-                if u32[0] > 0:
-                    u32[0] -= np.uint32(1)
-                    limit = max(limit, np.float64(f32[0]))
+                best.number[0] = np.float32(w * np.float64(bounds.top[row, rank]))
+                if best.bits[0] > 0:
+                    best.bits[0] -= np.uint32(1)
+                    limit = max(limit, np.float64(best.number[0]))
         else:
             most = np.float32(0)
             for p in range(ptr[t], ptr[t + 1]):
-                most = max(most, impact[p])
-        value[3, i] = w * np.float64(most)
-        f32[0] = np.float32(value[3, i])
-        order[i] = (np.int64(u32[0]) << 32) | i
-    # `order` now sorts by bound; spare keeps the terms, so the sort needs scratch of its own: term's rows.
-    sort_descending(order, term[0], m, counts)
+                most = max(most, postings.impact[p])
+        terms.merged_bound[i] = w * np.float64(most)
+        best.number[0] = np.float32(terms.merged_bound[i])
+        terms.order[i] = (np.int64(best.bits[0]) << 32) | i
+    # `order` now sorts by bound; `number` keeps the terms, so the sort takes an array not filled in yet.
+    sort_descending(terms.order, terms.start, m, best.counts)
     for i in range(m):
-        at = order[i] & _LOW
-        t = spare[at]
-        row = np.int64(listed[t])
-        term[0, i], term[1, i], term[2, i] = ptr[t], ptr[t + 1], ptr[t]
-        term[4, i], term[5, i] = -1, 0
-        if row >= 0 and shift[row] <= window:
-            term[4, i], term[5, i] = base[row], np.int64(shift[row])
-        value[0, i], value[1, i] = value[2, at], value[3, at]
+        at = terms.order[i] & LOW
+        t = terms.number[at]
+        row = np.int64(bounds.listed[t])
+        terms.start[i], terms.end[i], terms.now[i] = ptr[t], ptr[t + 1], ptr[t]
+        terms.ranges[i], terms.shift[i] = -1, 0
+        if row >= 0 and bounds.shift[row] <= window:
+            terms.ranges[i], terms.shift[i] = bounds.base[row], np.int64(bounds.shift[row])
+        terms.weight[i], terms.bound[i] = terms.merged_weight[at], terms.merged_bound[at]
     return m, limit
 
 
 @jit
 def enter_window(
-    doc: Int32,
-    offset: Int32,
-    term: Int64,
-    value: Float64,
-    n_terms: int,
-    finish: int,
-    n_docs: int,
-    live: Int64,
+    doc: Int32, offset: Int32, terms: QueryTerms, n_terms: int, finish: int, n_docs: int, live: Int64
 ) -> tuple[int, float]:
     """Find each list's part before document `finish`: (how many terms have one, sum of their bounds).
 
-    live: those terms, by decreasing bound.
+    live: receives those terms, by decreasing bound.
     """
     n_live, total = 0, 0.0
     for i in range(n_terms):
-        p, end = term[2, i], term[1, i]
+        p, end = terms.now[i], terms.end[i]
         if p == end or doc[p] >= finish:
-            term[3, i] = p
+            terms.stop[i] = p
             continue
         if finish == n_docs:
-            term[3, i] = end
-        elif term[4, i] >= 0:
-            term[3, i] = term[0, i] + np.int64(offset[term[4, i] + (finish >> term[5, i])])
+            terms.stop[i] = end
+        elif terms.ranges[i] >= 0:
+            terms.stop[i] = terms.start[i] + np.int64(offset[terms.ranges[i] + (finish >> terms.shift[i])])
         else:
-            term[3, i] = first_at(doc, p, end, finish)
+            terms.stop[i] = first_at(doc, p, end, finish)
         live[n_live] = i
         n_live += 1
-        total += value[1, i]
+        total += terms.bound[i]
     return n_live, total

@@ -1,8 +1,8 @@
 """Exact top-k over an impact index.
 
-    index = Impacts(n_docs, ptr, doc, impact, bounds)      bounds = Bounds.of(ptr, doc, impact, n_docs)
+    index = Impacts(n_docs, ptr, doc, impact, bounds)      bounds = BlockBounds.of(ptr, doc, impact, n_docs)
     or for few documents: Impacts(n_docs, ptr, doc, impact, None), see exhaustive.py
-    or with learned weights: Impacts(..., columns)          columns = Columns.of(ptr, doc, impact, n_docs)
+    or with learned weights: Impacts(..., columns)          columns = ByteBounds.of(ptr, doc, impact, n_docs)
     count, doc, score = search(index, qptr, qterm, qweight, k, threads=1)
 
 ptr int64[V+1], doc int32[P] ascending in a term, impact float32[P] >= 0 (see postings.py); queries as
@@ -17,7 +17,7 @@ How it works. Documents are visited in windows that fit the cache. A window's te
 (Turtle and Flood 1995): the terms whose largest impacts together cannot reach the k-th best score so far
 are only looked up for documents that the other terms brought close enough. The k-th best score starts at
 the k-th largest impact of a single term. Everything is skipped on proof only, so results are exact. An index with
-columns is searched by upper bounds of all documents' scores instead, see tally.py; the results are the same bits.
+columns is searched by upper bounds of all documents' scores instead, see bound_scan.py; the results are the same bits.
 """
 
 from __future__ import annotations
@@ -34,26 +34,27 @@ from numpy.typing import NDArray
 
 from weir.errors import BadValue
 from weir.kernels.inverted.block_bounds import RANKS, BlockBounds
-from weir.kernels.inverted.bound_scan import tally_chunk
+from weir.kernels.inverted.bound_scan import BoundSums, search_by_bounds
 from weir.kernels.inverted.byte_bounds import WINDOW, ByteBounds
-from weir.kernels.inverted.exhaustive import exhaust_chunk
-from weir.kernels.inverted.maxscore import search_chunk
+from weir.kernels.inverted.exhaustive import search_exhaustively
+from weir.kernels.inverted.maxscore import WindowSums, search_by_postings
+from weir.kernels.inverted.query_plan import Postings, Queries, QueryTerms
+from weir.kernels.inverted.top_k import Hits, Selection
 
-__all__ = ["Impacts", "search"]
+__all__ = ["Hits", "Impacts", "search"]
 
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
 Float32: TypeAlias = NDArray[np.float32]
-Hits: TypeAlias = tuple[Int32, Int32, Float32]
+Scratch: TypeAlias = tuple[Any, ...]
 
-_SLACK = 64
-_SPACE = 512  # keys beyond twice k: the best are selected that much more rarely
-_DEEPEST = 1000  # beyond, bounds by columns leave out too little
-_WEIGHTS = "weights of query terms must be finite and not negative"
+_SLACK_KEYS = 64
+_SPACE_KEYS = 512  # beyond twice k: the best are selected that much more rarely
+_DEEPEST = 1000  # documents of a query beyond which byte bounds leave out too little
 _scratch = threading.local()  # one thread's memory between calls; its accumulators are zero between calls
 
 
-def _read_only(array: NDArray[Any], dtype: type[np.generic]) -> NDArray[Any]:
+def _read_only(array: NDArray[Any], dtype: type[np.generic] | None = None) -> NDArray[Any]:
     view = np.ascontiguousarray(np.asarray(array), dtype).view()
     view.flags.writeable = False
     return view
@@ -74,27 +75,18 @@ class Impacts:
     impact: Float32
     bounds: BlockBounds | None
     columns: ByteBounds | None = None
-    arrays: tuple[NDArray[Any], ...] = field(init=False, repr=False)
+    arrays: tuple[Any, ...] = field(init=False, repr=False)
+    """Read-only, as kernels take them: postings, then bounds or the largest impact of each term, then columns."""
 
     def __post_init__(self) -> None:
-        b = self.bounds
-        arrays: tuple[NDArray[Any], ...] = (
-            _read_only(self.ptr, np.int64),
-            _read_only(self.doc, np.int32),
-            _read_only(self.impact, np.float32),
-        )
-        if b is None:
-            arrays += (_largest(arrays[0], arrays[2]),)
+        ptr, impact = _read_only(self.ptr, np.int64), _read_only(self.impact, np.float32)
+        postings = Postings(ptr, _read_only(self.doc, np.int32), impact)
+        if self.bounds is None:
+            found: Scratch = (postings, _largest(ptr, impact))
         else:
-            arrays += (
-                _read_only(b.listed, np.int32),
-                _read_only(b.top, np.float32),
-                _read_only(b.shift, np.uint8),
-                _read_only(b.base, np.int64),
-                _read_only(b.offset, np.int32),
-                _read_only(b.peak, np.float32),
-            )
-        object.__setattr__(self, "arrays", arrays)
+            given = (self.bounds,) if self.columns is None else (self.bounds, self.columns)
+            found = (postings, *(type(some)(*map(_read_only, some)) for some in given))
+        object.__setattr__(self, "arrays", found)
 
 
 def _largest(ptr: Int64, impact: Float32) -> Float32:
@@ -108,7 +100,7 @@ def _largest(ptr: Int64, impact: Float32) -> Float32:
 
 
 def _window(n_docs: int) -> int:
-    """Sixteen windows or more, each of 4,096 to 65,536 documents."""
+    """Documents of a window as a power of two: sixteen windows or more, each of 4,096 to 65,536."""
     return min(max(12, (n_docs >> 4).bit_length()), 16)
 
 
@@ -128,20 +120,20 @@ def search(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, k: int, 
     if (
         n < 0
         or len(qterm) != len(qweight)
-        or not (qptr[0] >= 0 and qptr[n] <= len(qterm) and (qptr[1:] >= qptr[:-1]).all())
+        or not (0 <= qptr[0] <= qptr[n] <= len(qterm) and (n == 1 or (qptr[1:] >= qptr[:-1]).all()))
     ):
         raise BadValue("search: one weight per query term, one pointer more than queries")
-    hits = np.empty(n, np.int32), np.empty((n, k), np.int32), np.empty((n, k), np.float32)
+    hits = Hits(np.empty(n, np.int32), np.empty((n, k), np.int32), np.empty((n, k), np.float32))
     parts = min(threads, n)
     if parts <= 1:
-        _chunk(index, qptr, qterm, qweight, hits)
+        _chunk(index, Queries(qptr, qterm, qweight), hits)
         return hits
     # Several chunks a thread, because queries differ in cost.
     cuts = np.linspace(0, n, 1 + min(n, 4 * parts)).astype(np.int64).tolist()
     with ThreadPoolExecutor(parts) as pool:
         jobs = [
             pool.submit(
-                _chunk, index, qptr[a : b + 1], qterm, qweight, (hits[0][a:b], hits[1][a:b], hits[2][a:b])
+                _chunk, index, Queries(qptr[a : b + 1], qterm, qweight), Hits(*(array[a:b] for array in hits))
             )
             for a, b in itertools.pairwise(cuts)
         ]
@@ -150,89 +142,65 @@ def search(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, k: int, 
     return hits
 
 
-def _chunk(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, hits: Hits) -> None:
-    depth = min(hits[1].shape[1], max(1, index.n_docs))
+def _chunk(index: Impacts, queries: Queries, hits: Hits) -> None:
+    depth = min(hits.doc.shape[1], max(1, index.n_docs))
     if index.bounds is None:
-        _exhaustively(index, qptr, qterm, qweight, hits)
+        _exhaustively(index, queries, depth, hits)
     elif index.columns is None or depth > _DEEPEST:
-        _by_postings(index, qptr, qterm, qweight, hits)
+        _by_postings(index, queries, depth, hits)
     else:
-        for q in _by_columns(index, index.columns, qptr, qterm, qweight, hits).tolist():
-            one = hits[0][q : q + 1], hits[1][q : q + 1], hits[2][q : q + 1]
-            _by_postings(index, qptr[q : q + 2], qterm, qweight, one)
+        for q in _by_bounds(index, queries, depth, hits).tolist():
+            one = Hits(*(array[q : q + 1] for array in hits))
+            _by_postings(index, queries._replace(ptr=queries.ptr[q : q + 2]), depth, one)
 
 
-def _exhaustively(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, hits: Hits) -> None:
+def _exhaustively(index: Impacts, queries: Queries, depth: int, hits: Hits) -> None:
     """Search few documents."""
-    depth = min(hits[1].shape[1], max(1, index.n_docs))
-    room = max(2 * depth + _SPACE, _longest(qptr))
-    sizes = -(-index.n_docs // 64) * 64, room
-    scratch = _taken("exhaustive", sizes, _exhaustive_scratch)
-    status = exhaust_chunk(*index.arrays, qptr, qterm, qweight, depth, *scratch, *hits)
-    _left("exhaustive", sizes, scratch)
-    if status:
-        raise BadValue(_WEIGHTS)
+    sizes = -(-index.n_docs // 64) * 64, max(2 * depth + _SPACE_KEYS, _longest(queries.ptr))
+
+    def made() -> Scratch:
+        sums = np.zeros(sizes[0] + 1)
+        return sums, sums.view(np.int64), Selection.of(sizes[1])
+
+    _with_scratch(
+        "exhaustive",
+        sizes,
+        made,
+        lambda *some: search_exhaustively(*index.arrays, queries, depth, *some, hits),
+    )
 
 
-def _exhaustive_scratch(width: int, room: int) -> tuple[NDArray[Any], ...]:
-    sums = np.zeros(width + 1)
-    return sums, sums.view(np.int64), *np.empty((2, room), np.int64), np.empty(2048, np.int64), *_cell()
-
-
-def _by_columns(
-    index: Impacts, columns: ByteBounds, qptr: Int64, qterm: Int32, qweight: Float32, hits: Hits
-) -> Int64:
+def _by_bounds(index: Impacts, queries: Queries, depth: int, hits: Hits) -> Int64:
     """Search by upper bounds; the queries for which these left too many documents."""
-    depth = min(hits[1].shape[1], index.n_docs)
-    left = np.zeros(len(qptr) - 1, np.bool_)
-    sizes = 8 * depth + 1024, _longest(qptr)
-    scratch = _taken("columns", sizes, _columns_scratch)
-    status = tally_chunk(
-        index.n_docs, *index.arrays, *columns.arrays, qptr, qterm, qweight, depth, _rank(depth), WINDOW,
-        *scratch, *hits, left,
+    left = np.zeros(len(queries.ptr) - 1, np.bool_)
+    room, longest = 8 * depth + 1024, _longest(queries.ptr)
+
+    def made() -> Scratch:
+        return BoundSums.of(1 << WINDOW, longest, room), Selection.of(room), QueryTerms.of(longest)
+
+    _with_scratch(
+        "bounds", (room, longest), made,
+        lambda *some: search_by_bounds(
+            index.n_docs, *index.arrays, queries, depth, _rank(depth), WINDOW, *some, hits, left
+        ),
     )  # fmt: skip
-    _left("columns", sizes, scratch)
-    if status:
-        raise BadValue(_WEIGHTS)
     return np.flatnonzero(left)
 
 
-def _columns_scratch(room: int, longest: int) -> tuple[NDArray[Any], ...]:
-    sums = np.zeros(1 << WINDOW, np.float32)
-    return (
-        sums, sums.view(np.int32), *np.empty((3, room), np.int64), np.empty(2048, np.int64),
-        *np.empty((2, longest), np.int64), np.empty((7, longest), np.int64), np.empty((4, longest)),
-        np.empty(longest, np.float32), np.empty(room, np.int32), np.empty(room), *_cell(),
+def _by_postings(index: Impacts, queries: Queries, depth: int, hits: Hits) -> None:
+    window, longest = _window(index.n_docs), _longest(queries.ptr)
+    rank, room = _rank(hits.doc.shape[1]), 2 * depth + _SLACK_KEYS
+
+    def made() -> Scratch:
+        sums, live = WindowSums.of(1 << window), np.empty(longest, np.int64)
+        return sums, Selection.of(room), QueryTerms.of(longest), live
+
+    _with_scratch(
+        "postings", (window, room, longest), made,
+        lambda *some: search_by_postings(
+            index.n_docs, *index.arrays[:2], queries, depth, rank, window, *some, hits
+        ),
     )  # fmt: skip
-
-
-def _by_postings(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, hits: Hits) -> None:
-    k = hits[1].shape[1]
-    window = _window(index.n_docs)
-    depth = min(k, max(1, index.n_docs))
-    sizes = 1 << window, 2 * depth + _SLACK, _longest(qptr)
-    scratch = _taken("postings", sizes, _postings_scratch)
-    status = search_chunk(
-        index.n_docs, *index.arrays, qptr, qterm, qweight, depth, _rank(k), window, *scratch, *hits
-    )
-    _left("postings", sizes, scratch)
-    if status:
-        raise BadValue(_WEIGHTS)
-
-
-def _postings_scratch(width: int, room: int, longest: int) -> tuple[NDArray[Any], ...]:
-    sums = np.zeros(width + 1)
-    return (
-        sums, sums.view(np.int64), np.empty(width), np.empty(width, np.int32), *np.empty((2, room), np.int64),
-        np.empty(2048, np.int64), *np.empty((3, longest), np.int64), np.empty((6, longest), np.int64),
-        np.empty((4, longest)), *_cell(),
-    )  # fmt: skip
-
-
-def _cell() -> tuple[Float32, NDArray[np.uint32]]:
-    """One float and its bits."""
-    number = np.empty(1, np.float32)
-    return number, number.view(np.uint32)
 
 
 def _longest(qptr: Int64) -> int:
@@ -241,19 +209,20 @@ def _longest(qptr: Int64) -> int:
     return max(64, 1 << longest.bit_length())
 
 
-def _taken(
-    kind: str, sizes: tuple[int, ...], make: Callable[..., tuple[NDArray[Any], ...]]
-) -> tuple[NDArray[Any], ...]:
-    """One thread's scratch arrays, those of the last call where they are of these sizes.
+def _with_scratch(
+    kind: str, sizes: tuple[int, ...], make: Callable[[], Scratch], run: Callable[..., int]
+) -> None:
+    """Call a search with one thread's scratch arrays, those of the last call where they are of these sizes.
 
-    They are given back by `_left`, after use: should a call be interrupted, the next one starts from clean memory.
+    They are given back after use: should a call be interrupted, the next one starts from clean memory. Raises BadValue
+    where the search returns that a weight is none.
     """
     held = _scratch.__dict__.pop(kind, None)
-    return held[1] if held is not None and held[0] == sizes else make(*sizes)
-
-
-def _left(kind: str, sizes: tuple[int, ...], arrays: tuple[NDArray[Any], ...]) -> None:
+    arrays = held[1] if held is not None and held[0] == sizes else make()
+    status = run(*arrays)
     _scratch.__dict__[kind] = sizes, arrays
+    if status:
+        raise BadValue("weights of query terms must be finite and not negative")
 
 
 def _rank(k: int) -> int:

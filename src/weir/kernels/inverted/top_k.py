@@ -7,18 +7,50 @@ ascending.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.kernels.jit import jit
 
-__all__ = ["keep_largest", "sort_descending"]
+__all__ = ["LOW", "Hits", "Selection", "keep_largest", "sort_descending", "write_hits"]
 
 Keys: TypeAlias = NDArray[np.int64]
 
-_SMALL = 48
+LOW = 0xFFFFFFFF
+"""The half of a key that holds the complement of the internal number."""
+_SMALL = 48  # keys that are sorted by insertion
+
+
+class Selection(NamedTuple):
+    """What selecting the best keys works in; all is scratch.
+
+    keys, spare: int64, with room for the keys that are held at most; counts: int64[2048]; number: float32[1] and bits:
+    uint32[1], the same memory, through which a score becomes a part of a key and back.
+    """
+
+    keys: Keys
+    spare: Keys
+    counts: Keys
+    number: NDArray[np.float32]
+    bits: NDArray[np.uint32]
+
+    @staticmethod
+    def of(room: int) -> Selection:
+        """With room for so many keys."""
+        number = np.empty(1, np.float32)
+        return Selection(
+            *np.empty((2, room), np.int64), np.empty(2048, np.int64), number, number.view(np.uint32)
+        )
+
+
+class Hits(NamedTuple):
+    """The best documents of each query: count int32[Q], doc int32[Q, k] (-1 beyond count), score float32[Q, k]."""
+
+    count: NDArray[np.int32]
+    doc: NDArray[np.int32]
+    score: NDArray[np.float32]
 
 
 @jit
@@ -138,3 +170,13 @@ def sort_descending(keys: Keys, spare: Keys, n: int, counts: Keys) -> None:
     if swapped:
         for i in range(n):
             keys[i] = spare[i]
+
+
+@jit
+def write_hits(best: Selection, n: int, q: int, hits: Hits) -> None:
+    """Unpack the first n keys, which are sorted, into a query's row of the results."""
+    hits.count[q] = n
+    for i in range(hits.doc.shape[1]):
+        best.bits[0] = np.uint32(best.keys[i] >> 32) if i < n else np.uint32(0)
+        hits.score[q, i] = best.number[0]
+        hits.doc[q, i] = np.int32(LOW - (best.keys[i] & LOW)) if i < n else np.int32(-1)

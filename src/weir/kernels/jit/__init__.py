@@ -22,7 +22,7 @@ import numpy as np
 
 from weir.errors import BadValue, MissingExtra
 
-__all__ = ["Kernel", "available", "check_available", "jit", "listening", "spent"]
+__all__ = ["Kernel", "available", "check_available", "inlined", "jit", "listening", "spent"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Listener = Callable[[str], None]
@@ -31,6 +31,11 @@ Listener = Callable[[str], None]
 def jit(function: F) -> F:
     """A function of arrays, compiled when it is first called, or loaded where that was done before; see `Kernel`."""
     return cast(F, Kernel(function))
+
+
+def inlined(function: F) -> F:
+    """As `jit`, a part of the loops that call it: a call that hands over arrays can cost more than what it does."""
+    return cast(F, Kernel(function, inline=True))
 
 
 def check_available() -> None:
@@ -63,20 +68,24 @@ class Kernel:
     """A function that is compiled for the types of its arguments; other kernels may call it too.
 
     Calls from several threads run side by side; arrays are used in place. A whole number is an int64, another number
-    a float64. A call raises what `check_available` raises, TypeError for an argument that is neither an array nor a
-    number, RuntimeError where the compiled code fails: no memory or, under NUMBA_BOUNDSCHECK=1, an index out of bounds.
+    a float64, and a named tuple holds some of them. A call raises what `check_available` raises, TypeError for an
+    argument that is none of these, RuntimeError where the compiled code fails: no memory or, under
+    NUMBA_BOUNDSCHECK=1, an index out of bounds.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], inline: bool = False) -> None:
         functools.update_wrapper(self, function)
         self.py_func = function
+        self.targetoptions = {
+            "inline": "always" if inline else "never"
+        }  # what numba asks those that it calls
         self._known: dict[str, Callable[..., Any]] = {}
         self._last: Callable[..., Any] = _none_yet
         self._lock = threading.Lock()
 
     def __call__(self, *arguments: Any) -> Any:  # noqa: ANN401 - whatever the kernel takes and returns
         """Run it."""
-        found = self._last(*arguments)
+        found = self._last(*_leaves(arguments))
         return self._other(arguments) if found is NotImplemented else found
 
     def _other(self, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401
@@ -89,7 +98,7 @@ class Kernel:
                 with _clock():
                     call = self._known[types] = _prepared(self, plain, types)
             self._last = call
-        found = call(*plain)
+        found = call(*_leaves(plain))
         assert found is not NotImplemented  # it was made for these types
         return found
 
@@ -98,11 +107,22 @@ class Kernel:
         """What numba compiles this function by."""
         from weir.kernels.jit.compiler import dispatcher
 
-        return dispatcher(self.py_func)
+        return dispatcher(self.py_func, self.targetoptions["inline"])
 
     @property
     def _numba_type_(self) -> Any:  # noqa: ANN401 - numba's own protocol, for kernels that call this one
         return self.dispatcher._numba_type_
+
+
+def _leaves(arguments: tuple[Any, ...]) -> list[Any]:
+    """Arguments one by one, those that a named tuple holds in its place."""
+    found: list[Any] = []
+    for argument in arguments:
+        if isinstance(argument, tuple):
+            found += argument
+        else:
+            found.append(argument)
+    return found
 
 
 def _none_yet(*_: object) -> object:
@@ -115,6 +135,8 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever was passed
         array = np.asarray(value)
         usual = np.dtype(array.dtype.str)
         return array if array.dtype.num == usual.num else array.view(usual)
+    if isinstance(value, tuple):
+        return type(value)(*map(_plain, value))
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -124,6 +146,8 @@ def _type(value: object) -> str:
         flags = value.flags
         layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
         return f"{value.dtype.str}{value.ndim}{layout}{'' if flags.aligned else 'u'}{'' if flags.writeable else 'r'}"
+    if isinstance(value, tuple):
+        return f"{type(value).__name__}({' '.join(map(_type, value))})"
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, (int, float)):

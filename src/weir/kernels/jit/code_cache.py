@@ -95,7 +95,7 @@ def places() -> tuple[Path, ...]:
 def kept(module: str) -> bool:
     """Whether code of some kernel of a module is kept, as its source is now: then it is loaded and not compiled.
 
-    module: its name below `weir.kernels`, such as "parse.trec_lines".
+    module: its name below `weir.kernels`, such as "parse.lines".
     """
     path = KERNELS / f"{module.replace('.', '/')}.py"
     ending = f"-{_sources(path)}{ENDING}"

@@ -35,11 +35,15 @@ FOREIGN = ord("<" if np.dtype(">i4").isnative else ">")
 SCALARS = {"int64": "q", "float64": "d", "bool": "?", "uint64": "Q"}
 
 
-def dispatcher(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - numba's
-    """What numba compiles a function by. Only compiled code calls it: the wrappers for Python are left out."""
+def dispatcher(function: Callable[..., Any], inline: str) -> Any:  # noqa: ANN401 - numba's
+    """What numba compiles a function by. Only compiled code calls it: the wrappers for Python are left out.
+
+    inline: "always" or "never" a part of the functions that call it.
+    """
     make = numba.njit(
-        nogil=True, error_model="numpy", boundscheck=None, no_cpython_wrapper=True, no_cfunc_wrapper=True
-    )
+        nogil=True, error_model="numpy", boundscheck=None, no_cpython_wrapper=True, no_cfunc_wrapper=True,
+        inline=inline,
+    )  # fmt: skip
     return make(function)
 
 
@@ -50,10 +54,12 @@ def compiled(kernel: Any, arguments: tuple[Any, ...]) -> Code:  # noqa: ANN401
     made = kernel.overloads[types]
     module = made.library._final_module
     symbol = made.fndesc.llvm_func_name
-    adapter = _adapter(symbol, arguments, types)
+    leaves = tuple(leaf for a in arguments for leaf in (a if isinstance(a, tuple) else (a,)))
+    kinds = tuple(leaf for t in types for leaf in (t.types if isinstance(t, numba.types.BaseTuple) else (t,)))
+    adapter = _adapter(symbol, leaves, kinds)
     outside = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
     return Code(
-        arguments="".join("O" if isinstance(t, numba.types.Array) else SCALARS[str(t)] for t in types),
+        arguments="".join("O" if isinstance(t, numba.types.Array) else SCALARS[str(t)] for t in kinds),
         result=_result(made.signature.return_type),
         outside=tuple(outside),
         parts=(_object(adapter), made.library._get_compiled_object()),

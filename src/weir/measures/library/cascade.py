@@ -6,9 +6,8 @@ import numpy as np
 
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int16, Int32, Int64
-from weir.measures.library.grade_scale import SCALE, refuse_beyond
-from weir.measures.library.ratio import ratio
-from weir.measures.library.segment_sums import product_before
+from weir.measures.library.arithmetic import product_before, ratio
+from weir.measures.library.gain_functions import SCALE, refuse_beyond
 from weir.measures.measure import measure
 
 __all__ = ["ERR", "nERR", "satisfies", "stopped_at"]

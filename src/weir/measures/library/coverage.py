@@ -6,7 +6,7 @@ import numpy as np
 
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int64
-from weir.measures.library.ratio import ratio
+from weir.measures.library.arithmetic import ratio
 from weir.measures.measure import measure
 
 __all__ = ["Hole", "Judged_at"]

@@ -15,8 +15,7 @@ from weir.core.intents import JudgedIntents
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int32
 from weir.errors import BadValue
-from weir.measures.library.ratio import ratio
-from weir.measures.library.segment_sums import place
+from weir.measures.library.arithmetic import place, ratio
 from weir.measures.measure import measure
 
 __all__ = [

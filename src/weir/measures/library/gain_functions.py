@@ -1,4 +1,4 @@
-"""What documents of each grade are worth, and the order in which they are worth most."""
+"""What documents of each grade are worth, the order in which they are worth most, and the scale of grades."""
 
 from __future__ import annotations
 
@@ -11,8 +11,17 @@ from weir.core.judged import Judged
 from weir.core.strings import Float64, Int16, Int32, Int64
 from weir.errors import BadValue
 
-__all__ = ["GAINS", "TABLE", "found_gains", "gain_of", "gain_table", "ideal_gains"]
-
+__all__ = [
+    "GAINS",
+    "SCALE",
+    "TABLE",
+    "best_grades",
+    "found_gains",
+    "gain_of",
+    "gain_table",
+    "ideal_gains",
+    "refuse_beyond",
+]
 _STEEPEST = 500  # a sum of gains 2**grade stays far inside the range of a double
 _LARGEST = 1e9  # of a gain
 
@@ -83,3 +92,21 @@ def ideal_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int64, Floa
 
 def _short(gain: float) -> str:
     return str(int(gain)) if gain.is_integer() and gain < 1e15 else repr(gain)
+
+
+SCALE = {"max_grade": (1.0, 100.0)}
+
+
+def refuse_beyond(j: Judged, max_grade: int) -> None:
+    """Raise BadValue where a judgment lies beyond the highest grade of the scale, found or not."""
+    highest = int(j.ideal.max(initial=0))
+    if highest > max_grade:
+        raise BadValue(f"a grade of {highest} with max_grade={max_grade}; write max_grade={highest}")
+
+
+def best_grades(j: Judged) -> Int64:
+    """The highest grade among the judgments of each query, int64[Q]; 0 where none is above."""
+    best = np.zeros(len(j), np.int64)
+    some = np.flatnonzero(np.diff(j.ideal_ptr))
+    best[some] = np.maximum(j.ideal[j.ideal_ptr[some]], 0)
+    return best

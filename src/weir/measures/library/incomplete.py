@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int64
-from weir.measures.library.ratio import ratio
-from weir.measures.library.segment_sums import place
+from weir.measures.library.arithmetic import place, ratio
 from weir.measures.measure import measure
 
 __all__ = ["EPSILON", "bpref", "infAP"]

@@ -12,7 +12,7 @@ import numpy as np
 from weir.core.judged import Judged
 from weir.core.strings import Float64
 from weir.errors import BadValue
-from weir.measures.library.precision_recall import POINTS, needed_at
+from weir.measures.library.binary import POINTS, needed_at
 from weir.measures.ties.tie_groups import Groups, over_ties
 
 __all__: list[str] = []

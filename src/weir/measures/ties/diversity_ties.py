@@ -11,6 +11,7 @@ import numpy as np
 from weir.core.intents import JudgedIntents
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int64
+from weir.measures.library.arithmetic import ratio
 from weir.measures.library.diversity import (
     Discount,
     gained_by,
@@ -19,7 +20,6 @@ from weir.measures.library.diversity import (
     perfect_gain,
     reciprocal,
 )
-from weir.measures.library.ratio import ratio
 from weir.measures.ties.documents_above import Adds, met_in_order
 from weir.measures.ties.tie_groups import Groups, over_ties
 

@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int64
+from weir.measures.library.arithmetic import product_before, ratio, sum_within
 from weir.measures.library.cascade import satisfies, stopped_at
-from weir.measures.library.gain_functions import gain_of, ideal_gains
-from weir.measures.library.grade_scale import best_grades
-from weir.measures.library.ratio import ratio
-from weir.measures.library.segment_sums import product_before, sum_within
+from weir.measures.library.gain_functions import best_grades, gain_of, ideal_gains
 from weir.measures.ties.tie_groups import Groups, hypergeometric, over_ties
 
 __all__ = ["Adds", "met", "met_in_order", "per_query"]

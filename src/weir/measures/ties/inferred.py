@@ -11,8 +11,8 @@ import numpy as np
 
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int64
+from weir.measures.library.arithmetic import ratio
 from weir.measures.library.incomplete import EPSILON
-from weir.measures.library.ratio import ratio
 from weir.measures.ties.documents_above import met, per_query
 from weir.measures.ties.tie_groups import Groups, over_ties
 

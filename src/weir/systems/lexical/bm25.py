@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
@@ -13,12 +12,21 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64
 from weir.errors import BadValue, UnknownName
-from weir.systems.lexical.best_field import best_field
+from weir.systems.compose import shown, then
 from weir.systems.lexical.bm25_presets import PRESETS, BM25Preset, Lengths
-from weir.systems.lexical.inverted_index import ForwardIndex, Hits, ImpactIndex, load_index, save_index, top
-from weir.systems.lexical.pair_scores import best_field_scores, pair_scores
+from weir.systems.lexical.inverted_index import (
+    ForwardIndex,
+    ImpactIndex,
+    TopDocuments,
+    best_field,
+    best_field_scores,
+    load_index_of,
+    pair_scores,
+    save_index,
+    top,
+)
 from weir.systems.lexical.term_weights import build, query_terms
-from weir.systems.protocol import SYSTEMS, Progress, called
+from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, called, folder_of
 from weir.text import analyzers
 from weir.text.terms import TermTable
 
@@ -34,7 +42,7 @@ class BM25:
     """BM25 ranking; a preset names the tool it reproduces, settings override the preset.
 
     preset: "lucene" (Anserini's flat index, the default), "lucene-multifield", "elastic", "bm25s";
-    k1, b, analyzer, lengths: see Recipe; None takes the preset's. Source: Robertson et al. 1994; Lucene
+    k1, b, analyzer, lengths: see BM25Preset; None takes the preset's. Source: Robertson et al. 1994; Lucene
     BM25Similarity; Kamphuis et al. 2020 on the variants. Raises UnknownName or BadValue.
     """
 
@@ -55,6 +63,9 @@ class BM25:
             if given == getattr(preset, name):
                 object.__setattr__(self, name, None)  # equal systems compare and print equal
         _check(self.recipe)
+
+    __repr__ = shown
+    __rshift__ = then
 
     @cached_property
     def recipe(self) -> BM25Preset:
@@ -78,31 +89,25 @@ class BM25:
             "algorithms": {name: algorithm(name) for name in ("sparse index", "sparse search")},
         }
 
-    def index(self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None) -> BM25Searcher:
-        """Index a corpus, in memory or into the folder `at`."""
-        return self.indexed(corpus, at, progress, keep_terms=False)
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> BM25Searcher:
+        """Index a corpus, in memory or into the context's folder."""
+        return self.indexed(corpus, context, keep_terms=False)
 
-    def indexed(
-        self, corpus: Corpus, at: Path | None, progress: Progress | None, keep_terms: bool
-    ) -> BM25Searcher:
+    def indexed(self, corpus: Corpus, context: Context, keep_terms: bool) -> BM25Searcher:
         """As `index`; keep_terms also keeps each document's terms, which query expansion needs."""
         recipe = self.recipe
         views = [f for f in recipe.fields if f != "title" or corpus.title is not None]
         groups = [views] if recipe.tie_breaker is None else [[view] for view in views]
-        parts = tuple(build(corpus, recipe, group, keep_terms, progress) for group in groups)
-        if at is not None:
-            save_index(
-                parts, at, {"system": str(self), "corpus": corpus.fingerprint, "documents": len(corpus)}
-            )
-            return self.open(at, corpus)
+        parts = tuple(build(corpus, recipe, group, keep_terms, context.progress) for group in groups)
+        if context.folder is not None:
+            facts = {"system": str(self), "corpus": corpus.fingerprint, "documents": len(corpus)}
+            save_index(parts, context.folder, facts)
+            return self.open(corpus, context)
         return BM25Searcher(self, corpus, parts)
 
-    def open(self, at: Path, corpus: Corpus) -> BM25Searcher:
-        """Open an index that `index` wrote for the same corpus."""
-        parts, facts = load_index(at)
-        if facts.get("corpus") != corpus.fingerprint or facts.get("documents") != len(corpus):
-            raise BadValue(f"{at}: this index was made from another corpus; delete it to build it again")
-        return BM25Searcher(self, corpus, parts)
+    def open(self, corpus: Corpus, context: Context) -> BM25Searcher:
+        """Open an index that `index` wrote for the same corpus; raises StoreError where it is damaged."""
+        return BM25Searcher(self, corpus, load_index_of(corpus, folder_of(context)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +124,7 @@ class BM25Searcher:
         words = analyzers.get(self.system.recipe.analyzer)
         return tuple(tuple(TermTable(words, terms) for terms in part.vocabularies) for part in self.parts)
 
-    def search(self, queries: Queries, k: int) -> Run:
+    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query; none for a query without a known term.
 
         Raises BadValue for k below 1.
@@ -129,7 +134,7 @@ class BM25Searcher:
         hits = self._hits(queries, min(k, max(len(self.corpus), 1)))
         return Run(queries.ids, self.corpus.ids, hits.ptr, hits.doc, hits.score, str(self.system))
 
-    def scores(self, queries: Queries, candidates: Run) -> Float64:
+    def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """The scores of given documents, as `search` scores them; 0 for one without a term of the query."""
         asked = [query_terms(tables, queries.text) for tables in self.tables]
         share = self.system.recipe.tie_breaker
@@ -137,7 +142,7 @@ class BM25Searcher:
             return pair_scores(self.parts[0], asked[0], candidates)
         return best_field_scores(self.parts, asked, share, candidates)
 
-    def weighted(self, ptr: Int64, term: Int32, weight: np.ndarray, k: int) -> Hits:
+    def weighted(self, ptr: Int64, term: Int32, weight: np.ndarray, k: int) -> TopDocuments:
         """The k best documents for queries given as weighted terms of the first part."""
         return top(self.parts[0], ptr, term, weight.astype(np.float32), k)
 
@@ -146,11 +151,11 @@ class BM25Searcher:
         """Each document's terms, where the index keeps them."""
         return self.parts[0].forward
 
-    def fresh(self) -> BM25Searcher:
-        """The same: nothing is kept."""
-        return self
+    def costs(self) -> Costs:
+        """Time alone: nothing is kept."""
+        return Costs(repeatable=True)
 
-    def _hits(self, queries: Queries, k: int) -> Hits:
+    def _hits(self, queries: Queries, k: int) -> TopDocuments:
         asked = [query_terms(tables, queries.text) for tables in self.tables]
         share = self.system.recipe.tie_breaker
         if share is None or len(self.parts) == 1:

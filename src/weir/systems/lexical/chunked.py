@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,27 +12,28 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.run import Named, Run
 from weir.core.strings import Float64, Int32, Int64
 from weir.errors import BadValue
-from weir.systems.composite import Folder, numbered
+from weir.systems.compose import shown, then
+from weir.systems.composite import renumbered, shelf_of
 from weir.systems.lexical.bm25 import BM25
 from weir.systems.lexical.passages import as_corpus, cut
 from weir.systems.protocol import (
+    IN_MEMORY,
     SYSTEMS,
-    ExternalStorage,
-    Progress,
+    Component,
+    Context,
+    Costs,
     Retriever,
     Searcher,
     Shelf,
     called,
-    fresh,
-    watched,
 )
 
 __all__ = ["Chunked", "ChunkedSearcher"]
 
 COLLAPSES = ("max", "first", "sum")
-MOST_WORDS = 1_000_000
+MAX_WORDS = 1_000_000
 """Words of a passage at most."""
-AHEAD = 3
+PASSAGES_PER_DOCUMENT = 3
 """Passages asked for at first, for each document wanted."""
 
 
@@ -57,14 +57,17 @@ class Chunked:
     def __post_init__(self) -> None:
         if not isinstance(self.system, Retriever):
             raise BadValue(f"chunked takes a system, such as chunked(bm25); {self.system!r} is none")
-        if type(self.words) is not int or not 1 <= self.words <= MOST_WORDS:
+        if type(self.words) is not int or not 1 <= self.words <= MAX_WORDS:
             raise BadValue(
-                f"chunked: words is {self.words!r}; expected a whole number from 1 to {MOST_WORDS:,}"
+                f"chunked: words is {self.words!r}; expected a whole number from 1 to {MAX_WORDS:,}"
             )
         if type(self.overlap) is not int or not 0 <= self.overlap < self.words:
             raise BadValue(f"chunked: overlap is {self.overlap!r}; expected 0 to words - 1, {self.words - 1}")
         if self.collapse not in COLLAPSES:
             raise BadValue(f"chunked: collapse is {self.collapse!r}; expected {', '.join(COLLAPSES)}")
+
+    __repr__ = shown
+    __rshift__ = then
 
     def __str__(self) -> str:
         default = Chunked()
@@ -83,20 +86,22 @@ class Chunked:
             "of": self.system.describe(),
         }
 
-    def over(self, corpus: Corpus, shelf: Shelf, progress: Progress | None = None) -> ChunkedSearcher:
-        """The system over the passages of a corpus."""
-        passages, owner = self._passages(corpus)
-        return ChunkedSearcher(self, corpus, passages, owner, shelf.index(self.system, passages, progress))
+    def components(self) -> tuple[Component, ...]:
+        """The system's index of the passages."""
+        passages = f"passages of {self.words} words, {self.overlap} shared"
+        return (Component(self.system, "index", passages),)
 
-    def index(
-        self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None
-    ) -> ChunkedSearcher:
-        """Index the passages of a corpus, in memory or in a folder within `at`."""
-        return self.over(corpus, Folder(at), progress)
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> ChunkedSearcher:
+        """The system over the passages of a corpus, from the context's shelf."""
+        return self._over(corpus, shelf_of(context), context)
 
-    def open(self, at: Path, corpus: Corpus) -> ChunkedSearcher:
+    def open(self, corpus: Corpus, context: Context) -> ChunkedSearcher:
         """Open what `index` wrote for the same corpus; raises StoreError where it is not complete."""
-        return self.over(corpus, Folder(at, build=False))
+        return self._over(corpus, shelf_of(context, build=False), context)
+
+    def _over(self, corpus: Corpus, shelf: Shelf, context: Context) -> ChunkedSearcher:
+        passages, owner = self._passages(corpus)
+        return ChunkedSearcher(self, corpus, passages, owner, shelf.index(self.system, passages, context))
 
     def _passages(self, corpus: Corpus) -> tuple[Corpus, Int32]:
         """The passages as a corpus, and the document that each is of."""
@@ -116,15 +121,15 @@ class ChunkedSearcher:
     owner: Int32
     searcher: Searcher
 
-    def search(self, queries: Queries, k: int) -> Run:
+    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best distinct documents for each query, fewer where fewer match; raises BadValue for k below 1."""
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
         every = max(len(self.passages), 1)
-        depth = every if self.system.collapse == "sum" else min(every, AHEAD * k + 1)
+        depth = every if self.system.collapse == "sum" else min(every, PASSAGES_PER_DOCUMENT * k + 1)
         waiting, parts = np.arange(len(queries)), list[tuple[Int64, Int32, Float64]]()
         while len(waiting):
-            run = numbered(self.searcher.search(queries.take(waiting), depth), self.passages)
+            run = renumbered(self.searcher.search(queries.take(waiting), depth, context), self.passages)
             query, doc, score = self._documents(run)
             settled = self._settled(run, query, score, k, depth)
             kept = settled[query]
@@ -137,18 +142,9 @@ class ChunkedSearcher:
             k
         )
 
-    def outside(self) -> ExternalStorage:
-        """What the system keeps outside its index."""
-        return ExternalStorage.of(self.searcher)
-
-    def watched(self, progress: Progress) -> ChunkedSearcher:
-        """The same, telling how far its system is."""
-        return replace(self, searcher=watched(self.searcher, progress))
-
-    def fresh(self) -> ChunkedSearcher | None:
-        """The same, computing anew what its system keeps; None where that may not be asked again."""
-        searcher = fresh(self.searcher)
-        return None if searcher is None else replace(self, searcher=searcher)
+    def costs(self) -> Costs:
+        """Those of its system."""
+        return self.searcher.costs()
 
     def _documents(self, run: Run) -> tuple[Int64, Int32, Float64]:
         """(query, document, score) of every document of which a passage was found."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,16 +11,18 @@ from numpy.typing import NDArray
 from weir.core.corpus import VIEWS, Corpus, Queries
 from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64, Strings
+from weir.encode.recipes.model_settings import given_settings
 from weir.encode.sparse.sparse_encoder import LoadedSparse, SparseEncoder
 from weir.encode.sparse.sparse_heads import TERM
 from weir.encode.sparse.sparse_models import special_tokens
 from weir.errors import BadValue, UnknownName
 from weir.settings import settings
+from weir.systems.compose import shown, then
 from weir.systems.learned_sparse import VIEW, stored_terms
 from weir.systems.lexical.bm25 import BM25, BM25Searcher
 from weir.systems.lexical.inverted_index import ImpactIndex, save_index
 from weir.systems.lexical.term_weights import assembled, tie_order, weighed
-from weir.systems.protocol import SYSTEMS, ExternalStorage, Progress, called
+from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, called
 from weir.text import analyzers
 from weir.text.terms import TermTable
 from weir.vectors.ragged_store import GatheredRagged
@@ -29,7 +30,7 @@ from weir.vectors.ragged_store import GatheredRagged
 __all__ = ["DeepCT", "DeepCTSearcher", "Words"]
 
 SMOOTHINGS = ("none", "sqrt")
-ROWS = 1 << 18
+BLOCK_TOKENS = 1 << 18
 """Tokens whose weights are read from the store at once."""
 
 
@@ -70,6 +71,9 @@ class DeepCT:
             raise UnknownName("view", str(self.view), VIEWS)
         _ = self.encoder
 
+    __repr__ = shown
+    __rshift__ = then
+
     @property
     def encoder(self) -> SparseEncoder:
         """What weighs the tokens."""
@@ -83,7 +87,7 @@ class DeepCT:
         )
 
     def __str__(self) -> str:
-        given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        given = given_settings(self, leave_out=())
         first = [given.pop(name) for name in ("model", "system") if name in given]
         return called("deepct", first, given)
 
@@ -97,29 +101,27 @@ class DeepCT:
         """Download the checkpoint where it is not here; raises DownloadError where that fails."""
         self.encoder.fetch()
 
-    def index(
-        self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None
-    ) -> DeepCTSearcher:
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> DeepCTSearcher:
         """Weigh the tokens of all documents that the store does not hold, and index the words."""
         loaded = self.encoder.load(settings().device)
-        weights, kept = stored_terms(loaded, corpus, self.view, progress)
+        weights, kept = stored_terms(loaded, corpus, self.view, context.progress)
         index = self._counted(weights, Words.of(loaded), corpus)
-        if at is None:
+        if context.folder is None:
             return DeepCTSearcher(self, BM25Searcher(self.system, corpus, (index,)), kept)
         facts = {"system": str(self), "corpus": corpus.fingerprint, "documents": len(corpus)}
-        save_index((index,), at, facts)
-        return replace(self.open(at, corpus), kept=kept)
+        save_index((index,), context.folder, facts)
+        return replace(self.open(corpus, context), stored=kept)
 
-    def open(self, at: Path, corpus: Corpus) -> DeepCTSearcher:
+    def open(self, corpus: Corpus, context: Context) -> DeepCTSearcher:
         """Open an index that `index` wrote for the same corpus; the model is not needed any more."""
-        return DeepCTSearcher(self, self.system.open(at, corpus))
+        return DeepCTSearcher(self, self.system.open(corpus, context))
 
     def _counted(self, weights: GatheredRagged, words: Words, corpus: Corpus) -> ImpactIndex:
         recipe = self.system.recipe
         table, order = TermTable(analyzers.get(recipe.analyzer)), tie_order(corpus)
 
         def batches() -> Iterator[tuple[Int64, Int32]]:
-            for _, _, (ptr, rows) in weights.blocks(ROWS):
+            for _, _, (ptr, rows) in weights.blocks(BLOCK_TOKENS):
                 tokens = np.ascontiguousarray(rows).reshape(-1).view(TERM)
                 found = words.of_tokens(ptr, tokens["term"], tokens["weight"])
                 yield _repeated(table, *found[:2], self._times(found[2]), found[3])
@@ -140,23 +142,19 @@ class DeepCTSearcher:
 
     system: DeepCT
     inner: BM25Searcher
-    kept: ExternalStorage = ExternalStorage()  # noqa: RUF009 - a frozen value
+    stored: Costs = Costs(repeatable=True)  # noqa: RUF009 - a frozen value
 
-    def search(self, queries: Queries, k: int) -> Run:
+    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query; raises BadValue for k below 1."""
-        return replace(self.inner.search(queries, k), name=str(self.system))
+        return replace(self.inner.search(queries, k, context), name=str(self.system))
 
-    def scores(self, queries: Queries, candidates: Run) -> Float64:
+    def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """The scores of given documents, as `search` scores them."""
         return self.inner.scores(queries, candidates)
 
-    def fresh(self) -> DeepCTSearcher:
-        """The same: nothing is kept of a search."""
-        return self
-
-    def outside(self) -> ExternalStorage:
+    def costs(self) -> Costs:
         """The weights in the store from which the index was made, and how many texts were there before."""
-        return self.kept
+        return self.stored
 
 
 @dataclass(frozen=True, eq=False)

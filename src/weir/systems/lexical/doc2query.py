@@ -13,17 +13,19 @@ from weir.core.corpus import Corpus, Queries, joined
 from weir.core.run import Run
 from weir.core.strings import Float64, StringColumn, Strings
 from weir.encode.question_writer import QuestionWriter
+from weir.encode.recipes.model_settings import given_settings
 from weir.errors import BadValue, RankingWarning
 from weir.settings import settings
-from weir.systems.composite import Folder, shifted
+from weir.systems.compose import shown, then
+from weir.systems.composite import FolderShelf
 from weir.systems.lexical.bm25 import BM25, BM25Searcher
 from weir.systems.lexical.expansions import Expansions, contents, read_questions, written_questions
 from weir.systems.lexical.rm3 import RM3, RM3Searcher
-from weir.systems.protocol import SYSTEMS, ExternalStorage, Progress, called
+from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, called
 
 __all__ = ["Doc2Query", "Doc2QuerySearcher"]
 
-BLOCK = 4096
+BLOCK_DOCUMENTS = 4096
 """Documents enlarged together."""
 WRITING = tuple(f.name for f in fields(QuestionWriter))
 
@@ -67,6 +69,9 @@ class Doc2Query:
                 )
         _ = self.writer
 
+    __repr__ = shown
+    __rshift__ = then
+
     @cached_property
     def writer(self) -> QuestionWriter:
         """What writes the questions."""
@@ -84,11 +89,7 @@ class Doc2Query:
     @property
     def _given(self) -> dict[str, object]:
         """The settings that are not by default."""
-        return {
-            f.name: getattr(self, f.name)
-            for f in fields(self)
-            if f.name != "system" and getattr(self, f.name) != f.default
-        }
+        return given_settings(self, leave_out=("system",))
 
     def __str__(self) -> str:
         first: list[object] = [] if self.system == BM25() else [self.system]
@@ -109,30 +110,27 @@ class Doc2Query:
             return self.writer.describe(settings().device)
         return {"contents": contents(Path(self.expansions).expanduser()), "n": self.n}
 
-    def index(
-        self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None
-    ) -> Doc2QuerySearcher:
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> Doc2QuerySearcher:
         """Write or read the questions that are missing, and index the enlarged documents.
 
         Warns (RankingWarning) where a file has no questions for some documents.
         """
-        shown = [None if progress is None else shifted(progress, number, 2) for number in (0, 1)]
         if self.expansions is None:
-            found = written_questions(self.writer, corpus, shown[0])
+            found = written_questions(self.writer, corpus, context.for_part(0, 2).progress)
         else:
             found = read_questions(Path(self.expansions).expanduser(), corpus, self.n)
         if found.without:
             text = f"{self}: no questions for {found.without} of {len(corpus)} documents"
             warnings.warn(RankingWarning(text), stacklevel=2)
         enlarged = self._named(corpus, _enlarged(corpus, found))
-        inner = Folder(at).index(self.system, enlarged, shown[1])
+        inner = FolderShelf(context.folder).index(self.system, enlarged, context.for_part(1, 2))
         assert isinstance(inner, (BM25Searcher, RM3Searcher))
         return Doc2QuerySearcher(self, inner, found.kept)
 
-    def open(self, at: Path, corpus: Corpus) -> Doc2QuerySearcher:
+    def open(self, corpus: Corpus, context: Context) -> Doc2QuerySearcher:
         """Open what `index` wrote for the same corpus; raises StoreError where it is not complete."""
         # The index of words needs no texts any more: neither the questions nor the model.
-        inner = Folder(at, build=False).index(self.system, self._named(corpus, corpus.text))
+        inner = FolderShelf(context.folder, build=False).index(self.system, self._named(corpus, corpus.text))
         assert isinstance(inner, (BM25Searcher, RM3Searcher))
         return Doc2QuerySearcher(self, inner)
 
@@ -154,29 +152,28 @@ class Doc2QuerySearcher:
     inner: BM25Searcher | RM3Searcher
     kept: int = 0
 
-    def search(self, queries: Queries, k: int) -> Run:
+    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query; raises BadValue for k below 1."""
-        return replace(self.inner.search(queries, k), name=str(self.system))
+        return replace(self.inner.search(queries, k, context), name=str(self.system))
 
-    def scores(self, queries: Queries, candidates: Run) -> Float64:
+    def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """The scores of given documents, as `search` scores them."""
         return self.inner.scores(queries, candidates)
 
-    def fresh(self) -> Doc2QuerySearcher:
-        """The same: nothing is kept of a search."""
-        return self
-
-    def outside(self) -> ExternalStorage:
-        """How many documents had their questions before."""
-        return ExternalStorage(reused=self.kept)
+    def costs(self) -> Costs:
+        """How many documents had their questions before; nothing is kept of a search."""
+        return Costs(reused_documents=self.kept, repeatable=True)
 
 
 def _enlarged(corpus: Corpus, questions: Expansions) -> Strings:
     """The texts with their questions behind them."""
-    starts = range(0, len(corpus), BLOCK)
+    starts = range(0, len(corpus), BLOCK_DOCUMENTS)
     return Strings.concatenated(
         [
-            joined(corpus.text.slice(s, s + BLOCK), questions.block(s, min(s + BLOCK, len(corpus))))
+            joined(
+                corpus.text.slice(s, s + BLOCK_DOCUMENTS),
+                questions.block(s, min(s + BLOCK_DOCUMENTS, len(corpus))),
+            )
             for s in starts
         ]
     )

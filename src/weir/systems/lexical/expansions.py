@@ -16,7 +16,7 @@ from weir.encode.models.hardware import declared_device
 from weir.encode.question_writer import LoadedWriter, QuestionWriter
 from weir.errors import FormatError
 from weir.io.collections.json_lines import read_records
-from weir.io.storage.compression import open_packed
+from weir.io.storage.lines import open_packed
 from weir.settings import settings
 from weir.systems.protocol import Progress
 from weir.systems.rerank.score_cache import Steps
@@ -26,12 +26,12 @@ from weir.vectors.ragged_store import Block, RaggedStore, stored_ragged
 __all__ = ["Expansions", "contents", "read_questions", "written_questions"]
 
 VIEW = "title text"
-IDS = ("_id", "id", "docid", "doc_id")
-LISTS = ("predicted_queries", "queries", "querygen", "query")
+ID_KEYS = ("_id", "id", "docid", "doc_id")
+QUESTION_KEYS = ("predicted_queries", "queries", "querygen", "query")
 """Where a line of a file has its questions, a list or one text. BEIR's files have `query`, castorini's the first."""
-BATCH = 1024
+BATCH_TEXTS = 1024
 """Texts handed to the model together; each window of it is kept as it comes."""
-PIECE = 1 << 22
+PIECE_BYTES = 1 << 22
 EXPECTED = "an object with a document's identifier (_id) and its questions (predicted_queries, or query) on each line"
 
 
@@ -58,7 +58,7 @@ def written_questions(writer: QuestionWriter, corpus: Corpus, progress: Progress
     )
     writing = _Writing(writer, device, Steps(progress, len(corpus)))
     # On a processor a text is written about by itself, so that only what is missing has to be.
-    cut = EncodingBlocks(BATCH, whole=declared_device(device) != "cpu")
+    cut = EncodingBlocks(BATCH_TEXTS, whole=declared_device(device) != "cpu")
     rows = stored_ragged(store, texts, writing, writing.steps.batch, cut)
 
     def block(start: int, stop: int) -> Strings:
@@ -128,7 +128,7 @@ def contents(path: Path) -> str:
     digest = hashlib.blake2b(digest_size=8)
     try:
         with path.open("rb") as file:
-            while piece := file.read(PIECE):
+            while piece := file.read(PIECE_BYTES):
                 digest.update(piece)
     except OSError as error:
         raise FormatError(path, error.strerror or str(error), "a file of questions") from None
@@ -141,8 +141,8 @@ def _joined(lines: Strings, numbers: Int64) -> str:
 
 def _line(row: Mapping[str, object], n: int, path: Path, line: int) -> tuple[str, str]:
     """(document, its questions joined by spaces) of a line."""
-    name = next((row[key] for key in IDS if key in row), None)
-    found = next((row[key] for key in LISTS if key in row), None)
+    name = next((row[key] for key in ID_KEYS if key in row), None)
+    found = next((row[key] for key in QUESTION_KEYS if key in row), None)
     if isinstance(name, int) and not isinstance(name, bool):
         name = str(name)
     questions = [found] if isinstance(found, str) else found

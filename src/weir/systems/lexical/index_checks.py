@@ -21,7 +21,7 @@ Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
 Float32: TypeAlias = NDArray[np.float32]
 
-PIECE = 1 << 20
+PIECE_ENTRIES = 1 << 20
 """Entries looked at together: what lies between stays in the cache."""
 
 
@@ -46,8 +46,8 @@ def flaw(
 
 def _ascends(ptr: Int64, doc: Int32, n_docs: int) -> bool:
     """Whether every list holds documents below n_docs, each greater than the one before."""
-    for start in range(0, len(doc), PIECE):
-        some = doc[start : start + PIECE + 1]
+    for start in range(0, len(doc), PIECE_ENTRIES):
+        some = doc[start : start + PIECE_ENTRIES + 1]
         if int(some.min()) < 0 or int(some.max()) >= n_docs:
             return False
         falls = start + 1 + np.flatnonzero(some[1:] <= some[:-1])
@@ -74,8 +74,8 @@ def _offsets(
     offset: Int32, rows: Int64, shift: NDArray[np.uint8], base: Int64, ptr: Int64, doc: Int32
 ) -> bool:
     """Whether each range of documents begins in its list where `offset` says."""
-    for start in range(0, len(offset), PIECE):
-        entry = np.arange(start, min(start + PIECE, len(offset)))
+    for start in range(0, len(offset), PIECE_ENTRIES):
+        entry = np.arange(start, min(start + PIECE_ENTRIES, len(offset)))
         row = np.searchsorted(base, entry, side="right") - 1
         first, size = ptr[rows[row]], np.diff(ptr)[rows[row]]
         number = (entry - base[row]) << shift[row].astype(np.int64)  # the first document of the range

@@ -1,4 +1,4 @@
-"""One impact index serves every sparse system: terms, postings with impacts, and who is behind each number."""
+"""The impact index of every sparse system: postings with impacts, top-k search, scores of given documents, fields."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.core.corpus import Corpus
+from weir.core.order import best_of
 from weir.core.pointers import below, cuts, permutes
+from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64, Strings
-from weir.errors import StoreError
+from weir.errors import BadValue, StoreError
 from weir.io.storage.arrays import read_array
 from weir.io.storage.atomic import atomic_dir
 from weir.io.storage.checksums import Checksum
@@ -23,14 +26,30 @@ from weir.kernels.inverted.search import Impacts, search
 from weir.settings import settings
 from weir.systems.lexical.index_checks import flaw
 
-__all__ = ["ForwardIndex", "Hits", "ImpactIndex", "load_index", "save_index", "top"]
+__all__ = [
+    "ForwardIndex",
+    "ImpactIndex",
+    "TopDocuments",
+    "best_field",
+    "best_field_scores",
+    "load_index",
+    "load_index_of",
+    "pair_scores",
+    "save_index",
+    "top",
+]
 
 FORMAT = 2
 RECORD = "index.json"
-BLOCK = 1 << 24
+BLOCK_ANSWERS = 1 << 24
 """Answers held at once while searching, in places (queries x k)."""
 
+BLOCK_SCORES = 1 << 23
+"""Scores of several fields held at once, in (query, document) pairs."""
+
 Float32 = NDArray[np.float32]
+Asked = tuple[Int64, Int32, Float32]
+"""Queries as terms: ptr int64[Q + 1], term int32, weight float32, see query_terms."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +77,7 @@ class ImpactIndex:
 
 
 @dataclass(frozen=True, eq=False)
-class Hits:
+class TopDocuments:
     """Answers to many queries: ptr int64[Q + 1], doc int32[n] corpus numbers, score float64[n], in order."""
 
     ptr: Int64
@@ -66,12 +85,12 @@ class Hits:
     score: Float64
 
 
-def top(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) -> Hits:
+def top(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) -> TopDocuments:
     """The k best documents of each query.
 
     query: int64[Q + 1] where each query's terms start; term: int32, weight: float32, aligned.
     """
-    count, block = len(query) - 1, max(1, BLOCK // k)
+    count, block = len(query) - 1, max(1, BLOCK_ANSWERS // k)
     if count <= block:
         return _block(index, query, term, weight, k)
     parts = []
@@ -82,15 +101,15 @@ def top(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) 
     starts = np.cumsum([0, *(len(part.doc) for part in parts)])
     ends = [part.ptr[1:] + start for part, start in zip(parts, starts[:-1], strict=True)]
     doc, score = (np.concatenate(column) for column in zip(*((p.doc, p.score) for p in parts), strict=True))
-    return Hits(np.concatenate([np.zeros(1, np.int64), *ends]), doc, score)
+    return TopDocuments(np.concatenate([np.zeros(1, np.int64), *ends]), doc, score)
 
 
-def _block(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) -> Hits:
+def _block(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) -> TopDocuments:
     found, doc, score = search(index.impacts, query, term, weight, k, settings().threads)
     filled = np.arange(k) < found[:, None]
     ptr = np.zeros(len(found) + 1, np.int64)
     found.cumsum(out=ptr[1:])
-    return Hits(ptr, index.order[doc[filled]], score[filled].astype(np.float64))
+    return TopDocuments(ptr, index.order[doc[filled]], score[filled].astype(np.float64))
 
 
 def save_index(indexes: tuple[ImpactIndex, ...], at: Path, facts: dict[str, object]) -> None:
@@ -122,6 +141,14 @@ def load_index(at: Path) -> tuple[tuple[ImpactIndex, ...], dict[str, object]]:
         raise StoreError(f"{at}: the index is damaged ({error}); delete it to build it again") from None
 
 
+def load_index_of(corpus: Corpus, at: Path) -> tuple[ImpactIndex, ...]:
+    """Open indexes of a corpus; raises StoreError as `load_index`, and BadValue for those of another corpus."""
+    parts, facts = load_index(at)
+    if facts.get("corpus") != corpus.fingerprint or facts.get("documents") != len(corpus):
+        raise BadValue(f"{at}: this index was made from another corpus; delete it to build it again")
+    return parts
+
+
 def _arrays(index: ImpactIndex) -> dict[str, NDArray[np.generic]]:
     arrays: dict[str, NDArray[np.generic]] = {
         "ptr": index.impacts.ptr,
@@ -131,9 +158,9 @@ def _arrays(index: ImpactIndex) -> dict[str, NDArray[np.generic]]:
     }
     bounds = index.impacts.bounds
     if bounds is not None:
-        arrays |= {f"bounds-{f.name}": np.asarray(getattr(bounds, f.name)) for f in fields(BlockBounds)}
+        arrays |= {f"bounds-{name}": np.asarray(array) for name, array in bounds._asdict().items()}
     if index.impacts.columns is not None:
-        arrays |= {f"columns-{f.name}": getattr(index.impacts.columns, f.name) for f in fields(ByteBounds)}
+        arrays |= {f"columns-{name}": array for name, array in index.impacts.columns._asdict().items()}
     for number, terms in enumerate(index.vocabularies):
         arrays |= {f"terms{number}-data": terms.data, f"terms{number}-ptr": terms.ptr}
     if index.forward is not None:
@@ -175,9 +202,9 @@ def _opened(
     order, ptr, doc, impact = map(mapped, ("order", "ptr", "doc", "impact"))
     bounds = columns = forward = None
     if f"{number}-bounds-listed.npy" in files:
-        bounds = BlockBounds(**{f.name: mapped(f"bounds-{f.name}") for f in fields(BlockBounds)})
+        bounds = BlockBounds(*(mapped(f"bounds-{name}") for name in BlockBounds._fields))
     if f"{number}-columns-number.npy" in files:
-        columns = ByteBounds(**{f.name: mapped(f"columns-{f.name}") for f in fields(ByteBounds)})
+        columns = ByteBounds(*(mapped(f"columns-{name}") for name in ByteBounds._fields))
     wrong = flaw(documents, ptr, doc, impact, bounds, columns)
     if wrong:
         raise _senseless(number, wrong)
@@ -218,3 +245,95 @@ def _flaw(index: ImpactIndex, documents: int) -> str:
         return "forward-term"
     counted = forward.count.dtype.kind in "iu" and forward.count.shape == forward.term.shape
     return "" if counted and forward.count.min(initial=0) >= 0 else "forward-count"
+
+
+def pair_scores(index: ImpactIndex, asked: Asked, candidates: Run) -> Float64:
+    """The score of every candidate, 0 for one that shares no term with its query.
+
+    asked and candidates are aligned by query; the documents are numbered as the corpus numbers them.
+    """
+    ptr, term, weight = asked
+    inside = np.empty(len(index.order), np.int32)
+    inside[index.order] = np.arange(len(index.order), dtype=np.int32)
+    impacts, total = index.impacts, np.zeros(len(candidates.doc))
+    for q in np.flatnonzero(np.diff(candidates.ptr)):
+        rows = slice(int(candidates.ptr[q]), int(candidates.ptr[q + 1]))
+        docs, score = inside[candidates.doc[rows]], total[rows]
+        for t in _by_bound(index, term, weight, int(ptr[q]), int(ptr[q + 1])):
+            start, stop = int(impacts.ptr[term[t]]), int(impacts.ptr[term[t] + 1])
+            postings = impacts.doc[start:stop]
+            at = np.minimum(np.searchsorted(postings, docs), stop - start - 1)
+            hit = postings[at] == docs
+            score[hit] += np.float64(weight[t]) * impacts.impact[start:stop][at[hit]].astype(np.float64)
+    return total.astype(np.float32).astype(np.float64)
+
+
+def _by_bound(index: ImpactIndex, term: Int32, weight: Float32, first: int, last: int) -> list[int]:
+    """The terms first..last-1 with postings, in the order in which a search adds them: see
+    kernels/inverted/query_plan.py.
+
+    A sum of doubles can depend on the order where weights are no whole numbers.
+    """
+    impacts, bounds = index.impacts, index.impacts.bounds
+    found = []
+    for i in range(first, last):
+        t = int(term[i])
+        if not (0 <= t < len(impacts.ptr) - 1 and weight[i] > 0 and impacts.ptr[t] < impacts.ptr[t + 1]):
+            continue
+        if bounds is not None and bounds.listed[t] >= 0:
+            most = bounds.top[bounds.listed[t], 0]
+        else:
+            most = impacts.impact[impacts.ptr[t] : impacts.ptr[t + 1]].max()
+        found.append((-np.float32(np.float64(weight[i]) * np.float64(most)), t, i))
+    return [i for _, _, i in sorted(found)]
+
+
+def best_field_scores(
+    parts: tuple[ImpactIndex, ...], asked: list[Asked], share: float, candidates: Run
+) -> Float64:
+    """As `pair_scores` over several fields: the best field and a share of the others, see `best_field`."""
+    fields = np.stack([pair_scores(part, one, candidates) for part, one in zip(parts, asked, strict=True)])
+    best = fields.max(axis=0)
+    score: Float64 = (best + share * (fields.sum(axis=0) - best)).astype(np.float32).astype(np.float64)
+    return score
+
+
+def best_field(parts: tuple[ImpactIndex, ...], asked: list[Asked], share: float, k: int) -> TopDocuments:
+    """The k best documents by best + share * (sum of the others), for queries asked of each field.
+
+    Every field is scored exhaustively, since the best field of a sum is not a sum: exact, and slower than
+    one index. parts and asked are aligned. Source: Lucene, DisjunctionMaxQuery.
+    """
+    count, documents = len(asked[0][0]) - 1, len(parts[0].order)
+    rank = np.empty(documents, np.int32)
+    rank[parts[0].order] = np.arange(documents, dtype=np.int32)
+    block = max(1, BLOCK_SCORES // max(documents, 1))
+    ptr, docs, scores = [0], [], []
+    for start in range(0, count, block):
+        stop = min(start + block, count)
+        total, best = _dense(parts, asked, start, stop)
+        score = (best + share * (total - best)).astype(np.float32)
+        for row in score:
+            doc = best_of(row.astype(np.float64), rank, k)
+            docs.append(doc)
+            scores.append(row[doc].astype(np.float64))
+            ptr.append(ptr[-1] + len(doc))
+    none: tuple[Int32, Float64] = np.empty(0, np.int32), np.empty(0, np.float64)
+    return TopDocuments(
+        np.array(ptr, np.int64), np.concatenate([none[0], *docs]), np.concatenate([none[1], *scores])
+    )
+
+
+def _dense(
+    parts: tuple[ImpactIndex, ...], asked: list[Asked], start: int, stop: int
+) -> tuple[Float64, Float64]:
+    """Sum and maximum over the fields of every document's score, float64[queries, documents]."""
+    documents = len(parts[0].order)
+    total, best = np.zeros((stop - start, documents)), np.zeros((stop - start, documents))
+    for part, (ptr, term, weight) in zip(parts, asked, strict=True):
+        span = slice(int(ptr[start]), int(ptr[stop]))
+        hits = top(part, ptr[start : stop + 1] - ptr[start], term[span], weight[span], documents)
+        row = np.repeat(np.arange(stop - start), np.diff(hits.ptr))
+        total[row, hits.doc] += hits.score
+        best[row, hits.doc] = np.maximum(best[row, hits.doc], hits.score)
+    return total, best

@@ -16,9 +16,9 @@ from weir.text.spaces import WHITE_SPACE, spaces
 
 __all__ = ["PassageSpans", "as_corpus", "cut"]
 
-BATCH = 1 << 20
+BATCH_BYTES = 1 << 20
 """Bytes of documents cut at once."""
-AT_ONCE = 1 << 14
+BATCH_PASSAGES = 1 << 14
 """Passages made at once by who goes through all of them."""
 WHOLE = -1
 """The end of a passage that is its document as it stands."""
@@ -55,7 +55,7 @@ def cut(corpus: Corpus, words: int, overlap: int, first: bool = False) -> Passag
     short enough is one passage, as it stands.
     """
     parts: list[Places] = [_cut(Strings.of([]), 0, words, overlap, first)]
-    for number, texts in corpus.batches("text", BATCH):
+    for number, texts in corpus.batches("text", BATCH_BYTES):
         parts.append(_narrow(_cut(texts, number, words, overlap, first)))
     owner, start, stop, size = (np.concatenate(column) for column in zip(*parts[1:] or parts, strict=True))
     return PassageSpans(owner.astype(np.int32, copy=False), start, stop, size)
@@ -126,8 +126,8 @@ def _made(texts: Strings, which: Int64, start: Int64, stop: Int64, size: Int64) 
 
 
 def _pieces(column: StringColumn) -> Iterator[Strings]:
-    for start in range(0, len(column), AT_ONCE):
-        yield column.slice(start, start + AT_ONCE)
+    for start in range(0, len(column), BATCH_PASSAGES):
+        yield column.slice(start, start + BATCH_PASSAGES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +225,7 @@ class _Names:
     def slice(self, start: int, stop: int) -> Strings:
         """The names of passages start..stop-1."""
         start, stop, _ = slice(start, stop).indices(len(self))
-        parts = [np.arange(at, min(at + AT_ONCE, stop)) for at in range(start, stop, AT_ONCE)]
+        parts = [np.arange(at, min(at + BATCH_PASSAGES, stop)) for at in range(start, stop, BATCH_PASSAGES)]
         return Strings.concatenated([self.take(part) for part in parts])
 
     def take(self, codes: NDArray[np.integer]) -> Strings:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,26 +13,27 @@ from weir.core.order import ranked
 from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64, Strings
 from weir.errors import BadValue, StoreError
+from weir.systems.compose import shown, then
 from weir.systems.lexical.bm25 import BM25, BM25Searcher
-from weir.systems.lexical.pair_scores import pair_scores
+from weir.systems.lexical.inverted_index import pair_scores
 from weir.systems.lexical.term_weights import query_terms
-from weir.systems.protocol import SYSTEMS, Progress, called
+from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, called
 
 __all__ = ["RM3", "RM3Searcher"]
 
-COMMON = 0.1
+MAX_DOCUMENT_SHARE = 0.1
 """Words in more than this share of the documents are never added."""
 
-SHORTEST, LONGEST = 2, 20
+MIN_LETTERS, MAX_LETTERS = 2, 20
 """Characters of a word that may be added."""
 
-MOST = 10_000
+MAX_SETTING = 10_000
 """Answers looked at, and words added, at most."""
 
-BLOCK = 1 << 14
+BLOCK_ANSWERS = 1 << 14
 """First answers looked at together."""
 
-PLAIN = np.isin(np.arange(256), np.frombuffer(b"abcdefghijklmnopqrstuvwxyz0123456789", np.uint8))
+IS_LETTER = np.isin(np.arange(256), np.frombuffer(b"abcdefghijklmnopqrstuvwxyz0123456789", np.uint8))
 
 Float32 = NDArray[np.float32]
 Answers = tuple[Int64, Int32, Float32]
@@ -62,13 +62,16 @@ class RM3:
     def __post_init__(self) -> None:
         if not isinstance(self.first, BM25) or len(self.first.recipe.fields) != 1:
             raise BadValue(f"rm3 expands a bm25 over one field, not {self.first}")
-        if not all(type(n) is int and 1 <= n <= MOST for n in (self.docs, self.terms)):
+        if not all(type(n) is int and 1 <= n <= MAX_SETTING for n in (self.docs, self.terms)):
             raise BadValue(
-                f"rm3: docs={self.docs!r}, terms={self.terms!r}; expected whole numbers from 1 to {MOST:,}"
+                f"rm3: docs={self.docs!r}, terms={self.terms!r}; expected whole numbers from 1 to {MAX_SETTING:,}"
             )
         if type(self.weight) not in (int, float) or not 0 <= self.weight <= 1:
             raise BadValue(f"rm3: weight is {self.weight!r}; expected a number from 0 to 1")
         object.__setattr__(self, "weight", float(self.weight))  # equal systems print equal
+
+    __repr__ = shown
+    __rshift__ = then
 
     def __str__(self) -> str:
         default = RM3()
@@ -80,7 +83,9 @@ class RM3:
     def describe(self) -> dict[str, object]:
         """Everything that decides its rankings."""
         own: dict[str, object] = {"docs": self.docs, "terms": self.terms, "weight": self.weight}
-        words = f"{SHORTEST} to {LONGEST} of a-z, 0-9, in at most {COMMON} of the documents"
+        words = (
+            f"{MIN_LETTERS} to {MAX_LETTERS} of a-z, 0-9, in at most {MAX_DOCUMENT_SHARE} of the documents"
+        )
         own |= {"words": words, "ties": "words alphabetical, answers by ascending id"}
         own |= {"algorithm": algorithm("rm3")}
         return {"system": str(self), "expansion": own, "first": self.first.describe()}
@@ -89,18 +94,20 @@ class RM3:
         """Expansions by any settings search one index."""
         return RM3(self.first)
 
-    def index(self, corpus: Corpus, at: Path | None = None, progress: Progress | None = None) -> RM3Searcher:
-        """Index a corpus, in memory or into the folder `at`."""
-        return RM3Searcher(self, self.first.indexed(corpus, at, progress, keep_terms=True))
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RM3Searcher:
+        """Index a corpus, in memory or into the context's folder."""
+        return RM3Searcher(self, self.first.indexed(corpus, context, keep_terms=True))
 
-    def open(self, at: Path, corpus: Corpus) -> RM3Searcher:
+    def open(self, corpus: Corpus, context: Context) -> RM3Searcher:
         """Open an index that `index` wrote for the same corpus.
 
         Raises StoreError for an index that does not keep the documents' terms.
         """
-        first = self.first.open(at, corpus)
+        first = self.first.open(corpus, context)
         if first.forward is None:
-            raise StoreError(f"{at}: this index has no terms by document; delete it to build it again")
+            raise StoreError(
+                f"{context.folder}: this index has no terms by document; delete it to build it again"
+            )
         return RM3Searcher(self, first)
 
 
@@ -111,18 +118,18 @@ class RM3Searcher:
     system: RM3
     first: BM25Searcher
 
-    def search(self, queries: Queries, k: int) -> Run:
+    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each enlarged query; raises BadValue for k below 1."""
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
         hits = self.first.weighted(*self.enlarged(queries), min(k, max(len(self.first.corpus), 1)))
         return Run(queries.ids, self.first.corpus.ids, hits.ptr, hits.doc, hits.score, str(self.system))
 
-    def fresh(self) -> RM3Searcher:
-        """The same: nothing is kept."""
-        return self
+    def costs(self) -> Costs:
+        """Time alone: nothing is kept."""
+        return Costs(repeatable=True)
 
-    def scores(self, queries: Queries, candidates: Run) -> Float64:
+    def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """The scores of given documents, as `search` scores them; 0 for one without a term of the query."""
         return pair_scores(self.first.parts[0], self.enlarged(queries), candidates)
 
@@ -134,7 +141,7 @@ class RM3Searcher:
         ptr, term, count = query_terms(self.first.tables[0], queries.text)
         length = np.diff(self.first.tables[0][0].lookup(queries.text)[0])
         share = (count / np.repeat(length, np.diff(ptr))).astype(np.float32)
-        step = max(1, BLOCK // self.system.docs)
+        step = max(1, BLOCK_ANSWERS // self.system.docs)
         parts: list[Answers] = [(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.float32))]
         for start in range(0, len(queries), step):
             bounds = ptr[start : start + step + 1]
@@ -198,7 +205,7 @@ class RM3Searcher:
         seen[term] = True
         used = np.flatnonzero(seen).astype(np.int32)
         documents = (index.impacts.ptr[used + 1] - index.impacts.ptr[used]).astype(np.float32)
-        rare = documents / np.float32(len(index.order)) <= np.float32(COMMON)
+        rare = documents / np.float32(len(index.order)) <= np.float32(MAX_DOCUMENT_SHARE)
         words = _addable(index.vocabularies[0], used[rare])
         places = np.full(len(seen), -1, np.int64)
         places[words] = np.arange(len(words))
@@ -249,13 +256,13 @@ def _ranges(ptr: Int64, rows: NDArray[np.integer], most: int | None = None) -> t
 
 
 def _addable(vocabulary: Strings, terms: Int32) -> Int32:
-    """Those of the terms that are SHORTEST to LONGEST ASCII letters or digits, in alphabetical order."""
+    """Those of the terms that are MIN_LETTERS to MAX_LETTERS ASCII letters or digits, in alphabetical order."""
     length = vocabulary.ptr[terms + 1] - vocabulary.ptr[terms]
-    terms = terms[(length >= SHORTEST) & (length <= LONGEST)]
+    terms = terms[(length >= MIN_LETTERS) & (length <= MAX_LETTERS)]
     words = vocabulary.take(terms)
-    letters = np.zeros((len(terms), LONGEST), np.uint8)
-    letters[np.arange(LONGEST) < words.lengths()[:, None]] = words.data
-    plain = (PLAIN[letters] | (letters == 0)).all(axis=1)
-    order = np.argsort(letters[plain].view(f"S{LONGEST}").ravel())
+    letters = np.zeros((len(terms), MAX_LETTERS), np.uint8)
+    letters[np.arange(MAX_LETTERS) < words.lengths()[:, None]] = words.data
+    plain = (IS_LETTER[letters] | (letters == 0)).all(axis=1)
+    order = np.argsort(letters[plain].view(f"S{MAX_LETTERS}").ravel())
     addable: Int32 = terms[plain][order]
     return addable

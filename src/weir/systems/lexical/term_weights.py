@@ -21,7 +21,7 @@ from weir.text.terms import TermTable
 
 __all__ = ["Field", "assembled", "build", "query_terms", "tie_order", "weighed"]
 
-BATCH = 1 << 21
+BATCH_BYTES = 1 << 21
 """Bytes of text analysed at once: more would leave the processor's cache, and take memory."""
 
 Float32 = NDArray[np.float32]
@@ -88,7 +88,7 @@ def _field(
     table = TermTable(analyzers.get(recipe.analyzer))
 
     def analysed() -> Iterator[tuple[Int64, Int32]]:
-        for start, texts in corpus.batches(view, BATCH):
+        for start, texts in corpus.batches(view, BATCH_BYTES):
             yield table.add(texts)
             if progress is not None:
                 progress(start + len(texts), len(corpus))

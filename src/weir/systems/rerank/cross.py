@@ -7,16 +7,14 @@ from typing import Protocol
 
 from weir.core.corpus import Corpus
 from weir.encode.pairs.cross_encoder import CrossEncoder
-from weir.encode.pairs.t5_ranker import LIMIT, MonoT5
+from weir.encode.pairs.t5_ranker import MAX_TOKENS, MonoT5
 from weir.errors import BadValue
 from weir.settings import settings
-from weir.systems.protocol import RERANKERS, Progress, Shelf, called
-from weir.systems.rerank.pipeline import check_depth
+from weir.systems.compose import DEPTH, behind, shown
+from weir.systems.protocol import IN_MEMORY, RERANKERS, Context, called, check_depth
 from weir.systems.rerank.score_cache import VIEW, PairModel, PairScorer
 
 __all__ = ["PairEncoder", "PairReranker", "cross", "monot5"]
-
-DEPTH = 100
 
 
 class PairEncoder(Protocol):
@@ -51,6 +49,9 @@ class PairReranker:
     def __post_init__(self) -> None:
         check_depth(self.name, self.depth)
 
+    __repr__ = shown
+    __rrshift__ = behind
+
     def __str__(self) -> str:
         first, given = self.encoder.arguments
         return called(self.name, first, ({} if self.depth == DEPTH else {"depth": self.depth}) | given)
@@ -64,7 +65,7 @@ class PairReranker:
         """Download the checkpoint where it is not here; raises DownloadError where that fails."""
         self.encoder.fetch()
 
-    def ready(self, corpus: Corpus, shelf: Shelf, progress: Progress | None = None) -> PairScorer:
+    def ready(self, corpus: Corpus, context: Context = IN_MEMORY) -> PairScorer:
         """The model, loaded; scores are kept in Weir's home."""
         device = settings().device
         return PairScorer(str(self), self.encoder.load(device), self.encoder.describe(device), corpus)
@@ -97,7 +98,7 @@ def cross(
 def monot5(  # noqa: PLR0913, PLR0917 - the settings of a re-ranker, as they are written
     model: str = "monot5",
     depth: int = DEPTH,
-    max_length: int = LIMIT,
+    max_length: int = MAX_TOKENS,
     dtype: str = "fp32",
     token_false: str | None = None,
     token_true: str | None = None,

@@ -13,14 +13,14 @@ from weir.core.run import Run
 from weir.core.strings import Float64, Int64, Strings
 from weir.encode.late.late_encoder import LateEncoder, LoadedLate
 from weir.settings import settings
-from weir.systems.protocol import ExternalStorage, Progress
+from weir.systems.protocol import IN_MEMORY, Context, Costs
 from weir.systems.rerank.score_cache import CacheCounts
 from weir.vectors.encode_missing import EncodingBlocks, TextSource
 from weir.vectors.maxsim_search import HeldTokens, Query, TokenRows, TokenVectors, pair_maxsim
 from weir.vectors.ragged_store import Block, RaggedStore, stored_ragged
 
 __all__ = [
-    "BATCH",
+    "BATCH_TEXTS",
     "DTYPES",
     "LateScorer",
     "asked_of",
@@ -30,17 +30,17 @@ __all__ = [
 ]
 
 DTYPES: dict[str, type[np.floating]] = {"fp16": np.float16, "fp32": np.float32}
-BATCH = {"cpu": 128, "cuda": 4096}
+BATCH_TEXTS = {"cpu": 128, "cuda": 4096}
 """Texts encoded together and stored: what a killed process loses at most."""
-QUERIES = {"query", "max_query", "filled", "cut", "left out of queries"}
+QUERY_ENTRIES = {"query", "max_query", "filled", "cut", "left out of queries"}
 """What in an encoder's description says nothing about documents."""
-LOWEST = -float(np.finfo(np.float32).max)
+LOWEST_SCORE = -float(np.finfo(np.float32).max)
 
 
 def documents_store(loaded: LoadedLate, kept: str) -> RaggedStore:
     """The store of documents' token vectors by this encoder; kept: fp16 or fp32."""
     described = loaded.encoder.describe(settings().device)
-    about = {name: value for name, value in described.items() if name not in QUERIES}
+    about = {name: value for name, value in described.items() if name not in QUERY_ENTRIES}
     width = loaded.dimensions * np.dtype(DTYPES[kept]).itemsize
     about |= {"kind": "tokens", "stored": kept}
     return RaggedStore.of(settings().home / "vectors", about, width, np.dtype(DTYPES[kept]).name)
@@ -61,7 +61,7 @@ def asked_of(queries: Queries) -> Int64:
 def score_candidates(rows: TokenRows, asked: Int64, query: Query, candidates: Run) -> Float64:
     """The score of each candidate of the queries asked, whose vectors `query` has in their order; the lowest there is
     for the others, and for documents without tokens."""
-    score = np.full(len(candidates.doc), LOWEST)
+    score = np.full(len(candidates.doc), LOWEST_SCORE)
     for at, q in enumerate(asked.tolist()):
         own = np.arange(candidates.ptr[q], candidates.ptr[q + 1])
         own = own[rows.lengths[candidates.doc[own]] > 0]
@@ -73,8 +73,7 @@ def score_candidates(rows: TokenRows, asked: Int64, query: Query, candidates: Ru
 class LateScorer:
     """An encoder and the documents it may be asked about.
 
-    kept: fp16 or fp32; view: what of a document is encoded; name: in messages; keep: whether vectors are read from the
-    store and kept there; progress: told (documents that have their vectors, all of them).
+    kept: fp16 or fp32; view: what of a document is encoded; name: in messages.
     """
 
     encoder: LateEncoder
@@ -82,8 +81,6 @@ class LateScorer:
     kept: str
     view: str
     name: str
-    keep: bool = True
-    progress: Progress | None = None
     tally: CacheCounts = field(default_factory=CacheCounts)
 
     @cached_property
@@ -91,39 +88,26 @@ class LateScorer:
         """The encoder, loaded when it is first needed."""
         return self.encoder.load(settings().device)
 
-    def scores(self, queries: Queries, candidates: Run) -> Float64:
+    def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """The score of each candidate, the same bits as searching gives."""
         asked = asked_of(queries)
         found = self.loaded.encode(queries.take(asked).text, "query")
         docs, place = np.unique(candidates.doc, return_inverse=True)
-        rows = self._vectors(docs.astype(np.int64), place)
+        rows = self._vectors(docs.astype(np.int64), place, context)
         there = replace(candidates, doc=place.astype(np.int32))
         return score_candidates(rows, asked, Query(found.ptr, found.values), there)
 
-    def watched(self, progress: Progress) -> LateScorer:
-        """The same, telling how far it is."""
-        return self._again(progress=progress)
+    def costs(self) -> Costs:
+        """How many scores were asked for, and of how many the document had to be encoded, so far; without reuse every
+        document is encoded and nothing kept."""
+        return Costs(requested_pairs=self.tally.asked, computed_pairs=self.tally.computed, repeatable=True)
 
-    def fresh(self) -> LateScorer:
-        """The same, encoding every document anew and keeping nothing, so that its time can be taken."""
-        return self._again(keep=False, progress=None)
-
-    def outside(self) -> ExternalStorage:
-        """How many scores were asked for, and of how many the document had to be encoded, so far."""
-        return ExternalStorage(asked=self.tally.asked, computed=self.tally.computed)
-
-    def _again(self, **changes: object) -> LateScorer:
-        found = replace(self, **changes)  # type: ignore[arg-type]
-        if "loaded" in vars(self):  # so that the model is not read again
-            vars(found)["loaded"] = self.loaded
-        return found
-
-    def _vectors(self, docs: Int64, place: Int64) -> TokenRows:
+    def _vectors(self, docs: Int64, place: Int64, context: Context) -> TokenRows:
         """The token vectors of these documents; place: which of them each candidate is."""
         texts = TextSource(
             len(docs), lambda a, b: self._texts(docs[a:b]), lambda i: self.corpus.ids[int(docs[i])]
         )
-        if not self.keep:
+        if not context.reuse:
             blocks = list(
                 self.loaded.stream(t for i in range(len(docs)) for t in texts.block(i, i + 1).tolist())
             )
@@ -135,9 +119,9 @@ class LateScorer:
         new = np.ones(len(docs), np.bool_) if before is None else before.find(texts.hashes()) < 0
         self.tally.asked += len(place)
         self.tally.computed += int(new[place].sum())
-        cut = EncodingBlocks(BATCH[self.loaded.place.kind], whole=not self.loaded.document.engine.alone)
+        cut = EncodingBlocks(BATCH_TEXTS[self.loaded.place.kind], whole=not self.loaded.document.engine.alone)
         encode = partial(encoded_blocks, self.loaded, self.kept)
-        return TokenVectors(stored_ragged(store, texts, encode, self.progress, cut), DTYPES[self.kept])
+        return TokenVectors(stored_ragged(store, texts, encode, context.progress, cut), DTYPES[self.kept])
 
     def _texts(self, docs: Int64) -> Strings:
         corpus = self.corpus

@@ -7,7 +7,7 @@ collection that asks for it finds it. One store for each model with all its sett
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -19,7 +19,7 @@ from weir.core.strings import Float64, Int64
 from weir.encode.models.tokens import Text
 from weir.errors import BadRanking
 from weir.settings import settings
-from weir.systems.protocol import ExternalStorage, Progress
+from weir.systems.protocol import IN_MEMORY, Context, Costs, Progress
 from weir.vectors.encode_missing import EncodingBlocks, completed
 from weir.vectors.journal import Hashes, hash_texts
 from weir.vectors.vector_store import VectorStore
@@ -27,9 +27,9 @@ from weir.vectors.vector_store import VectorStore
 __all__ = ["CacheCounts", "PairModel", "PairScorer", "Steps"]
 
 VIEW = "title text"
-BLOCK = {"cpu": 256, "cuda": 4096}
+BLOCK_PAIRS = {"cpu": 256, "cuda": 4096}
 """Pairs scored together and kept: what a killed process loses at most."""
-AT_ONCE = 4096
+RENDERED_PAIRS = 4096
 """Pairs rendered together."""
 
 Float32: TypeAlias = NDArray[np.float32]
@@ -84,31 +84,28 @@ class CacheCounts:
 class PairScorer:
     """A model of pairs and the documents it reads.
 
-    name: of the re-ranker, in messages; about: everything that decides a pair's score; keep: whether scores are read
-    from the store and kept there; progress: told (pairs that have their score, all pairs).
+    name: of the re-ranker, in messages; about: everything that decides a pair's score.
     """
 
     name: str
     model: PairModel
     about: Mapping[str, object]
     corpus: Corpus
-    keep: bool = True
-    progress: Progress | None = None
     tally: CacheCounts = field(default_factory=CacheCounts)
 
-    def scores(self, queries: Queries, candidates: Run) -> Float64:
-        """The model's score of every candidate with its query.
+    def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
+        """The model's score of every candidate with its query; the progress is told (pairs with a score, all pairs).
 
         Raises BadRanking for a score that is not finite, which is not kept.
         """
         pairs = _Pairs(queries, candidates, self.corpus)
         if len(pairs) == 0:
             return np.empty(0)
-        if not self.keep:
+        if not context.reuse:
             return self._computed(pairs, np.arange(len(pairs)), None).astype(np.float64)
         store, hashes = VectorStore.of(settings().home / "scores", self.about), pairs.hashes()
         self.tally.asked += len(pairs)
-        steps = Steps(self.progress, len(pairs))
+        steps = Steps(context.progress, len(pairs))
 
         def add(numbers: Int64, wanted: NDArray[np.bool_]) -> None:
             found = self._computed(pairs, numbers, steps.within)
@@ -116,24 +113,16 @@ class PairScorer:
             self.tally.computed += len(numbers)
 
         # The pairs of a query are a block where company moves bits, so that another query changes nothing.
-        block = BLOCK[self.model.device.partition(":")[0]]
+        block = BLOCK_PAIRS[self.model.device.partition(":")[0]]
         cut = EncodingBlocks(
             block, whole=not self.model.alone, group=candidates.query_of_row().astype(np.int64)
         )
         snapshot = completed(store, hashes, add, steps.batch, cut)
         return snapshot.vectors(snapshot.find(hashes))[:, 0].astype(np.float64)
 
-    def watched(self, progress: Progress) -> PairScorer:
-        """The same, telling how far it is."""
-        return replace(self, progress=progress)
-
-    def fresh(self) -> PairScorer:
-        """The same, computing every score anew and keeping none, so that its time can be taken."""
-        return replace(self, keep=False, progress=None)
-
-    def outside(self) -> ExternalStorage:
-        """How many scores were asked for, and computed, so far."""
-        return ExternalStorage(asked=self.tally.asked, computed=self.tally.computed)
+    def costs(self) -> Costs:
+        """How many scores were asked for, and computed, so far; without reuse each is computed and none kept."""
+        return Costs(requested_pairs=self.tally.asked, computed_pairs=self.tally.computed, repeatable=True)
 
     def _computed(self, pairs: _Pairs, numbers: Int64, done: Callable[[int], None] | None) -> Float32:
         """The scores of these pairs."""
@@ -167,8 +156,8 @@ class _Pairs:
         """These pairs."""
         asked, query = self.queries.text.tolist(), self.candidates.query_of_row()
         corpus = self.corpus
-        for start in range(0, len(numbers), AT_ONCE):
-            some = numbers[start : start + AT_ONCE]
+        for start in range(0, len(numbers), RENDERED_PAIRS):
+            some = numbers[start : start + RENDERED_PAIRS]
             doc = self.candidates.doc[some]
             title = None if corpus.title is None else corpus.title.take(doc)
             texts = Corpus(corpus.ids, corpus.text.take(doc), title).view(VIEW, 0, len(doc))
@@ -177,5 +166,7 @@ class _Pairs:
     def hashes(self) -> Hashes:
         """The hash of each pair: that of the query's length, the query and the document."""
         every = np.arange(len(self))
-        blocks = [self.take(every[start : start + AT_ONCE]) for start in range(0, len(self), AT_ONCE)]
+        blocks = [
+            self.take(every[start : start + RENDERED_PAIRS]) for start in range(0, len(self), RENDERED_PAIRS)
+        ]
         return np.concatenate([hash_texts([f"{len(q)} {q}{d}".encode() for q, d in b]) for b in blocks])

@@ -6,9 +6,20 @@ from dataclasses import dataclass
 
 from weir.core.corpus import Corpus
 from weir.errors import BadValue
+from weir.systems.compose import Pipeline, behind, shown
+from weir.systems.composite import shelf_of
 from weir.systems.fused import Fused
-from weir.systems.protocol import RERANKERS, Progress, Retriever, Scorer, Shelf, called
-from weir.systems.rerank.pipeline import Pipeline, check_depth
+from weir.systems.protocol import (
+    IN_MEMORY,
+    RERANKERS,
+    Component,
+    Context,
+    IndexFree,
+    Retriever,
+    Scorer,
+    called,
+    check_depth,
+)
 
 __all__ = ["Score"]
 
@@ -25,6 +36,9 @@ class Score:
     system: Retriever
     depth: int = 100
 
+    __repr__ = shown
+    __rrshift__ = behind
+
     def __post_init__(self) -> None:
         if not isinstance(self.system, Retriever):
             raise BadValue(f"score takes a system, such as score(rm3); {self.system!r} is none")
@@ -39,16 +53,16 @@ class Score:
         """Everything that can move a number."""
         return {"reranker": str(self), "depth": self.depth, "system": self.system.describe()}
 
-    def ready(self, corpus: Corpus, shelf: Shelf, progress: Progress | None = None) -> Scorer:
-        """The system's index.
+    def components(self) -> tuple[Component, ...]:
+        """The index that scores."""
+        return (Component(self.system, "index"),)
 
-        A system may have a method scorer(corpus), what scores documents without an index, or None.
-        """
-        how = getattr(self.system, "scorer", None)
-        alone = how(corpus) if how is not None else None
-        if isinstance(alone, Scorer):
+    def ready(self, corpus: Corpus, context: Context = IN_MEMORY) -> Scorer:
+        """The system's index, or what scores without one."""
+        alone = self.system.scorer(corpus) if isinstance(self.system, IndexFree) else None
+        if alone is not None:
             return alone
-        searcher = shelf.index(self.system, corpus, progress)
+        searcher = shelf_of(context).index(self.system, corpus, context)
         if not isinstance(searcher, Scorer):
             raise BadValue(f"score: {self.system} scores only what it finds; give another system")
         return searcher

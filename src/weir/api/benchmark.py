@@ -1,0 +1,177 @@
+"""Systems on collections, scored: `weir run` in Python."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from weir.api.result_set import ResultSet
+from weir.core.frame import FrameLibrary
+from weir.core.result_row import Row
+from weir.core.scores import Scores
+from weir.datasets.load import Dataset
+from weir.errors import BadValue, UnknownName
+from weir.measures import DEFAULT_MEASURES, Measure, measures_of
+
+if TYPE_CHECKING:
+    from weir.stats.comparison import Comparison, ComparisonMethod
+    from weir.systems import Retriever
+
+__all__ = ["Benchmark", "benchmark"]
+
+Collection: TypeAlias = "str | Path | Dataset | tuple[Mapping[str, object], Mapping[str, str], object]"
+
+
+@dataclass(frozen=True, repr=False)
+class Benchmark:
+    """The results of systems on datasets; it prints as tables of datasets x systems, one for each measure.
+
+    `table["scifact", "bm25"]` are the scores of a cell, by query. rows: a mean with its interval for each dataset,
+    system and measure, those of whole groups last; scores: of each (dataset, system); folder: where the results are
+    kept, None where they are not.
+    """
+
+    rows: ResultSet[Row]
+    scores: Mapping[tuple[str, str], Scores]
+    folder: Path | None = None
+
+    def __getitem__(self, cell: tuple[str | Dataset, object]) -> Scores:
+        """The scores of a dataset and a system, by name or by themselves; raises UnknownName."""
+        dataset, system = cell
+        name = dataset.name if isinstance(dataset, Dataset) else str(dataset)
+        found = self.scores.get((name, str(system)))
+        if found is None:
+            known = [" with ".join(reversed(one)) for one in self.scores]
+            raise UnknownName("cell of this benchmark", f"{system} with {name}", known)
+        return found
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __repr__(self) -> str:
+        return repr(self.rows)
+
+    def _repr_html_(self) -> str:
+        return self.rows._repr_html_()
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """The names of the systems, in the order given."""
+        return tuple(dict.fromkeys(system for _, system in self.scores))
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The names of the datasets, in the order given, members of groups apart."""
+        return tuple(dict.fromkeys(dataset for dataset, _ in self.scores))
+
+    def compare(
+        self,
+        baseline: object = None,
+        measures: Measure | str | Iterable[Measure | str] = (),
+        method: ComparisonMethod | str = "permutation",
+    ) -> ResultSet[Comparison]:
+        """Which system is better on each dataset and across them; arguments as `weir.compare`.
+
+        baseline: a system or its name. Raises BadValue for fewer than two systems, UnknownName for another baseline.
+        """
+        from weir.experiment.compare import compare_grid
+        from weir.stats.comparison import ComparisonMethod
+
+        how = ComparisonMethod(method) if isinstance(method, str) else method
+        wanted = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
+        name = None if baseline is None else str(baseline)
+        return ResultSet("compare", tuple(compare_grid(self.scores, wanted, name, how)))
+
+    def to_frame(self, library: FrameLibrary = "pandas") -> Any:  # noqa: ANN401  any library's
+        """A frame with a line for each row; library and errors as `ResultSet.to_frame`."""
+        return self.rows.to_frame(library)
+
+    def to_dict(self) -> dict[str, dict[str, dict[str, float]]]:
+        """{measure: {dataset: {system: mean}}}."""
+        found: dict[str, dict[str, dict[str, float]]] = {}
+        for row in self.rows:
+            found.setdefault(row.measure, {}).setdefault(row.dataset, {})[row.system] = row.mean
+        return found
+
+    def to_latex(self) -> str:
+        """LaTeX tables of datasets x systems for the booktabs package, the best in bold."""
+        return self.rows.to_latex()
+
+    def to_markdown(self) -> str:
+        """Markdown tables of datasets x systems, the best in bold."""
+        return self.rows.to_markdown()
+
+    def to_csv(self) -> str:
+        """A line for each row at full precision."""
+        return self.rows.to_csv()
+
+
+def benchmark(
+    datasets: Collection | Iterable[Collection],
+    systems: str | Retriever | Iterable[str | Retriever],
+    measures: Measure | str | Iterable[Measure | str] = DEFAULT_MEASURES,
+    out: str | os.PathLike[str] | None = None,
+    k: int = 1000,
+    drop_self: bool = False,
+) -> Benchmark:
+    """Run systems on collections and score them: benchmark(["scifact"], [weir.BM25()], [nDCG @ 10]).
+
+    datasets: names, groups, paths, Datasets, or (documents, queries, judgments) as `Dataset.of` takes them; systems:
+    themselves or their names; out: a results folder, where everything is kept and the same call continues what was
+    interrupted, None for a folder that goes afterwards; k: how many documents each query is answered with at most;
+    drop_self: leave out documents that are the query itself. Raises the WeirErrors of the parts, before anything
+    starts where it can be known.
+    """
+    from weir.experiment import Experiment
+
+    grid = Experiment(
+        tuple(map(_dataset, _several(datasets), range(1, 1_000_000))),
+        tuple(systems) if isinstance(systems, Sequence) and not isinstance(systems, str) else (systems,),
+        tuple(measures_of(measures)),
+        k,
+        drop_self=drop_self,
+    )
+    if out is not None:
+        return _run(grid, Path(out), Path(out))
+    with tempfile.TemporaryDirectory(prefix="weir-") as folder:
+        return _run(grid, Path(folder), None)
+
+
+def _run(grid: Any, at: Path, kept: Path | None) -> Benchmark:  # noqa: ANN401  an Experiment, imported when used
+    from weir.experiment.finished import cell_of
+
+    rows = grid.execute(at)
+    wanted = measures_of(grid.measures)
+    scores: dict[tuple[str, str], Scores] = {}
+    for cell in grid.cells(at):
+        found = cell.finished(wanted)
+        assert found is not None  # it was just made
+        scores[cell.shelf.dataset.name, str(cell.system)] = cell_of(*found).values()
+    return Benchmark(ResultSet("results", tuple(rows)), scores, kept)
+
+
+def _several(datasets: Any) -> list[Any]:  # noqa: ANN401  one collection or several
+    alone = isinstance(datasets, (str, Path, Dataset)) or (
+        isinstance(datasets, tuple) and _in_memory(datasets)
+    )
+    return [datasets] if alone else list(datasets)
+
+
+def _in_memory(given: object) -> bool:
+    return isinstance(given, tuple) and len(given) == 3 and isinstance(given[0], Mapping)
+
+
+def _dataset(given: Any, number: int) -> str | Path | Dataset:  # noqa: ANN401  any collection
+    if isinstance(given, (str, Path, Dataset)):
+        return given
+    if _in_memory(given):
+        documents, queries, judgments = given
+        return Dataset.of(documents, queries, judgments, f"dataset-{number}")
+    raise BadValue(
+        f"found {type(given).__name__} as a dataset; "
+        "expected a name, a path, a Dataset, or (documents, queries, judgments)"
+    )

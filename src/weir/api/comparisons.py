@@ -1,0 +1,275 @@
+"""Runs against each other: which is better, by how much, on which queries, and why numbers differ."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias, overload
+
+from weir.api.evaluation import conventions_of, evaluate, judgments_from
+from weir.api.result_set import ResultSet
+from weir.core.intents import IntentQrels
+from weir.core.qrels import Qrels
+from weir.core.scores import Scores
+from weir.errors import BadValue
+from weir.io.runs.frames import qrels_from, run_from
+from weir.io.runs.pairing import refuse_mismatched, refuse_rankings
+from weir.measures import DEFAULT_MEASURES, Measure, measures_of
+from weir.measures.conventions import DEFAULT, Conventions
+from weir.measures.files import distinct_names
+
+if TYPE_CHECKING:
+    from weir.core.run import Run
+    from weir.experiment.explain.why import Why
+    from weir.stats.abstention import Abstention
+    from weir.stats.comparison import Comparison, ComparisonMethod
+    from weir.stats.gate import Gate
+    from weir.stats.power import PowerPlan
+    from weir.stats.query_differences import Moves
+
+__all__ = ["abstention", "compare", "diff", "gate", "power", "why"]
+
+Wanted: TypeAlias = "Measure | str | Iterable[Measure | str]"
+FolderPath: TypeAlias = "str | os.PathLike[str]"
+
+
+def compare(
+    qrels: object,
+    systems: Mapping[str, object] | Sequence[object] | None = None,
+    measures: Wanted = (),
+    baseline: str | None = None,
+    method: ComparisonMethod | str = "permutation",
+    conventions: Conventions | str = DEFAULT,
+) -> ResultSet[Comparison]:
+    """Which system is better, and is that certain? A comparison for each measure, each pair with its verdict.
+
+    qrels: judgments; systems: rankings by name, or several that are named already (runs, paths), both as `evaluate`
+    takes them. What holds scores already stands alone, in the place of the judgments: the path of a results folder,
+    Scores by name or several Scores. baseline: compare with this one instead of each with each. method: a test by name,
+    or weir.ComparisonMethod with correction, intervals, level, margin of equivalence, draws and seed. Differences are
+    the second system minus the first, as in `weir diff`, `weir gate` and `weir power`: the later given minus the
+    earlier, or each minus the baseline.
+    Raises BadValue for fewer than two systems and for systems that share no query or one only, UnknownName for a
+    baseline, test or correction that does not exist, and the WeirErrors of the parts.
+    """
+    from weir.stats.compare import compare_scores
+    from weir.stats.comparison import ComparisonMethod
+
+    how = ComparisonMethod(method) if isinstance(method, str) else method
+    wanted = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
+    if systems is None and isinstance(qrels, (str, os.PathLike)):
+        from weir.experiment.compare import compare_results
+
+        return ResultSet("compare", tuple(compare_results(Path(qrels), wanted, baseline, how)))
+    name = Path(qrels).name if isinstance(qrels, (str, os.PathLike)) else "the judged queries"
+    rules = conventions_of(conventions)
+    scores = (
+        _scored(qrels)
+        if systems is None
+        else _scores_by_name(qrels, systems, wanted or DEFAULT_MEASURES, rules)
+    )
+    return ResultSet("compare", tuple(compare_scores(scores, name, baseline, how)))
+
+
+def gate(  # noqa: PLR0913 - one parameter for each option of the command
+    qrels: object,
+    baseline: object,
+    candidate: object,
+    measures: Wanted = ("nDCG@10",),
+    *,
+    max_drop: float = 0.01,
+    confidence: float = 0.95,
+    interval: str = "t",
+    conventions: Conventions | str = DEFAULT,
+) -> ResultSet[Gate]:
+    """Whether a candidate may have become worse than allowed: `assert weir.gate(qrels, old, new)` stops a change.
+
+    qrels, baseline, candidate: as `evaluate` takes them; Scores stand for a run. A measure passes where the one-sided
+    lower bound of candidate minus baseline is at least minus max_drop with that confidence. interval: t, percentile,
+    bca or studentised. The result is true where every measure passes. Raises BadValue for a negative drop, a confidence
+    outside 0.5..1 and fewer than two queries, UnknownName for another interval, and the WeirErrors of the parts.
+    """
+    from weir.stats.compare import table
+    from weir.stats.gate import gate as gated
+
+    scores = _two(qrels, (baseline, candidate), measures, conventions)
+    pairs = [(m, table("the judged queries", m, scores).values) for m in scores["first"].measures]
+    return ResultSet("gate", tuple(gated(m, v[1] - v[0], max_drop, confidence, interval) for m, v in pairs))
+
+
+def power(  # noqa: PLR0913 - one parameter for each option of the command
+    qrels: object,
+    first: object,
+    second: object,
+    measures: Wanted = DEFAULT_MEASURES,
+    *,
+    effects: Sequence[float] = (0.01, 0.02, 0.05),
+    alpha: float = 0.05,
+    power: float = 0.8,
+    conventions: Conventions | str = DEFAULT,
+) -> ResultSet[PowerPlan]:
+    """How small a difference the queries can show, and how many queries would show a smaller one.
+
+    qrels, first, second: as `evaluate` takes them; Scores stand for a run. effects: differences to plan for; alpha:
+    level of the two-sided paired t-test; power: probability with which a true difference shall be found. Raises
+    BadValue for fewer than two queries and for numbers out of range, and the WeirErrors of the parts.
+    """
+    from weir.stats.compare import table
+    from weir.stats.power import plan as planned
+
+    scores = _two(qrels, (first, second), measures, conventions)
+    pairs = [(m, table("the judged queries", m, scores).values) for m in scores["first"].measures]
+    return ResultSet("power", tuple(planned(m, v[1] - v[0], effects, power, alpha) for m, v in pairs))
+
+
+@overload
+def diff(first: FolderPath, second: FolderPath, *, measure: Measure | str | None = ..., top: int = ...,
+         collection: str | None = ...) -> ResultSet[Moves]: ...  # fmt: skip
+@overload
+def diff(first: object, second: object, third: object, *, measure: Measure | str | None = ..., top: int = ...,
+         collection: str | None = ...) -> ResultSet[Moves]: ...  # fmt: skip
+def diff(
+    first: object,
+    second: object,
+    third: object = None,
+    *,
+    measure: Measure | str | None = None,
+    top: int = 10,
+    collection: str | None = None,
+) -> ResultSet[Moves]:
+    """Which queries one run wins and loses against another: diff(qrels, one, other), or two cells of results folders.
+
+    Judgments and runs as `evaluate` takes them; a difference is the second run minus the first. measure: by default
+    nDCG@10, of cells the first that both have; top: how many of the largest gains and losses are kept; collection:
+    whose texts are shown. Raises BadValue for a run that answers none of the judged queries and the WeirErrors of the
+    parts.
+    """
+    from weir.experiment.diff import diff_cells, diff_runs
+
+    name = None if measure is None else str(measure)
+    if third is None:
+        one, other = _folder(first), _folder(second)
+        return ResultSet("diff", (diff_cells(one, other, name, collection, top),))
+    runs = run_from(second), run_from(third)
+    refuse_mismatched(first, second)
+    refuse_mismatched(first, third)
+    names = distinct_names([run.name for run in runs], ["first", "second"])
+    found = diff_runs(
+        qrels_from(first), dict(zip(names, runs, strict=True)), name or "nDCG@10", collection, top
+    )
+    return ResultSet("diff", (found,))
+
+
+def why(
+    *results: object,
+    published: str | None = None,
+    measure: Measure | str | None = None,
+    qrels: FolderPath | None = None,
+    collection: str | None = None,
+) -> ResultSet[Why]:
+    """Why two numbers differ: why(qrels, one, other), why(cell, other_cell), or a cell and what is published.
+
+    results: judgments and two runs as `evaluate` takes them; two folders such as results/scifact/bm25-fa19b4d424; or
+    one, which is compared with the published model that its system claims to be, or with the one named. qrels,
+    collection: where the judgments of folders are, if not on this machine. Raises BadValue for another number of
+    results, and the WeirErrors of the parts.
+    """
+    from weir.experiment.explain.two_results import (
+        Judgments,
+        explain_cells,
+        explain_published,
+        explain_rankings,
+    )
+
+    name = None if measure is None else str(measure)
+    given = Judgments(None if qrels is None else Path(qrels), collection)
+    match results:
+        case (one,):
+            return ResultSet("why", (explain_published(_folder(one), published, name, given),))
+        case (one, other) if published is None:
+            return ResultSet("why", (explain_cells(_folder(one), _folder(other), name, given),))
+        case (judgments, one, other) if not (published or qrels or collection):
+            refuse_mismatched(judgments, one)
+            runs = run_from(one), run_from(other)
+            names = distinct_names([run.name for run in runs], ["first", "second"])
+            found = explain_rankings(qrels_from(judgments), dict(zip(names, runs, strict=True)), name)
+            return ResultSet("why", (found,))
+    raise BadValue(
+        f"found {len(results)} results; expected judgments and two runs, two result folders, or one and what is "
+        "published"
+    )
+
+
+def abstention(
+    run: object, scores: Scores, confidence: Literal["max", "std", "diff1"] = "max"
+) -> ResultSet[Abstention]:
+    """What leaving out the queries that a system is least sure of would gain: a curve for each measure, and its nAUC.
+
+    run: what was scored, as `evaluate` takes it; confidence: "max", the best score, "std", the standard deviation of
+    the scores, or "diff1", the best less the second. Raises UnknownName for another, and the WeirErrors of reading.
+    """
+    from weir.stats.abstention import abstention as curves
+
+    return ResultSet("abstention", tuple(curves(run_from(run), scores, confidence)))
+
+
+def _folder(given: object) -> Path:
+    if not isinstance(given, (str, os.PathLike)):
+        raise BadValue(
+            f"found {type(given).__name__} alone; expected judgments and two runs, or folders of results"
+        )
+    return Path(given)
+
+
+def _two(
+    qrels: object, pair: tuple[object, object], measures: Wanted, conventions: Conventions | str
+) -> dict[str, Scores]:
+    """The scores of two runs, or what was given for them, as "first" and "second"."""
+    if all(isinstance(one, Scores) for one in pair):
+        scores = [one for one in pair if isinstance(one, Scores)]
+    else:
+        judgments = judgments_from(qrels, measures_of(measures))
+        scores = [evaluate(judgments, run, measures, conventions) for run in _runs(qrels, pair)]
+    return dict(zip(("first", "second"), scores, strict=True))
+
+
+def _runs(qrels: object, given: Iterable[object]) -> list[Run]:
+    """Rankings, each found to belong to the judgments as these were given."""
+    found = []
+    for one in given:
+        refuse_mismatched(qrels, one)
+        found.append(run_from(one))
+    return found
+
+
+def _scored(given: object) -> dict[str, Scores]:
+    """Scores by name, from such or from several; raises BadValue for anything else."""
+    if isinstance(given, Mapping) and given and all(isinstance(one, Scores) for one in given.values()):
+        return dict(given)
+    if isinstance(given, Sequence) and all(isinstance(one, Scores) for one in given):
+        return {f"system {n}": one for n, one in enumerate(given, 1)}
+    raise BadValue(
+        f"found {type(given).__name__} alone; rankings are compared against judgments: compare(qrels, systems)"
+    )
+
+
+def _scores_by_name(
+    qrels: object,
+    systems: Mapping[str, object] | Sequence[object],
+    measures: tuple[Measure | str, ...],
+    conventions: Conventions,
+) -> dict[str, Scores]:
+    if isinstance(systems, (str, os.PathLike, Qrels, IntentQrels)):
+        found = type(systems).__name__
+        raise BadValue(f"found {found} as the systems; judgments come first, then several rankings")
+    by_intent = any(m.by_intent for m in measures_of(measures))
+    if not by_intent:
+        refuse_rankings(qrels)
+    runs = _runs(qrels, systems.values() if isinstance(systems, Mapping) else systems)
+    if isinstance(systems, Mapping):
+        names = list(systems)
+    else:
+        names = distinct_names([one.name for one in runs], [f"system {n}" for n in range(1, len(runs) + 1)])
+    judgments = judgments_from(qrels, measures)
+    return {n: evaluate(judgments, one, measures, conventions) for n, one in zip(names, runs, strict=True)}

@@ -1,0 +1,79 @@
+"""Scoring a run against judgments, in whatever shape people hold both."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from weir.core.intents import IntentQrels, joined
+from weir.core.judged import Judged
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.core.scores import Scores
+from weir.errors import BadValue
+from weir.io.runs.frames import judged_from, qrels_from, run_from
+from weir.io.runs.intent_file import intents_from
+from weir.io.runs.pairing import refuse_mismatched
+from weir.measures import DEFAULT_MEASURES, Measure, measures_of, scores_of
+from weir.measures.conventions import DEFAULT, Conventions, parse_conventions
+from weir.measures.evaluate import ranked_by, refuse_strangers
+from weir.measures.files import judge
+
+__all__ = ["conventions_of", "evaluate", "judgments_from"]
+
+
+def evaluate(
+    qrels: object,
+    run: object,
+    measures: Measure | str | Iterable[Measure | str] = DEFAULT_MEASURES,
+    conventions: Conventions | str = DEFAULT,
+) -> Scores:
+    """Score a ranking against judgments: one value for each measure and judged query.
+
+    qrels, run: in the order of `weir eval`. Judgments are Qrels, {query: {document: grade}}, {query: relevant
+    documents}, a frame (pandas, polars, Arrow) or the path of a file; rankings are a Run, {query: {document: score}},
+    {query: documents in rank order}, a frame or a path. measures: values such as nDCG @ 10, or names, those of other
+    tools too. Every judged query counts; one that the run does not answer scores 0. conventions: other rules for
+    ties, missing and empty queries and self-matches, such as "ties=expected, missing=answered-only". A measure of
+    diversity needs judgments for each intent: IntentQrels, {query: {intent: {document: grade}}}, or a path. A measure
+    is found in the result by the name it prints and by the name asked for. Raises BadValue for arguments the wrong way
+    round and identifiers of two types (see `refuse_mismatched`) and for a run without a judged query, and the
+    WeirErrors of the parts.
+    """
+    refuse_mismatched(qrels, run)
+    asked = [measures] if isinstance(measures, (str, Measure)) else list(measures)
+    wanted = measures_of(asked)
+    rules = conventions_of(conventions)
+    if isinstance(run, Run) and run.ties == "trec9" and rules.ties == "trec":
+        rules = replace(rules, ties="trec9")
+    judged = _judged(run, judgments_from(qrels, wanted), rules)
+    refuse_strangers(judged)
+    found = scores_of(judged, wanted, rules)
+    names = [(str(m), str(one)) for m in asked for one in measures_of(m)]
+    return replace(found, asked=tuple(pair for pair in names if pair[0] != pair[1]))
+
+
+def _judged(run: object, judgments: Qrels | IntentQrels, rules: Conventions) -> Judged:
+    """The join of a run with judgments; files and frames are joined while they are read, and never held."""
+    if isinstance(run, (str, os.PathLike)):
+        return judge(Path(run), judgments, rules)
+    if isinstance(judgments, Qrels) and not isinstance(run, (Run, Mapping)) and rules.self_matches == "keep":
+        return judged_from(run, judgments, rules.order)
+    ranked = run_from(run)
+    if not len(ranked):
+        raise BadValue("the run holds no ranking; expected at least one document for one query")
+    return joined(ranked_by(ranked, rules), judgments)
+
+
+def judgments_from(qrels: object, measures: Iterable[Measure | str]) -> Qrels | IntentQrels:
+    """Judgments as `evaluate` takes them, of intents where a measure needs these; raises as `evaluate`."""
+    if isinstance(qrels, IntentQrels) or any(m.by_intent for m in measures_of(measures)):
+        return intents_from(qrels)
+    return qrels_from(qrels)
+
+
+def conventions_of(given: Conventions | str) -> Conventions:
+    """Conventions from themselves or their text; raises as `parse_conventions`."""
+    return parse_conventions(given) if isinstance(given, str) else given

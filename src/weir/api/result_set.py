@@ -1,0 +1,225 @@
+"""What functions of the face return: results in order that print, show in notebooks, save and become frames."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from weir.core.frame import FrameLibrary, frame_of
+from weir.core.plain import plain, rebuilt
+from weir.errors import BadValue, FormatError, UnknownName, WeirError
+from weir.io.storage.atomic import atomic_file
+from weir.measures.measure import canonical_name
+
+if TYPE_CHECKING:
+    import os
+
+__all__ = ["KINDS", "ResultKind", "ResultSet"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ResultKind:
+    """How results of one kind are shown: the place of their class, and of functions of `report`, as "module:name".
+
+    text: of all, or with `each` of one at a time; latex, markdown, csv, html: of all, "" where there is none; passed:
+    the field or property that must hold for all, "" where no result can fail; parts: the field whose members are the
+    lines of a frame, "" for the results themselves.
+    """
+
+    holds: str
+    text: str
+    each: bool = False
+    latex: str = ""
+    markdown: str = ""
+    csv: str = ""
+    html: str = ""
+    passed: str = ""
+    parts: str = ""
+
+
+_REPORT = "weir.report."
+KINDS = {
+    "abstention": ResultKind("weir.stats.abstention:Abstention", _REPORT + "abstention:abstention_text"),
+    "card": ResultKind("weir.datasets.card:CollectionCard", _REPORT + "collection:card_text", each=True),
+    "compare": ResultKind(
+        "weir.stats.comparison:Comparison",
+        _REPORT + "compare:compare_text",
+        latex=_REPORT + "compare:compare_latex",
+        markdown=_REPORT + "compare:compare_markdown",
+        csv=_REPORT + "compare:compare_csv",
+        html=_REPORT + "compare:compare_html",
+        parts="pairs",
+    ),
+    "diff": ResultKind("weir.stats.query_differences:Moves", _REPORT + "diff:diff_text", each=True),
+    "efficiency": ResultKind(
+        "weir.experiment.efficiency:Efficiency",
+        _REPORT + "efficiency:efficiency_text",
+        latex=_REPORT + "efficiency:efficiency_latex",
+        markdown=_REPORT + "efficiency:efficiency_markdown",
+        csv=_REPORT + "efficiency:efficiency_csv",
+    ),
+    "gate": ResultKind("weir.stats.gate:Gate", _REPORT + "gate:gate_text", each=True, passed="passed"),
+    "plan": ResultKind("weir.experiment.plan:Planned", _REPORT + "plan:plan_text"),
+    "power": ResultKind("weir.stats.power:PowerPlan", _REPORT + "power:power_text", each=True, parts="needs"),
+    "reproduce": ResultKind(
+        "weir.experiment.published.reproduce:PublishedCheck", _REPORT + "reproduce:reproduce_text"
+    ),
+    "results": ResultKind(
+        "weir.core.result_row:Row",
+        _REPORT + "results_table:results_text",
+        latex=_REPORT + "results_table:results_latex",
+        markdown=_REPORT + "results_table:results_markdown",
+        csv=_REPORT + "table:csv_table",
+        html=_REPORT + "results_table:results_html",
+    ),
+    "verify": ResultKind("weir.experiment.verify:Verdict", _REPORT + "verify:verify_text", passed="sound"),
+    "why": ResultKind(
+        "weir.experiment.explain.why:Why", _REPORT + "why:why_text", each=True, parts="effects"
+    ),
+}
+
+
+@dataclass(frozen=True, repr=False)
+class ResultSet(Sequence[T], Generic[T]):
+    """Results of one kind, in order; it prints as the command line prints them.
+
+    By number, or by the name of a measure where one result is of it. It is true where nothing failed, so that
+    `assert weir.gate(...)` does what it says. kind: see KINDS; items: the results.
+    """
+
+    kind: str
+    items: tuple[T, ...]
+
+    @overload
+    def __getitem__(self, which: int | str) -> T: ...
+    @overload
+    def __getitem__(self, which: slice) -> ResultSet[T]: ...
+    def __getitem__(self, which: object) -> T | ResultSet[T]:
+        """A result by its number or measure, or several; raises UnknownName for a measure that none has."""
+        if isinstance(which, slice):
+            return ResultSet(self.kind, self.items[which])
+        if isinstance(which, int):
+            return self.items[which]
+        return self._of_measure(str(which))
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.items)
+
+    def __bool__(self) -> bool:
+        """Whether nothing failed; of kinds that cannot fail, whether there is a result."""
+        passed = KINDS[self.kind].passed
+        return all(getattr(one, passed) for one in self.items) if passed else len(self.items) > 0
+
+    def __repr__(self) -> str:
+        kind = KINDS[self.kind]
+        show = _opened(kind.text)
+        return (
+            "\n\n".join(show(one).strip("\n") for one in self.items) if kind.each else str(show(self.items))
+        )
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        from weir.report.escaping import html_escaped
+
+        if place := KINDS[self.kind].html:
+            html: str = _opened(place)(self.items)
+            return html
+        lines = "\n".join(map(html_escaped, repr(self).split("\n")))
+        return f'<pre style="line-height:1.35;white-space:pre-wrap">{lines}</pre>'
+
+    def to_dict(self) -> dict[str, Any]:
+        """{"weir": kind, "results": the results as plain dicts}, as `save` writes it."""
+        return {"weir": self.kind, "results": [plain(one) for one in self.items]}
+
+    def to_frame(self, library: FrameLibrary = "pandas") -> Any:  # noqa: ANN401  any library's
+        """A frame with a line for each result, or each pair, effect ... of them, and a column for each plain field.
+
+        library: "pandas", "polars" or "arrow". Raises UnknownName for another, MissingExtra where it is not installed.
+        """
+        lines = [line for one in self.items for line in _lines(one, KINDS[self.kind].parts)]
+        names = list(dict.fromkeys(name for line in lines for name in line))
+        return frame_of({name: [line.get(name) for line in lines] for name in names}, library)
+
+    def to_latex(self) -> str:
+        """A LaTeX table; raises BadValue for results that have none."""
+        return self._written("latex")
+
+    def to_markdown(self) -> str:
+        """A Markdown table; raises BadValue for results that have none."""
+        return self._written("markdown")
+
+    def to_csv(self) -> str:
+        """Comma-separated values at full precision; raises BadValue for results that have none."""
+        return self._written("csv")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the results as JSON at full precision; raises StoreError when the disk refuses."""
+        with atomic_file(Path(path)) as temporary:
+            temporary.write_text(json.dumps(self.to_dict(), ensure_ascii=False) + "\n", encoding="utf-8")
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> ResultSet[Any]:
+        """The results that `save` wrote; raises FormatError for another file."""
+        try:
+            given = json.loads(Path(path).read_text(encoding="utf-8"))
+            holds: Any = _opened(KINDS[given["weir"]].holds)
+            return ResultSet(given["weir"], tuple(rebuilt(holds, one) for one in given["results"]))
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, WeirError) as error:
+            found = "no such file" if isinstance(error, FileNotFoundError) else f"something else ({error})"
+            raise FormatError(path, found, "results as ResultSet.save writes them") from None
+
+    def _of_measure(self, name: str) -> T:
+        measures = [getattr(one, "measure", None) for one in self.items]
+        try:
+            wanted = name if name in measures else canonical_name(name)
+        except WeirError:
+            wanted = name
+        found = [one for one, measure in zip(self.items, measures, strict=True) if measure == wanted]
+        if not found:
+            raise UnknownName("measure among these results", name, {m for m in measures if m is not None})
+        if len(found) > 1:
+            raise BadValue(f"{len(found)} of these results are of {wanted}; take one by its number")
+        return found[0]
+
+    def _written(self, form: str) -> str:
+        place = getattr(KINDS[self.kind], form)
+        if not place:
+            raise BadValue(f"results of {self.kind} have no {form} table; take to_frame()")
+        text: str = _opened(place)(self.items)
+        return text
+
+
+def _lines(one: object, parts: str) -> Iterable[Mapping[str, object]]:
+    """The plain fields of a result, on a line for each of its parts where it has such."""
+    own = _scalars(one)
+    if not parts:
+        return [own]
+    members = [_scalars(member) for member in getattr(one, parts)]
+    return [own | {f"{parts}.{k}" if k in own else k: v for k, v in member.items()} for member in members]
+
+
+def _scalars(one: object) -> dict[str, object]:
+    """The plain fields of a dataclass, then those of its dataclasses under names that are not taken."""
+    values = {field.name: getattr(one, field.name) for field in fields(one)}  # type: ignore[arg-type]  # one is a dataclass
+    found = {
+        name: v for name, v in values.items() if not (is_dataclass(v) or isinstance(v, (list, tuple, dict)))
+    }
+    for value in values.values():
+        if is_dataclass(value):
+            found = _scalars(value) | found
+    return found
+
+
+def _opened(place: str) -> Callable[..., Any]:
+    module, _, name = place.partition(":")
+    function: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return function

@@ -1,0 +1,102 @@
+"""What stands in a results folder, whether it is sound, what it cost and what is published beside it; and plans."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from weir.api.result_set import ResultSet
+from weir.datasets.load import Dataset
+
+if TYPE_CHECKING:
+    from weir.core.result_row import Row
+    from weir.datasets.card import CollectionCard
+    from weir.experiment.efficiency import Efficiency
+    from weir.experiment.plan import Planned
+    from weir.experiment.published.reproduce import PublishedCheck
+    from weir.experiment.verify import Verdict
+    from weir.measures import Measure
+    from weir.systems import Retriever
+
+__all__ = ["describe", "efficiency", "plan", "reproduce", "results", "verify"]
+
+FolderPath: TypeAlias = "str | os.PathLike[str]"
+
+
+def results(folder: FolderPath) -> ResultSet[Row]:
+    """The rows of every finished cell of a results folder, groups of datasets after their members.
+
+    Raises FormatError where the folder holds no finished cell.
+    """
+    from weir.experiment.results import read_results
+
+    return ResultSet("results", tuple(read_results(Path(folder))))
+
+
+def verify(folder: FolderPath) -> ResultSet[Verdict]:
+    """Whether a results folder is what its records say: true where every file and every score is.
+
+    Raises FormatError for a folder without results.
+    """
+    from weir.experiment.verify import verified
+
+    return ResultSet("verify", tuple(verified(Path(folder))))
+
+
+def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> ResultSet[Efficiency]:
+    """What each system of a results folder costs, next to its quality by a measure, by default the first.
+
+    Raises FormatError where the folder holds no finished cell, UnknownName for a measure that is not there.
+    """
+    from weir.experiment.efficiency import efficiency as costs
+    from weir.measures import measures_of
+
+    return ResultSet(
+        "efficiency", tuple(costs(Path(folder), None if measure is None else str(measures_of(measure)[0])))
+    )
+
+
+def reproduce(
+    folder: FolderPath, model: str | None = None, tolerance: int | None = None, nearest: bool = False
+) -> ResultSet[PublishedCheck]:
+    """The results of a folder beside the published scores that their systems claim to be.
+
+    model: the published model that the systems are taken to be; tolerance: decimals to compare; nearest: also the
+    nearest scores of other systems. Raises UnknownName for an unknown model, FormatError for a folder without results.
+    """
+    from weir.experiment.published.reproduce import reproduce as checks
+
+    return ResultSet("reproduce", tuple(checks(Path(folder), model, tolerance, nearest)))
+
+
+def plan(
+    datasets: str | Dataset | Iterable[str | Dataset],
+    systems: str | Retriever | Iterable[str | Retriever],
+    k: int = 1000,
+) -> ResultSet[Planned]:
+    """What `benchmark` would take: time, disk, memory and tokens of each system on each dataset, from small probes.
+
+    Raises UnknownName and BadValue as running the grid would.
+    """
+    from weir.experiment import Experiment
+    from weir.experiment.plan import planned
+
+    named = [datasets] if isinstance(datasets, (str, Dataset)) else list(datasets)
+    several = tuple(systems) if isinstance(systems, Iterable) and not isinstance(systems, str) else (systems,)
+    names = tuple(d if isinstance(d, str) else d.entry.name if d.entry else str(d.layout.root) for d in named)
+    return ResultSet("plan", tuple(planned(Experiment(names, several, k=k), lambda stage, done, total: None)))
+
+
+def describe(*collections: str | Path | Dataset, split: str | None = None) -> ResultSet[CollectionCard]:
+    """Sizes, judgments, duplicates and damage of collections, counted from their files, as `weir stats`.
+
+    Raises UnknownName, DownloadError or FormatError as `load`.
+    """
+    from weir.datasets.load import load_group
+
+    found = [
+        d for one in collections for d in ([one] if isinstance(one, Dataset) else load_group(one, split))
+    ]
+    return ResultSet("card", tuple(dataset.card for dataset in found))

@@ -1,0 +1,11 @@
+"""Audit: is this collection, are these judgments, is this comparison fit to measure with?
+
+subject.py: what is looked at; check.py: findings, and the registry of checks; each other file holds the checks of one
+matter. A check is one decorated function from a subject to findings; it runs where what it needs is there.
+"""
+
+from weir.audit import duplicates, holes, labels, texts  # noqa: F401 - each registers its checks
+from weir.audit.check import CHECKS, Audit, Check, Finding, audited, check
+from weir.audit.subject import Subject
+
+__all__ = ["CHECKS", "Audit", "Check", "Finding", "Subject", "audited", "check"]

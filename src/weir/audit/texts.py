@@ -1,0 +1,109 @@
+"""Texts: empty ones, and those that were damaged on their way into the collection."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from weir.audit.check import Finding, Severity, check
+from weir.audit.subject import Subject
+from weir.core.corpus import Corpus
+from weir.core.strings import Strings
+
+__all__ = ["DAMAGE", "damage_of"]
+
+SHORT_WORDS = 3
+BATCH_DOCUMENTS = 1 << 14
+# UTF-8 read as Windows-1252 or Latin-1: a lead byte of two or three, as a letter, and what its continuation becomes.
+_MOJIBAKE = re.compile("[\u00c2\u00c3][\u0080-\u00bf]|\u00e2(?:\u20ac|\u0080)[\u0080-\u00bf\u0152-\u2122]")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_MARKUP = re.compile(
+    r"</?(?:p|br|div|span|b|i|a|table|tr|td|li|ul|h[1-6])(?:\s[^<>]{0,200})?/?>"
+    r"|&(?:amp|lt|gt|nbsp|quot|#\d{2,5});",
+    re.IGNORECASE,
+)
+DAMAGE = {
+    "replacement characters (bytes that were no UTF-8)": re.compile("\ufffd"),
+    "UTF-8 read in another encoding, such as Ã© for é": _MOJIBAKE,
+    "control characters": _CONTROL,
+    "left-over markup, such as <br> or &amp;": _MARKUP,
+}
+
+
+def damage_of(text: str) -> list[str]:
+    """The kinds of damage, of DAMAGE, that a text shows."""
+    return [name for name, pattern in DAMAGE.items() if pattern.search(text)]
+
+
+@dataclass
+class _Counts:
+    empty: list[str] = field(default_factory=list)
+    short: list[str] = field(default_factory=list)
+    damaged: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, name: str, text: str) -> None:
+        words = len(text.split(None, SHORT_WORDS))
+        if not words:
+            self.empty.append(name)
+        elif words < SHORT_WORDS:
+            self.short.append(name)
+        for kind in damage_of(text):
+            self.damaged.setdefault(kind, []).append(name)
+
+
+def _counted(names: Iterable[str], texts: Iterable[str]) -> _Counts:
+    counts = _Counts()
+    for name, text in zip(names, texts, strict=True):
+        counts.add(name, text)
+    return counts
+
+
+def _texts_of(corpus: Corpus) -> Iterator[str]:
+    for start in range(0, len(corpus), BATCH_DOCUMENTS):
+        texts: Strings = corpus.view("title text", start, min(start + BATCH_DOCUMENTS, len(corpus)))
+        yield from texts
+
+
+def _findings(counts: _Counts, what: str, total: int, short_matters: bool) -> Iterator[Finding]:
+    severity: Severity = "caution"
+    if counts.empty:
+        yield Finding(
+            severity,
+            f"{len(counts.empty):,} of {total:,} {what} have no text at all",
+            "nothing can find them, or by them: take the collection's full version, or leave them out",
+            (("empty", float(len(counts.empty))),),
+            tuple(counts.empty[:5]),
+        )
+    if counts.short and short_matters:
+        yield Finding(
+            "note",
+            f"{len(counts.short):,} of {total:,} {what} have fewer than {SHORT_WORDS} words",
+            "see whether their text was cut",
+            (("short", float(len(counts.short))),),
+            tuple(counts.short[:5]),
+        )
+    for kind, names in counts.damaged.items():
+        yield Finding(
+            "caution" if len(names) > total / 100 else "note",
+            f"{len(names):,} of {total:,} {what} hold {kind}",
+            "words that are damaged match nothing: mend the texts before indexing",
+            ((kind, float(len(names))),),
+            tuple(names[:5]),
+        )
+
+
+@check("texts", needs=["corpus"])
+def texts(subject: Subject) -> Iterator[Finding]:
+    """Documents without text or with fewer than three words, and signs of damage: wrong encodings, markup."""
+    corpus = subject.need_corpus()
+    yield from _findings(
+        _counted(corpus.ids, _texts_of(corpus)), "documents", len(corpus), short_matters=True
+    )
+
+
+@check("query texts", needs=["queries"])
+def query_texts(subject: Subject) -> Iterator[Finding]:
+    """Queries without text, and signs of damage in them."""
+    queries = subject.need_queries()
+    yield from _findings(_counted(queries.ids, queries.text), "queries", len(queries), short_matters=False)

@@ -1,0 +1,132 @@
+"""Options that commands with tables share, and how their rows are chosen and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from weir.cli.terminal import say
+
+if TYPE_CHECKING:
+    from weir.core.result_row import Row
+    from weir.experiment.finished import Finished
+    from weir.report.display import Display
+
+__all__ = ["chosen_cells", "display_of", "label_option", "show_cells", "table_options"]
+
+MOST_COMPARED = 500_000
+"""Differences of two systems on a query that tie groups of a grid look at unasked: some seconds."""
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def table_options(command: F) -> F:
+    """--json, --csv, --latex, --markdown and --html as the argument `form`, and --long."""
+    kinds = {
+        "json": "One JSON object per line, at full precision.",
+        "csv": "Comma-separated values, at full precision.",
+        "latex": "LaTeX tables, for booktabs.",
+        "markdown": "Markdown tables.",
+        "html": "A page of HTML.",
+    }
+    command = click.option("--long", is_flag=True,
+        help="A line for each dataset and system with its intervals, also where a grid would do.")(command)  # fmt: skip
+    for form, what in reversed(kinds.items()):
+        command = click.option(f"--{form}", "form", flag_value=form, help=what)(command)
+    return command
+
+
+def label_option(command: F) -> F:
+    """--label as the argument `labels`."""
+    return click.option("--label", "labels", multiple=True, metavar="NAME=SYSTEM",
+        help="What tables call a system; repeatable.")(command)  # fmt: skip
+
+
+def display_of(form: str | None, long: bool, labels: Sequence[str], systems: Iterable[str]) -> Display:
+    """The form, for this terminal; raises as `labels_of`."""
+    from weir.cli.terminal import output_width, shows_colours
+    from weir.report.display import Display, labels_of
+
+    found = labels_of(labels, tuple(dict.fromkeys(systems)), canonical_system) if labels else {}
+    return Display(form or "text", long, output_width(), shows_colours(), found)
+
+
+def canonical_system(text: str) -> str:
+    """A system as it prints; raises UnknownName, BadValue or MissingExtra."""
+    from weir.systems import parse_system
+
+    return str(parse_system(text))
+
+
+def show_cells(cells: Sequence[Finished], display: Display, measures: Sequence[str] = ()) -> None:
+    """Print finished cells, by these measures alone where some are named, and say what has to be said beside them."""
+    from weir.cli.terminal import show
+    from weir.experiment.compare import compare_cells, comparison_cost
+    from weir.experiment.results import rows_with_groups
+    from weir.report.display import rows_shown
+    from weir.report.notes import judged_notes
+    from weir.stats.comparison import Comparison
+
+    notes = []
+
+    def compared() -> Sequence[Comparison]:
+        if comparison_cost(cells, measures) > MOST_COMPARED:
+            notes.append(
+                "note: tie groups are left out, as they take long here: weir compare FOLDER shows them"
+            )
+            return ()
+        return compare_cells(cells, measures)
+
+    rows = rows_with_groups(cells)
+    if measures:
+        rows = [row for measure in measures for row in rows if row.measure == measure]
+    show(rows_shown(rows, display, compared))
+    for note in [*notes, *judged_notes([r for r in rows if _is_member(r, cells)])]:
+        say(note)
+
+
+def _is_member(row: Row, cells: Sequence[Finished]) -> bool:
+    """Whether the row is of a dataset, not of a group."""
+    return any(row.dataset == cell.dataset for cell in cells)
+
+
+def chosen_cells(
+    cells: Sequence[Finished], datasets: Sequence[str], systems: Sequence[str]
+) -> list[Finished]:
+    """The cells of these datasets (a group stands for its members) and systems; all where none is named.
+
+    Raises UnknownName for a dataset or system that no cell is of.
+    """
+    from weir.datasets import catalogue
+
+    kept = list(cells)
+    if datasets:
+        members = {d: catalogue.group(d).members if catalogue.is_group(d) else (d,) for d in datasets}
+        wanted = {m for group in members.values() for m in group}
+        _refuse_unknown("dataset among these results", members, {c.dataset for c in kept})
+        kept = [c for c in kept if c.dataset in wanted]
+    if systems:
+        names = {name for c in kept for name in (c.system, c.label)}
+        asked = {s if s in names else _canonical(s): (s,) for s in systems}
+        _refuse_unknown("system among these results", {s: (s,) for s in asked}, names)
+        kept = [c for c in kept if c.system in asked or c.label in asked]
+    return kept
+
+
+def _refuse_unknown(kind: str, wanted: dict[str, tuple[str, ...]], known: set[str]) -> None:
+    from weir.errors import UnknownName
+
+    for name, members in wanted.items():
+        if not known.intersection(members):
+            raise UnknownName(kind, name, known)
+
+
+def _canonical(system: str) -> str:
+    from weir.errors import WeirError
+
+    try:
+        return canonical_system(system)
+    except WeirError:
+        return system

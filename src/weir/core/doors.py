@@ -1,0 +1,35 @@
+"""Doors: the one place where methods of values name functions of higher rooms, which are imported when called.
+
+A value of `core` prints, saves and turns into a frame by what `report` and `io` know; this table is all that `core`
+knows of them. A test opens every door.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["DOORS", "opened"]
+
+DOORS = {
+    "cells html": "weir.report.scores:cells_html",
+    "measure name": "weir.measures.measure:canonical_name",
+    "qrels of": "weir.io.runs.read:read_qrels",
+    "qrels save": "weir.io.runs.write:write_qrels",
+    "intents of": "weir.io.runs.intent_file:read_intents",
+    "intents save": "weir.io.runs.intent_file:write_intents",
+    "run of": "weir.io.runs.read:read_run",
+    "run save": "weir.io.runs.write:write_run",
+    "scores html": "weir.report.scores:scores_html",
+    "scores of": "weir.io.runs.scores_value:read_scores_value",
+    "scores save": "weir.io.runs.scores_value:write_scores_value",
+    "scores text": "weir.report.scores:scores_text",
+}
+
+
+def opened(door: str) -> Callable[..., Any]:
+    """The function behind a door; imports its module."""
+    module, _, name = DOORS[door].partition(":")
+    function: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return function

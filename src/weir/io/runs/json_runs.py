@@ -1,0 +1,190 @@
+"""Rankings and judgments as one JSON object, {query: {document: number}}: a general reader, and one of large runs.
+
+The reader of large runs is compiled: it holds the text, and its values never become objects. Whatever is not plain (an
+escape, an empty ranking, a name that occurs twice, no valid JSON) is left to the general one, which reads it or says
+what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import importlib
+import io
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.strings import Bytes, first_repeated
+from weir.errors import BadRanking, FormatError
+from weir.io.runs.blocks import ROWS, LongIdentifierError, RankingBlock, take_strings
+from weir.io.runs.parsers import filled_rows, row_arrays
+from weir.io.storage.lines import PACKED, open_bytes, read_bytes
+from weir.kernels.jit import available
+from weir.kernels.jit.code_cache import kept
+
+__all__ = ["OddJsonError", "is_large", "large_json_blocks", "read_nested"]
+
+Nested = dict[str, dict[str, float]]
+_EXPECTED = 'an object {"query": {"document": number}}'
+
+
+def read_nested(path: Path) -> Nested:
+    """Read {query: {document: number}}.
+
+    Raises FormatError for another shape, for NaN and infinity, and for text that is no JSON; BadRanking for a
+    name that occurs twice in one object, which JSON readers usually pass over in silence.
+    """
+    data = read_bytes(path)
+    found = _quickly(data)
+    if found is None:
+        found = _strictly(path, data)
+    if not isinstance(found, dict):
+        raise FormatError(path, f"a JSON {type(found).__name__}", _EXPECTED)
+    for query, row in found.items():
+        if not isinstance(row, dict):
+            raise FormatError(path, f"{type(row).__name__} for query '{query}'", _EXPECTED)
+        if not set(map(type, row.values())) <= {int, float}:
+            document = next(d for d, v in row.items() if type(v) not in (int, float))
+            found_here = f"{json.dumps(row[document])[:40]} for query '{query}', document '{document}'"
+            raise FormatError(path, found_here, "a number")
+    return found
+
+
+def _quickly(data: bytes) -> Any:  # noqa: ANN401  JSON holds anything
+    """Parse with orjson where it is installed; None when a name may occur twice or anything is odd."""
+    try:
+        loads = importlib.import_module("orjson").loads
+        found = loads(data)
+    except (ModuleNotFoundError, ValueError):
+        return None
+    if not isinstance(found, dict) or not all(isinstance(row, dict) for row in found.values()):
+        return None
+    # orjson keeps the last of equal names. Each name is followed by one colon; the others stand in names,
+    # unless they are written as an escape.
+    if b"\\u003" in data:
+        return None
+    rows = list(found.values())
+    colons = sum(map(len, rows)) + len(rows) + sum("".join(row).count(":") for row in (found, *rows))
+    return found if colons == data.count(b":") else None
+
+
+def _strictly(path: Path, data: bytes) -> Any:  # noqa: ANN401  JSON holds anything
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        row = dict(pairs)
+        if len(row) < len(pairs):
+            twice = first_repeated(key for key, _ in pairs)
+            raise BadRanking(f"{path}: '{twice}' occurs twice in one object; remove the duplicates first")
+        return row
+
+    def refuse(constant: str) -> float:
+        raise FormatError(path, constant, "finite numbers")
+
+    try:
+        text = data.decode("utf-8")
+        return json.loads(text, object_pairs_hook=once, parse_constant=refuse)
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data" and _objects_on_lines(data):
+            raise FormatError(
+                path, "JSON lines, an object on each", f"{_EXPECTED}, or a table", error.lineno
+            ) from None
+        raise FormatError(path, f"no valid JSON ({error.msg})", _EXPECTED, error.lineno) from error
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # not UTF-8, a number of thousands of digits, nested too deeply
+        raise FormatError(path, f"no valid JSON ({error})", _EXPECTED) from error
+
+
+def _objects_on_lines(data: bytes) -> bool:
+    first, _, rest = data.lstrip().partition(b"\n")
+    try:
+        return isinstance(json.loads(first), dict) and rest.lstrip().startswith(b"{")
+    except (ValueError, RecursionError):
+        return False
+
+
+_WORTH = (16 << 20, 128 << 20)  # bytes of a file that loading the compiled reader pays for, or compiling it
+_PAD = 32
+_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_BLANKS = b" \t\r\n"
+
+
+class OddJsonError(Exception):
+    """Something other than plain names and numbers, to be read by the general parser."""
+
+
+def is_large(path: Path, worth: int | None = None) -> bool:
+    """Whether a file is large enough for the compiled reader, and that can be used; worth: bytes from which it is."""
+    try:
+        size = path.stat().st_size
+    except OSError:
+        return False
+    if not available() or size < (_WORTH[0] if worth is None else worth):
+        return False
+    return worth is not None or size >= _WORTH[1] or kept("parse.json_run")
+
+
+def large_json_blocks(path: Path, whole: bool) -> Iterator[RankingBlock]:
+    """The rows of a JSON run; whole: a query was met twice, which JSON forbids. Raises OddJsonError, MissingExtra."""
+    from weir.kernels.parse.json_run import ENDED, FULL, ODD, scan_object
+
+    if whole:
+        raise OddJsonError
+    buf, stop = _text(path)
+    words: NDArray[np.uint64] = np.ndarray((len(buf) - 7,), "<u8", buf, strides=(1,))
+    at, room, state = _begin(buf, stop), 2 * ROWS, FULL
+    while state != ENDED:
+        arrays = row_arrays(room)
+        n, segments, slows, at, state = scan_object(buf, words, at, stop, ROWS, arrays, np.zeros(4, np.int64))
+        if state == ODD or (state == ENDED and buf[at:stop].tobytes().strip(_BLANKS)):
+            raise OddJsonError
+        if n == 0:  # one query needs more room
+            room *= 2
+            continue
+        slow = (buf[start : start + size].tobytes() for _, start, size in arrays.slow[:slows].tolist())
+        if not all(map(_NUMBER.fullmatch, slow)):
+            raise OddJsonError
+        try:
+            rows, wrong = filled_rows(buf, arrays, n, segments, slows)
+        except LongIdentifierError:
+            raise OddJsonError from None
+        if wrong >= 0:
+            raise OddJsonError
+        yield RankingBlock(buf, rows, take_strings(buf, rows.query_start, rows.query_length), lambda _: "")
+
+
+def _text(path: Path) -> tuple[Bytes, int]:
+    """The text of a file in a buffer with zeros behind it, and how long it is; it is UTF-8."""
+    if path.suffix in PACKED:
+        data = np.frombuffer(read_bytes(path), np.uint8)
+        buf = np.concatenate([data, np.zeros(_PAD, np.uint8)])
+    else:
+        with open_bytes(path) as file:
+            size = path.stat().st_size
+            buf = np.zeros(size + _PAD, np.uint8)
+            got = 0
+            while got < size and (more := cast(io.RawIOBase, file).readinto(buf.data[got:size])):
+                got += more
+    stop = len(buf) - _PAD
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for begin in range(0, stop, 1 << 20):
+            decoder.decode(buf.data[begin : min(begin + (1 << 20), stop)])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        raise OddJsonError from None
+    return buf, stop
+
+
+def _begin(buf: Bytes, stop: int) -> int:
+    """Where the object's first name may stand."""
+    head = buf[: min(stop, 1 << 12)].tobytes().removeprefix(codecs.BOM_UTF8)
+    opening = len(head) - len(head.lstrip(_BLANKS))
+    if head[opening : opening + 1] != b"{":
+        raise OddJsonError
+    return opening + 1 + (3 if buf[:3].tobytes() == codecs.BOM_UTF8 else 0)

@@ -1,0 +1,76 @@
+"""Scores as a JSON file that reads back as the same values, bit for bit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.ids import Ids
+from weir.core.scores import Scores
+from weir.core.strings import Float64
+from weir.errors import FormatError
+from weir.io.storage.atomic import atomic_file
+
+__all__ = ["read_scores_value", "write_scores_value"]
+
+_EXPECTED = "scores as Scores.save writes them"
+
+
+def write_scores_value(scores: Scores, path: Path | str) -> None:
+    """Write scores with all that is known of them; the file appears when it is complete. Raises StoreError."""
+    fields = {
+        "weir": "scores",
+        "measures": list(scores.measures),
+        "queries": scores.queries.tolist(),
+        "values": _numbers(scores.values),
+        "answered": scores.answered.tolist(),
+        "tied": scores.tied,
+        "ignored": scores.ignored,
+        "geometric": list(scores.geometric),
+        "conventions": scores.conventions,
+        "low": None if scores.low is None else _numbers(scores.low),
+        "high": None if scores.high is None else _numbers(scores.high),
+        "asked": [list(pair) for pair in scores.asked],
+    }
+    with atomic_file(Path(path)) as temporary:
+        temporary.write_text(json.dumps(fields, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_scores_value(path: Path | str) -> Scores:
+    """Read what `write_scores_value` wrote; raises FormatError for another file."""
+    try:
+        fields: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+        scores = Scores(
+            tuple(map(str, fields["measures"])),
+            Ids.of(fields["queries"]),
+            _array(fields["values"]),
+            np.array(fields["answered"], np.bool_),
+            float(fields["tied"]),
+            int(fields["ignored"]),
+            tuple(map(str, fields["geometric"])),
+            str(fields["conventions"]),
+            None if fields["low"] is None else _array(fields["low"]),
+            None if fields["high"] is None else _array(fields["high"]),
+            tuple((str(theirs), str(ours)) for theirs, ours in fields["asked"]),
+        )
+    except FileNotFoundError:
+        raise FormatError(path, "no such file", _EXPECTED) from None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        raise FormatError(path, "something else", _EXPECTED) from None
+    shape = (len(scores.measures), len(scores.queries))
+    if scores.values.shape != shape or len(scores.answered) != shape[1]:
+        raise FormatError(path, "values of another number of measures or queries", _EXPECTED)
+    return scores
+
+
+def _numbers(values: Float64) -> list[list[float | None]]:
+    """The same with None for NaN, which JSON has not."""
+    return [[None if value != value else value for value in row] for row in values.tolist()]  # noqa: PLR0124 - NaN alone
+
+
+def _array(rows: list[list[float | None]]) -> NDArray[np.float64]:
+    return np.array([[np.nan if value is None else value for value in row] for row in rows], np.float64)

@@ -1,0 +1,38 @@
+"""Scores as people read them, and the first rows of other values: what a terminal and a notebook show of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weir.core.scores import Scores
+from weir.report.format import count, score
+from weir.report.marked_table import MarkedCell, MarkedTable
+from weir.report.notes import score_notes
+from weir.stats.score_rows import rows
+
+__all__ = ["cells_html", "scores_html", "scores_text"]
+
+
+def scores_text(scores: Scores) -> str:
+    """A line for each measure: mean, 95% bootstrap interval over queries, and over how many; then what to know."""
+    return _table(scores).text()
+
+
+def scores_html(scores: Scores) -> str:
+    """The same for a notebook."""
+    return _table(scores).html()
+
+
+def cells_html(title: str, lines: Sequence[Sequence[str]], keys: int) -> str:
+    """Cells under a header for a notebook; the first `keys` columns are names, the others numbers."""
+    rows = tuple(tuple(map(MarkedCell, line)) for line in lines[1:])
+    return MarkedTable(title, tuple(lines[0]), rows, keys=keys).html()
+
+
+def _table(scores: Scores) -> MarkedTable:
+    found = []
+    for row, counted in zip(rows(scores, "", ""), scores.counted().tolist(), strict=True):
+        cells = (row.measure, score(row.mean), f"{score(row.low)} to {score(row.high)}", count(counted))
+        found.append(tuple(map(MarkedCell, cells)))
+    header = ("measure", "mean", "95% interval", "queries")
+    return MarkedTable("", header, tuple(found), tuple(score_notes(scores)))

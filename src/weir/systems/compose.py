@@ -1,0 +1,363 @@
+"""Composition: first >> reranker, and plain Python functions and objects as systems and re-rankers.
+
+A function or object knows nothing of Weir's protocol: it takes and gives dicts, lists and texts. What it answers is
+checked by plugins.py. It may declare a version, which is the key of what it makes; without one nothing that it makes is
+ever read again by another process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
+
+import numpy as np
+
+from weir.algorithms import algorithm
+from weir.core.corpus import Corpus, Queries
+from weir.core.run import Run
+from weir.core.strings import Float64
+from weir.errors import BadRanking, BadValue
+from weir.registry import Identity
+from weir.systems.composite import shelf_of
+from weir.systems.plugins import run_of_answer
+from weir.systems.protocol import (
+    IN_MEMORY,
+    RERANKERS,
+    SYSTEMS,
+    Component,
+    Composite,
+    Context,
+    Costs,
+    Reranker,
+    Retriever,
+    Scorer,
+    Shelf,
+    called,
+    check_depth,
+)
+from weir.systems.rerank.reranking import RerankingSearcher
+
+__all__ = [
+    "FunctionReranker",
+    "FunctionSystem",
+    "Pipeline",
+    "as_reranker",
+    "as_system",
+    "behind",
+    "shown",
+    "then",
+]
+
+VIEW = "title text"
+DEPTH = 100
+"""Documents that a re-ranker scores anew, unless a depth is named."""
+SHOWN_CHARACTERS = 80
+
+SearchFunction: TypeAlias = Callable[[dict[str, str], int], object]
+"""(queries {id: text}, k) -> {query id: {document id: score}} or {query id: [document ids, best first]}."""
+ScoreFunction: TypeAlias = Callable[[list[str], list[str]], object]
+"""(texts of queries, texts of documents, aligned) -> a score for each pair."""
+
+T = TypeVar("T")
+
+
+@runtime_checkable
+class SearchObject(Protocol):
+    """An object that answers queries, as a SearchFunction does."""
+
+    def search(self, queries: dict[str, str], k: int) -> object:
+        """The answers: see SearchFunction."""
+        ...
+
+
+@runtime_checkable
+class IndexObject(Protocol):
+    """An object that is given the documents first."""
+
+    def index(self, documents: dict[str, str]) -> object:
+        """Index {document id: title and text}; answers with what searches them, None for itself."""
+        ...
+
+
+@runtime_checkable
+class PairPredictor(Protocol):
+    """A model of pairs, as sentence-transformers' CrossEncoder."""
+
+    def predict(self, pairs: list[tuple[str, str]]) -> object:
+        """A score for each (text of a query, text of a document)."""
+        ...
+
+
+@dataclass(frozen=True)
+class FunctionSystem:
+    """A function, or an object with `search`, as a system; see SearchFunction and IndexObject.
+
+    It keeps no index on disk: an object's is made in memory each time.
+    """
+
+    answer: SearchFunction | SearchObject
+    identity: Identity
+
+    def __str__(self) -> str:
+        return self.identity.name
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __rshift__(self, reranker: object) -> Pipeline:
+        return then(self, reranker)
+
+    def describe(self) -> dict[str, object]:
+        """Its name and version, or a session."""
+        return {"system": "object", **self.identity.describe()}
+
+    def components(self) -> tuple[Component, ...]:
+        """None."""
+        return ()
+
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> FunctionSearcher:
+        """Hand the documents to an object that wants them."""
+        searching: object = self.answer
+        if isinstance(searching, IndexObject):
+            texts = dict(zip(corpus.ids, corpus.view(VIEW), strict=True))
+            made = searching.index(texts)
+            searching = searching if made is None else made
+        if isinstance(searching, SearchObject):
+            return FunctionSearcher(str(self), corpus, searching.search)
+        if not callable(searching):
+            raise BadRanking(f"index made a {type(searching).__name__} without search(queries, k)")
+        return FunctionSearcher(str(self), corpus, searching)
+
+    def open(self, corpus: Corpus, context: Context) -> FunctionSearcher:
+        """As `index`: nothing is kept."""
+        return self.index(corpus, context)
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionSearcher:
+    """A function and the documents it may answer with."""
+
+    name: str
+    corpus: Corpus
+    function: SearchFunction
+
+    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
+        """What the function answers, as a run; raises BadRanking for what is no ranking of these documents."""
+        if k < 1:
+            raise BadValue(f"k is {k}; expected a whole number from 1")
+        texts = dict(zip(queries.ids, queries.text, strict=True))
+        answer = self.function(texts, k) if texts else {}
+        return run_of_answer(answer, queries, self.corpus.ids, self.name).top(k)
+
+    def costs(self) -> Costs:
+        """Unknown: it is asked once."""
+        return Costs()
+
+
+@dataclass(frozen=True)
+class FunctionReranker:
+    """A function that scores pairs of texts, or a PairPredictor, as a re-ranker; see ScoreFunction."""
+
+    score: ScoreFunction
+    identity: Identity
+    depth: int = DEPTH
+
+    def __post_init__(self) -> None:
+        check_depth(self.identity.name, self.depth)
+
+    def __str__(self) -> str:
+        return called(self.identity.name, [], {} if self.depth == DEPTH else {"depth": self.depth})
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __rrshift__(self, first: object) -> Pipeline:
+        return behind(self, first)
+
+    def describe(self) -> dict[str, object]:
+        """Its name and version, or a session, its depth, and what of a document it reads."""
+        return {"reranker": "object", "depth": self.depth, "document": VIEW, **self.identity.describe()}
+
+    def ready(self, corpus: Corpus, context: Context = IN_MEMORY) -> FunctionScorer:
+        """The function and the documents it reads."""
+        return FunctionScorer(self.score, corpus)
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionScorer:
+    """A function that is asked once for each query, about all its candidates."""
+
+    function: ScoreFunction
+    corpus: Corpus
+
+    def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
+        """What the function says of each candidate; raises BadRanking, naming the query, for more or fewer scores."""
+        found = np.empty(len(candidates.doc))
+        title = self.corpus.title
+        for q, text in enumerate(queries.text):
+            rows = slice(int(candidates.ptr[q]), int(candidates.ptr[q + 1]))
+            doc = candidates.doc[rows]
+            if len(doc) == 0:
+                continue
+            some = Corpus(
+                self.corpus.ids, self.corpus.text.take(doc), None if title is None else title.take(doc)
+            )
+            texts = some.view(VIEW, 0, len(doc)).tolist()
+            given = np.asarray(self.function([text] * len(doc), texts), np.float64)
+            if given.shape != (len(doc),):
+                raise BadRanking(
+                    f"query '{queries.ids[q]}': scores of shape {given.shape} for {len(doc)} documents"
+                )
+            found[rows] = given
+        return found
+
+    def costs(self) -> Costs:
+        """Unknown: it is asked once."""
+        return Costs()
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A system whose first documents a re-ranker puts in another order.
+
+    first: the system that finds them; reranker: what scores the first `reranker.depth` of each ranking anew. Those
+    behind the depth keep their order behind the others: the i-th of them stands i steps below the lowest new score,
+    a step being 1, or 2**-20 of that score where this is more. A document whose identifier is the query's own does
+    not count towards the depth, so that taking it out changes nothing else. Raises BadValue for parts that are none.
+    """
+
+    first: Retriever
+    reranker: Reranker
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.first, Retriever):
+            raise BadValue(f"a pipeline begins with a system, such as bm25; {self.first!r} is none")
+        if not isinstance(self.reranker, Reranker):
+            raise BadValue(f"behind >> stands a re-ranker, such as score(rm3); {self.reranker!r} is none")
+
+    def __str__(self) -> str:
+        return f"{self.first} >> {self.reranker}"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __rshift__(self, reranker: object) -> Pipeline:
+        return then(self, reranker)
+
+    def describe(self) -> dict[str, object]:
+        """Everything that can move a number."""
+        return {
+            "system": str(self),
+            "first": self.first.describe(),
+            "reranker": self.reranker.describe(),
+            "algorithm": algorithm("pipeline"),
+            "behind the depth": "in the order of the first system, below the lowest new score",
+        }
+
+    def components(self) -> tuple[Component, ...]:
+        """The rankings of the first system, and what the re-ranker is made of."""
+        by = self.reranker.components() if isinstance(self.reranker, Composite) else ()
+        return (Component(self.first, "run"), *by)
+
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RerankingSearcher:
+        """The first system's answers, and what scores them anew, each from the context's shelf."""
+        return self._over(corpus, shelf_of(context), context)
+
+    def open(self, corpus: Corpus, context: Context) -> RerankingSearcher:
+        """Open what `index` wrote for the same corpus; raises StoreError where it is not complete."""
+        return self._over(corpus, shelf_of(context, build=False), context)
+
+    def _over(self, corpus: Corpus, shelf: Shelf, context: Context) -> RerankingSearcher:
+        first = shelf.answers(self.first, corpus, context.for_part(0, 2))
+        scorer: Scorer = self.reranker.ready(corpus, replace(context.for_part(1, 2), shelf=shelf))
+        return RerankingSearcher(self, corpus, first, scorer)
+
+
+def shown(system: object) -> str:
+    """The repr of a system or re-ranker: how it prints, which parses back."""
+    return str(system)
+
+
+def then(first: Retriever, reranker: object) -> Pipeline:
+    """first >> reranker, where the re-ranker may be a function or object; raises BadValue for what is none."""
+    return Pipeline(first, as_reranker(reranker))
+
+
+def behind(reranker: Reranker, first: object) -> Pipeline:
+    """first >> reranker, where the first may be a function or object; raises BadValue for what is none."""
+    return Pipeline(as_system(first), reranker)
+
+
+def as_system(given: object, name: str | None = None, version: str | None = None) -> Retriever:
+    """A function (queries, k) -> answers, or an object with search(queries, k), as a system; a system as it is.
+
+    queries: {id: text}; answers: {query id: {document id: score}} or {query id: [document ids, best first]}; an object
+    with index(documents) is given {id: title and text} first. name: how it prints, by default the function's own, or
+    that of the object's class; version: what stands for it in keys; where it declares none, what it makes is made
+    again in each process. Raises BadValue for what is no system, and for a name that is none or taken.
+    """
+    if isinstance(given, type):
+        raise BadValue(f"{given.__name__} is a class; give a value of it, such as {given.__name__}()")
+    if isinstance(given, Retriever):
+        return _as_it_is(given, name, version)
+    if isinstance(given, Reranker):
+        raise BadValue(f"{given} re-ranks what a system finds; write such as weir.BM25() >> ...")
+    if isinstance(given, SearchObject) or callable(given):
+        return FunctionSystem(given, _identity(given, name, version))
+    raise BadValue(
+        f"{_shown(given)} is no system; give one such as weir.BM25(), a function (queries, k) or an object with "
+        "search(queries, k); a name goes into weir.system(...), an encoder into weir.Dense(...)"
+    )
+
+
+def as_reranker(
+    given: object, depth: int = DEPTH, name: str | None = None, version: str | None = None
+) -> Reranker:
+    """A function (texts of queries, texts of documents) -> scores, or an object with predict(pairs), as a re-ranker.
+
+    Texts are aligned, one pair for each candidate of a query. depth: how many documents of each ranking are scored;
+    name, version: see `as_system`; a re-ranker stays as it is. Raises BadValue for what is none.
+    """
+    if isinstance(given, type):
+        raise BadValue(f"{given.__name__} is a class; give a value of it, such as {given.__name__}()")
+    if isinstance(given, Reranker):
+        return _as_it_is(given, name, version)
+    if isinstance(given, PairPredictor):
+        return FunctionReranker(partial(_predicted, given), _identity(given, name, version), depth)
+    if isinstance(given, Retriever) or not callable(given):
+        raise BadValue(
+            f"behind >> stands a re-ranker, such as weir.Cross(...) or a function of pairs; {_shown(given)} is none"
+        )
+    return FunctionReranker(given, _identity(given, name, version), depth)
+
+
+def _predicted(model: PairPredictor, queries: list[str], documents: list[str]) -> object:
+    return model.predict(list(zip(queries, documents, strict=True)))
+
+
+def _as_it_is(given: T, name: str | None, version: str | None) -> T:
+    if name is not None or version is not None:
+        raise BadValue(
+            f"{given} has a name and describes itself; name and version are for functions and objects"
+        )
+    return given
+
+
+def _identity(given: object, name: str | None, version: str | None) -> Identity:
+    found = Identity.of(given, name, version)
+    if found.name in SYSTEMS or found.name in RERANKERS:
+        raise BadValue(f"'{found.name}' is the name of a registered system; give another: name=...")
+    return found
+
+
+def _shown(given: object) -> str:
+    """A value in a message: systems as they print, others by their type."""
+    if isinstance(given, (Retriever, Reranker, Sequence, int, float, type(None))):
+        return (
+            str(given)[:SHOWN_CHARACTERS]
+            if isinstance(given, (Retriever, Reranker))
+            else repr(given)[:SHOWN_CHARACTERS]
+        )
+    return f"a {type(given).__name__}"

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.brooklet import write_collection
+from weir.audit import CHECKS, Subject, audited, check
+from weir.audit.duplicates import duplicate_groups, expanded, normalised
+from weir.audit.holes import judged_share
+from weir.audit.labels import ceiling
+from weir.audit.texts import damage_of
+from weir.cli import main
+from weir.core.corpus import Corpus, Queries
+from weir.core.judged import Judged
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.core.strings import Strings
+from weir.errors import BadValue, UnknownName
+
+DOCUMENTS = {
+    "a": {"title": "River", "text": "The  river floods"},
+    "b": {"title": "river", "text": "the river FLOODS "},
+    "c": {"title": "", "text": "dough"},
+    "d": {"title": "Copy", "text": "dough"},
+    "e": {"title": "", "text": " "},
+    "f": {"title": "", "text": ""},
+}
+
+
+@given(st.lists(st.sampled_from(["x", "X ", "y", "", " ", "\u212b", "\u00e5"]), max_size=12))
+def test_groups_are_those_of_a_double_loop(texts):
+    for form in (str, normalised):
+        groups = duplicate_groups((Strings.of(texts),), form)
+        same = [
+            [i for i, other in enumerate(texts) if form(other) == form(text) and form(text).strip()]
+            for text in texts
+        ]
+        expected = {tuple(rows) for rows in same if len(rows) > 1}
+        assert {tuple(rows.tolist()) for rows in groups.members()} == expected
+        assert groups.rows == sum(map(len, expected))
+        assert groups.surplus == sum(len(rows) - 1 for rows in expected)
+
+
+def test_titles_count_where_they_are_asked_about():
+    corpus = Corpus.of(DOCUMENTS)
+    by_text = duplicate_groups((corpus.text,))
+    assert by_text.number.tolist() == [-1, -1, 0, 0, -1, -1]
+    assert duplicate_groups((corpus.title, corpus.text)).rows == 0
+    assert duplicate_groups((corpus.title, corpus.text), normalised).number.tolist() == [0, 0, -1, -1, -1, -1]
+
+
+def test_judgments_given_to_copies_change_only_the_queries_that_have_some():
+    corpus = Corpus.of(DOCUMENTS)
+    qrels = Qrels.of({"q": {"a": 2, "zz": 1}, "r": {"c": 1}, "s": {"a": 0, "b": 1}})
+    wider, added = expanded(qrels, corpus, duplicate_groups((corpus.title, corpus.text), normalised))
+    assert added == 1
+    assert wider.to_dict() == {"q": {"a": 2, "zz": 1, "b": 2}, "r": {"c": 1}, "s": {"a": 0, "b": 1}}
+    again, more = expanded(wider, corpus, duplicate_groups((corpus.title, corpus.text), normalised))
+    assert (again.to_dict(), more) == (wider.to_dict(), 0)
+
+
+def statements(subject: Subject, *only: str) -> dict[str, str]:
+    return {f"{f.severity} {f.check}": f.statement for f in audited(subject, only).findings}
+
+
+def test_each_trap_is_found_and_named():
+    subject = Subject(
+        "mine",
+        Corpus.of(DOCUMENTS | {"g": "caf\u00c3\u00a9 <br> and \ufffd"}),
+        Queries.of({"q": "river", "r": " River", "s": "dough"}),
+        Qrels.of({"q": {"a": 1, "b": 0, "gone": 1}, "s": {"c": 0}, "lost": {"d": 1}}),
+        {
+            "one": Run.of({"q": {"a": 2.0, "b": 1.0}}),
+            "two": Run.of({"q": {"c": 2.0, "d": 1.0}, "s": {"a": 1.0}}),
+        },
+    )
+    found = statements(subject)
+    assert "1 judgments name 1 documents" in found["wrong dangling judgments"]
+    assert "1 of 3 judged queries are not among the queries" in found["caution dangling judgments"]
+    assert "a and b for query q" in found["serious duplicates"]
+    assert "2 of 3 queries share their text" in found["caution duplicate queries"]
+    assert "not judged alike: 100.0% of the first 10 of one, 0.0% of two" in found["serious holes"]
+    assert "1 of 3 judged queries have no relevant document" in found["caution labels"]
+    assert any("2 of 7 documents have no text" in f.statement for f in audited(subject, ["texts"]).findings)
+    order = [f.severity for f in audited(subject).findings]
+    assert order == sorted(order, key=["wrong", "serious", "caution", "note"].index)
+
+
+def test_a_clean_subject_has_no_findings_but_ceilings():
+    subject = Subject(
+        "clean",
+        Corpus.of({"a": "one two three", "b": "four five six"}),
+        Queries.of({"q": "one"}),
+        Qrels.of({"q": {"a": 1, "b": 0}}),
+        {"run": Run.of({"q": {"a": 2.0, "b": 1.0}})},
+    )
+    assert {f.severity for f in audited(subject).findings} <= {"note"}
+
+
+def test_what_is_not_there_is_said_and_nothing_at_all_is_refused():
+    audit = audited(Subject("queries", queries=Queries.of({"q": "x"})))
+    assert dict(audit.left_out)["duplicates"] == "corpus"
+    with pytest.raises(BadValue, match="no check can run: holes needs qrels, runs"):
+        audited(Subject("queries", queries=Queries.of({"q": "x"})), ["holes"])
+    with pytest.raises(UnknownName, match="did you mean holes"):
+        audited(Subject("queries", queries=Queries.of({"q": "x"})), ["hole"])
+
+
+def test_a_check_of_ones_own_is_one_function():
+    @check("long queries", needs=["queries"])
+    def long_queries(subject):
+        """Queries of more than five words."""
+        from weir.audit import Finding
+
+        names = [i for i, text in subject.queries.to_dict().items() if len(text.split()) > 5]
+        if names:
+            yield Finding("note", f"{len(names)} long queries", examples=tuple(names))
+
+    try:
+        found = audited(Subject("own", queries=Queries.of({"q": "a b c d e f"})), ["long queries"]).findings
+        assert [(f.check, f.subject, f.examples) for f in found] == [("long queries", "own", ("q",))]
+    finally:
+        CHECKS._known.pop("long queries")
+
+
+def test_the_judged_share_is_of_what_is_returned():
+    qrels = Qrels.of({"q": {"a": 1, "b": 0}, "r": {"a": 1}})
+    judged = Judged.of(Run.of({"q": {"a": 3.0, "x": 2.0, "b": 1.0}}), qrels)
+    np.testing.assert_allclose(judged_share(judged, 10), [2 / 3, np.nan])
+    np.testing.assert_allclose(judged_share(judged, 2), [1 / 2, np.nan])
+
+
+def test_ceilings_are_what_the_best_ranking_scores():
+    from weir.measures import evaluate
+
+    qrels = Qrels.of({"q": {f"d{i}": 1 for i in range(15)}, "r": {"a": 2, "b": 0}, "s": {"c": 0}})
+    best = Run.of({q: {d: float(g) for d, g in grades.items()} for q, grades in qrels.to_dict().items()})
+    for name in ("P@10", "R@10", "R@100"):
+        assert ceiling(qrels, name) == pytest.approx(evaluate(qrels, best, [name]).means()[name], abs=1e-15)
+
+
+@pytest.mark.parametrize("text", ["naïve café", "x < y & z > 0", "AT&T", "3 â 4", "a\tb\nc", "Ângela Ã"])
+def test_sound_texts_are_not_called_damaged(text):
+    assert damage_of(text) == []
+
+
+def test_the_command_prints_findings_writes_judgments_and_lists_checks(tmp_path, capsys):
+    def weir(*arguments: str) -> tuple[int, str, str]:
+        code = main(list(arguments))
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    folder = str(write_collection(tmp_path / "mine"))
+    rows = [json.loads(line) for line in weir("audit", folder, "--json")[1].splitlines()]
+    assert {row["check"] for row in rows} >= {"duplicates", "texts"}
+    assert all(row["subject"] == "mine" for row in rows)
+    wider = tmp_path / "wider.tsv"
+    assert weir("audit", folder, "--expand", "-o", str(wider))[0] == 0
+    assert wider.exists()
+    assert "holes" in weir("audit", "--list")[1]
+    for arguments, said in ((["audit"], "nothing to audit"), (["audit", folder, "--expand"], "go together")):
+        code, _, err = weir(*arguments)
+        assert (code, said in err) == (2, True)

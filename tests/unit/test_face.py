@@ -1,0 +1,237 @@
+"""The Python face: every command has its equal, with values that print, save and become frames."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+import weir
+from weir import AP, nDCG
+from weir.api.result_set import KINDS
+from weir.cli import main
+from weir.cli.main import COMMANDS
+from weir.core.plain import plain, rebuilt
+from weir.errors import BadValue, FormatError, UnknownName
+
+ROOT = Path(__file__).resolve().parents[2]
+QRELS = {f"q{n}": {"abcd"[n % 4]: 1} for n in range(12)}
+ONE = {q: ["a", "b", "c", "d"] for q in QRELS}
+OTHER = {q: ["d", "c", "a", "b"][n % 3 :] for n, q in enumerate(QRELS)}
+DOCUMENTS = {
+    "d1": "red wine of France",
+    "d2": {"title": "Bread", "text": "with butter"},
+    "d3": "a third text",
+}
+QUERIES = {"q1": "french wine", "q2": "butter", "q3": "not judged"}
+JUDGED = {"q1": ["d1"], "q2": {"d2"}}
+
+
+@pytest.fixture
+def files(tmp_path):
+    weir.Qrels.of(QRELS).save(tmp_path / "qrels.json")
+    for name, run in (("one", ONE), ("other", OTHER)):
+        weir.Run.of(run, name).save(tmp_path / f"{name}.trec")
+    return [str(tmp_path / name) for name in ("qrels.json", "one.trec", "other.trec")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    at = tmp_path_factory.mktemp("face") / "results"
+    table = weir.benchmark("brook-news", ["bm25", weir.RM3()], [nDCG @ 10, "map"], out=at, k=20)
+    return at, table
+
+
+def printed(capsys, *arguments) -> str:
+    main(list(map(str, arguments)))
+    return capsys.readouterr().out.strip()
+
+
+@pytest.mark.parametrize("command", ["compare", "diff", "why", "power", "gate"])
+def test_what_python_prints_is_what_the_command_prints(command, files, capsys):
+    found = repr(getattr(weir, command)(*[*files[:1], files[1:]] if command == "compare" else files))
+    said = printed(capsys, command, *files)
+    if command == "gate":
+        said = said.split("\n      lost most")[0]
+    assert found.replace("the judged queries", "qrels.json") == re.sub(r"\n\n\n", "\n\n", said)
+
+
+def test_values_in_memory_give_what_files_give(files):
+    runs = [weir.Run.of(ONE, "one"), weir.Run.of(OTHER, "other")]
+    assert repr(weir.diff(QRELS, *runs)) == repr(weir.diff(*files))
+    assert repr(weir.why(QRELS, *runs)) == repr(weir.why(*files))
+    assert weir.power(QRELS, ONE, OTHER, AP).to_dict() == weir.power(*files, "map").to_dict()
+    scores = [weir.evaluate(QRELS, run, [AP]) for run in runs]
+    assert weir.gate(None, *scores).to_dict() == weir.gate(*files, "AP").to_dict()
+    assert (
+        weir.compare(dict(zip("ab", scores, strict=True)))["AP"].pairs
+        == weir.compare(QRELS, {"a": ONE, "b": OTHER}, AP)[0].pairs
+    )
+
+
+def test_a_gate_is_true_where_it_passes():
+    assert weir.gate(QRELS, ONE, ONE)
+    assert not weir.gate(QRELS, ONE, OTHER)
+    found = weir.gate(QRELS, ONE, OTHER, [nDCG @ 10, "AP"], max_drop=0.5, interval="percentile")
+    assert [one.passed for one in found] == [True, True]
+    assert found["map"].measure == "AP"
+    with pytest.raises(UnknownName, match="no measure among these results named 'RR'"):
+        found["RR"]
+
+
+def test_conventions_and_methods_are_values():
+    method = weir.ComparisonMethod("t", "none", margin=0.5, level=0.9)
+    found = weir.compare(QRELS, {"a": ONE, "b": OTHER}, AP, "a", method, "missing=answered-only")
+    assert (found[0].method, found[0].baseline) == (method, "a")
+    assert found[0].pairs[0].equivalence is not None
+    assert weir.power(QRELS, ONE, OTHER, AP, conventions="ties=trec9")[0].queries == 12
+
+
+def test_results_print_save_and_become_frames(tmp_path):
+    found = {
+        "compare": weir.compare(QRELS, {"a": ONE, "b": OTHER}, [nDCG @ 10, AP]),
+        "gate": weir.gate(QRELS, ONE, OTHER),
+        "power": weir.power(QRELS, ONE, OTHER, AP),
+        "diff": weir.diff(QRELS, ONE, OTHER),
+        "why": weir.why(QRELS, ONE, OTHER),
+        "abstention": weir.abstention(
+            {q: {"a": float(n)} for n, q in enumerate(QRELS)}, weir.evaluate(QRELS, ONE, AP)
+        ),
+        "card": weir.describe("brook-facts"),
+    }
+    for kind, one in found.items():
+        one.save(tmp_path / f"{kind}.json")
+        again = weir.ResultSet.load(tmp_path / f"{kind}.json")
+        assert (repr(again), plain(again.items), again.kind) == (repr(one), plain(one.items), kind)
+        assert "<pre" in one._repr_html_()
+        assert len(one.to_frame("polars")) >= 1
+    assert found["compare"].to_frame("pandas")["verdict"].tolist() == ["not separable"] * 2
+    assert found["power"].to_frame("arrow").column_names[-3:] == ["effect", "power", "needs.queries"]
+    assert r"\begin{tabular}" in found["compare"].to_latex()
+    assert "| a |" in found["compare"].to_markdown()
+    assert found["compare"][:1].to_csv().count("\n") >= 1
+    with pytest.raises(BadValue, match="results of why have no latex table"):
+        found["why"].to_latex()
+
+
+def test_results_of_a_folder_print_save_and_become_frames(folder, tmp_path):
+    at, _ = folder
+    for kind, one in (
+        ("results", weir.results(at)),
+        ("verify", weir.verify(at)),
+        ("efficiency", weir.efficiency(at, "ndcg_cut_10")),
+        ("reproduce", weir.reproduce(at)),
+        ("compare", weir.compare(at)),
+    ):
+        one.save(tmp_path / "one.json")
+        assert plain(weir.ResultSet.load(tmp_path / "one.json").items) == plain(one.items)
+        assert repr(one)
+        assert len(one.to_frame("polars")) >= 1
+        assert one.kind == kind
+    assert weir.verify(at)
+    assert "weir-table" in weir.results(at)._repr_html_()
+    cells = [path.parent for path in sorted(at.glob("*/*/run.trec"))]
+    assert repr(weir.diff(*cells)).startswith("nDCG@10: ")
+    assert repr(weir.why(*cells)).startswith("nDCG@10: ")
+
+
+def test_damaged_files_of_results_are_refused(tmp_path):
+    path = tmp_path / "one.json"
+    for text in (
+        "",
+        "[]",
+        '{"weir": "nothing", "results": []}',
+        '{"weir": "gate", "results": [{"measure": "AP"}]}',
+        '{"weir": "gate", "results": [{"x": 1}]}',
+    ):
+        path.write_text(text)
+        with pytest.raises(FormatError, match=r"expected results as ResultSet\.save writes them"):
+            weir.ResultSet.load(path)
+
+
+def test_plain_values_come_back():
+    row = weir.Row("d", "s", "m", math.nan, 0.1, 0.2, 3, 2, lowest=None)
+    assert plain(row)["mean"] is None
+    assert repr(rebuilt(weir.Row, plain(row))) == repr(row)
+    with pytest.raises(BadValue, match="found the field 'x'; expected those of Row"):
+        rebuilt(weir.Row, {"x": 1})
+
+
+def test_a_benchmark_of_a_collection_in_memory(folder):
+    ds = weir.Dataset.of(DOCUMENTS, QUERIES, JUDGED, "tiny")
+    assert repr(ds) == "<Dataset tiny test: 3 documents, 2 judged queries, 2 judgments>"
+    assert "judged documents per query" in ds._repr_html_()
+    table = weir.benchmark([ds, (DOCUMENTS, QUERIES, JUDGED)], ["bm25", weir.RM3()], [nDCG @ 10])
+    assert (table.datasets, table.systems, len(table)) == (("tiny", "dataset-2"), ("bm25", "rm3"), 4)
+    assert table[ds, weir.RM3()].means() == table["dataset-2", "rm3"].means() == {"nDCG@10": 1.0}
+    assert table.folder is None
+    assert {c.baseline for c in table.compare(baseline=weir.parse_system("bm25"))} == {"bm25"}
+    assert table.to_dict()["nDCG@10"]["tiny"] == {"bm25": 1.0, "rm3": 1.0}
+    assert "| bm25 |" in table.to_markdown()
+    assert r"\toprule" in table.to_latex()
+    assert table.to_frame()["system"].tolist() == ["bm25", "rm3"] * 2
+    with pytest.raises(UnknownName, match="no cell of this benchmark named 'bm52 with tiny'"):
+        table["tiny", "bm52"]
+    place = ds.folder.path
+    assert place.is_dir()
+    del ds, table
+    gc.collect()
+    assert not place.exists()
+
+
+def test_a_benchmark_in_a_folder_is_weir_run(folder, capsys):
+    at, table = folder
+    assert table.folder == at
+    assert repr(table) == repr(weir.results(at))
+    assert [row.to_dict() for row in table.rows] == [
+        json.loads(line) for line in printed(capsys, "results", at, "--json").split("\n")
+    ]
+    again = weir.benchmark(["brook-news"], weir.BM25(), "nDCG@10", out=at, k=20)
+    assert (
+        again["brook-news", "bm25"].of("nDCG@10").tolist()
+        == table["brook-news", "bm25"].of("nDCG@10").tolist()
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (([3], ["bm25"]), "found int as a dataset; expected a name, a path"),
+        ((["brook-news"], [3]), "3 is no system"),
+        (([({}, QUERIES, JUDGED)], ["bm25"]), "0 documents and no judged query among 3"[:11]),
+        ((["brook-news"], ["bm25"], ["nothing"]), "no measure named 'nothing'"),
+    ],
+)
+def test_what_a_benchmark_cannot_take_is_said(given, said):
+    with pytest.raises(weir.WeirError) as found:
+        weir.benchmark(*given)
+    assert said in str(found.value)
+
+
+def test_plans_and_fitted_fusions():
+    plan = weir.plan("brook-facts", "bm25")
+    assert (plan[0].dataset, plan[0].system) == ("brook-facts", "bm25")
+    fit = weir.fit_fusion(QRELS, [ONE, OTHER], "wsum", "RR", folds=3)
+    assert (fit.chosen.name, len(fit.folds)) == ("wsum", 3)
+    assert len(weir.fuse([ONE, OTHER], fit.chosen)) == 12
+
+
+def test_every_command_has_its_python():
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^\| `weir (\w+)", page, re.MULTILINE))
+    assert named == set(COMMANDS)
+    for name in re.findall(r"weir\.(\w+)", page):
+        assert name in weir.__all__ or (Path(weir.__file__).parent / name).is_dir(), name
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        ast.parse(block)
+
+
+def test_every_kind_of_result_is_made_and_shown():
+    for kind in KINDS.values():
+        module, _, name = kind.text.partition(":")
+        assert name in dir(__import__(module, fromlist=[name]))
