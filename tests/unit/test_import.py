@@ -52,7 +52,7 @@ def test_the_folder_is_a_collection_that_weir_loads_and_scores(tmp_path):
         {"q1": {"a": 1}},
     )
     scores = weir.evaluate(ds.qrels, tmp_path / "out" / "runs" / "run.trec", ["RR"])
-    assert scores.means().tolist() == [1.0]
+    assert list(scores.means().values()) == [1.0]
     counts = "2 queries, 1 of them without an answer, 1 judgment (test), 2 documents, 1 run"
     assert report.lines()[3] == f"{tmp_path / 'out'}: {counts}"
     assert sorted(report_of(tmp_path)["written"]) == [

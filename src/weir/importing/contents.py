@@ -11,8 +11,7 @@ from typing import Any, Literal
 from weir.core.strings import first_repeated
 from weir.errors import FormatError, require
 from weir.importing.tables import Row, parsed_table
-from weir.io.storage.compression import unpacked_name
-from weir.io.storage.lines import read_bytes
+from weir.io.storage.lines import read_bytes, unpacked_name
 
 __all__ = ["Contents", "read_contents"]
 

@@ -58,7 +58,9 @@ def write_collection(folder: Path, whole: Imported, files: list[dict[str, Any]])
             path.relative_to(temporary).as_posix() for path in temporary.rglob("*") if path.is_file()
         )
         report = _report(whole, files, [*names, REPORT])
-        write_text(temporary / REPORT, json.dumps(report, indent=1) + "\n")  # ASCII: half a surrogate is no UTF-8
+        write_text(
+            temporary / REPORT, json.dumps(report, indent=1) + "\n"
+        )  # ASCII: half a surrogate is no UTF-8
     return Written((*names, REPORT))
 
 
