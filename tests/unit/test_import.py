@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from weir.cli.main import main
 from weir.errors import BadValue, MissingExtra, StoreError, UnknownName, WeirError
 from weir.importing import Choices, import_files
 from weir.importing.names import parse_columns
+from weir.importing.readers import READERS
 
 GOLDEN = lines(
     {"id": "q1", "query": "red shoes", "relevant_ids": ["a"], "category": "x"},
@@ -262,6 +264,11 @@ def test_mistakes_are_one_line(tmp_path, capsys, arguments, said):
     assert said in shown
     assert shown.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_every_kind_stands_in_the_page():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "import.md").read_text(encoding="utf-8")
+    assert [name for name in READERS.names() if f"`{name}`" not in page] == []
 
 
 def test_choices_are_checked():
