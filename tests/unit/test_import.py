@@ -197,6 +197,39 @@ def test_splits_have_their_own_judgments(tmp_path):
     assert weir.load(tmp_path / "out", "dev").qrels.to_dict() == {"q1": {"a": 1}}
 
 
+def test_a_file_named_by_a_split_holds_that_split(tmp_path):
+    paths = [tmp_path / "dev.tsv", tmp_path / "test.tsv"]
+    for path in paths:
+        path.write_text(f"query-id\tcorpus-id\tscore\n{path.stem}\ta\t1\n")
+    report = import_files(paths, tmp_path / "out")
+    assert weir.load(tmp_path / "out", "dev").qrels.to_dict() == {"dev": {"a": 1}}
+    assert weir.load(tmp_path / "out", "test").qrels.to_dict() == {"test": {"a": 1}}
+    assert report.files[0]["notes"] == ["the split dev, by the file's name"]
+
+
+def test_fields_that_nobody_knows_are_named(tmp_path):
+    report = imported(tmp_path, "g.jsonl", lines({"query": "red shoes", "must_cite": ["a"]}))
+    assert report.files[0]["notes"] == [
+        "queries alone: no field is known to name documents (must_cite); --columns relevant=NAME says one"
+    ]
+    imported(
+        tmp_path,
+        "g.jsonl",
+        lines({"query": "red shoes", "must_cite": ["a"]}),
+        columns={"relevant": "must_cite"},
+    )
+    assert written(tmp_path / "out")[1] == {Q: {"a": 1}}
+
+
+def test_texts_and_answers_are_no_documents(tmp_path):
+    long = " ".join(["word"] * 30)
+    report = imported(
+        tmp_path, "g.jsonl", lines({"query": "red shoes", "relevant": [long, "a"], "expected": "Paris"})
+    )
+    assert "is a text and no identifier" in report.files[0]["refused_rows"][0]["reason"]
+    assert written(tmp_path / "out")[1] == {Q: {"a": 1}}
+
+
 def test_runs_of_one_name_stay_apart_and_names_are_safe(tmp_path):
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()

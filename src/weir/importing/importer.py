@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,7 +144,16 @@ def _read_file(path: Path, given: Mapping[str, str], kind: str) -> _Read | WeirE
         "columns": {item.role: item.field for item in items if isinstance(item, Used)},
         "notes": list(dict.fromkeys(item.text for item in items if isinstance(item, Note))),
     }
-    return _Read(FileFound(str(path), contents.stem, items), record)
+    split = _split(contents.stem)
+    if split != "test":
+        record["notes"].append(f"the split {split}, by the file's name")
+    return _Read(FileFound(str(path), contents.stem, items, split), record)
+
+
+def _split(stem: str) -> str:
+    """The split that a file's name is: "train" of train.tsv and train-00000-of-00001.parquet; "test" for others."""
+    named = re.fullmatch(r"(train|dev|valid|validation|val|test)(-\d+-of-\d+)?", stem.lower())
+    return named[1] if named else "test"
 
 
 def _items(contents: Contents, items: Iterator[Item]) -> Iterator[Item]:

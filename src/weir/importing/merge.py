@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -22,11 +22,15 @@ _KEPT = 100  # refused rows of a file that are told one by one
 
 @dataclass(frozen=True)
 class FileFound:
-    """What a reader found in a file; name: as the user gave it; stem: what its runs are called."""
+    """What a reader found in a file.
+
+    name: as the user gave it; stem: what its runs are called; split: where its judgments go that name no other.
+    """
 
     name: str
     stem: str
     items: tuple[Item, ...]
+    split: str = "test"
 
 
 @dataclass
@@ -171,7 +175,13 @@ def _take_judgments(
     for file, told in zip(found, whole_of.files, strict=True):
         words = Counter(item.field for item in file.items if isinstance(item, ByWords))
         for item in as_judgments(file.items, match, told.refuse):
-            _add_pair(item, file.name, told, named, pairs)
+            _add_pair(
+                item if item.split != "test" else replace(item, split=file.split),
+                file.name,
+                told,
+                named,
+                pairs,
+            )
         if words and whole_of.documents:
             told.counts["judgments by words"] = sum(words.values())
     changed = 0
@@ -197,6 +207,8 @@ def _say_choices(
     several = sum(len(set(pair.grades)) > 1 for pair in pairs.values())
     if choices.grades:
         whole_of.notes.append(f"grades: {choices.grades}, which changed {changed} of {len(pairs)}")
+    if choices.words and any(told.counts["judgments by words"] for told in whole_of.files):
+        whole_of.notes.append(f"words: a document counts where it holds {choices.words} of several")
     if choices.judges and several:
         whole_of.notes.append(f"judges: the {choices.judges} of the grades of {several} pairs with several")
     answered = {query for split in whole_of.qrels.values() for query in split}

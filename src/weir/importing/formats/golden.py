@@ -16,6 +16,7 @@ from weir.importing.tables import Row
 __all__ = ["excluded", "flattened", "is_unanswerable", "judgments", "records_of", "word_fields"]
 
 _PLACEHOLDER = re.compile(r"(REPLACE|TODO|FIXME|CHANGE_?ME|PLACEHOLDER)(_[A-Z_0-9]*)?|TBD|\.\.\.")
+_WORDS = 20  # of an identifier, at most: titles and names stay below
 _NONE = {"", "n/a", "na", "none", "null", "nan", "~"}
 
 
@@ -187,7 +188,9 @@ def _one(key: Key, row: Row, doc: object, grade: object) -> Iterator[Item]:
     name = plain(doc)
     if name.casefold() in _NONE:
         return
-    if _PLACEHOLDER.fullmatch(name):
+    if len(name.split()) > _WORDS:
+        yield Refused(row.where, f"'{name[:40]}...' is a text and no identifier of a document")
+    elif _PLACEHOLDER.fullmatch(name):
         yield Refused(row.where, f"'{name[:60]}' is a placeholder that nobody filled")
     else:
         yield Judgment(key, Key(name), grade, row.where)

@@ -101,8 +101,20 @@ def read_records(contents: Contents, asked: Asked) -> Iterator[Item]:
     read = _meaning(contents, layout, rows, asked.kind)
     yield from (Used(role, column) for role, column in layout.roles.items())
     yield from (Used(f"words in the {within}", column) for column, within in layout.words.items())
+    yield from _without_judgments(layout, rows)
     yield from _queries(layout, rows)
     yield from read(layout, [row for row in rows if _key(layout, row) != Key()])
+
+
+def _without_judgments(layout: _Layout, rows: list[Row]) -> Iterator[Item]:
+    """A note where nothing is known to name documents, with the fields that may."""
+    if layout.words or {"relevant", "doc", "retrieved"} & set(layout.roles):
+        return
+    others = dict.fromkeys(name for row in rows for name in row.fields if name not in layout.roles.values())
+    listed_others = ", ".join(list(others)[:8]) or "none besides"
+    yield Note(
+        f"queries alone: no field is known to name documents ({listed_others}); --columns relevant=NAME says one"
+    )
 
 
 def _promptfoo(contents: Contents) -> str:
