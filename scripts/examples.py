@@ -234,6 +234,8 @@ def main() -> int:
     asked.add_argument("--write", action="store_true", help="write into the pages what was printed")
     given = asked.parse_args()
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    for name in ("COLUMNS", "NO_COLOR"):  # pages show what a pipe gets
+        os.environ.pop(name, None)
     wrong = 0
     for page in [p.resolve() for p in given.pages] or pages():
         found = run_page(page)

@@ -66,8 +66,9 @@ def _names_of_others() -> list[str]:
         "follows as in `ndcg_cut_10`, `P.10`, `recall@100`, `map_at_10` or `nDCG10`. ranx's `map@10-l2` is",
         "`AP(rel=2)@10`, sentence-transformers' `cosine_ndcg@10` is `nDCG@10`; of ir-measures,",
         "`nDCG(dcg='exp-log2')@10` is `nDCG(gain='exp')@10` and `P(judged_only=True)@5` is `condensed(P@5)`.",
-        "`Accuracy@10` is ir-measures', `accuracy@10` that of sentence-transformers. Counts such as `num_rel`",
-        "have a mean here and a total in trec_eval.",
+        "`Accuracy@10` is ir-measures'; `accuracy@10` (sentence-transformers) is `Success@10`, and so is what BEIR",
+        "prints as `Accuracy@10`. ir-measures' `SetF(beta=b)` hands b to trec_eval, where it is the square:",
+        "`SetF(beta=b**0.5)` here. Counts such as `num_rel` have a mean here and a total in trec_eval.",
         "",
         "| elsewhere | here |",
         "|---|---|",
@@ -75,7 +76,9 @@ def _names_of_others() -> list[str]:
     found = {f"{name}@k": ours.format("k") for name, ours in CUT.items()} | WHOLE
     found |= {f"{name}_0.1": ours.format("0.1") for name, ours in VALUE.items()}
     lines += [f"| `{name}` | `{found[name]}` |" for name in sorted(found)]
-    lines += [f"| `{name.rstrip('.*')}` | refused: {why} |" for name, why in REFUSED.items()]
+    lines += [
+        f"| `{name.partition('[')[0].rstrip('.*')}` | refused: {why} |" for name, why in REFUSED.items()
+    ]
     return [*lines, ""]
 
 

@@ -117,7 +117,7 @@ class Learned:
         from weir.kernels.inverted.search import Impacts
         from weir.systems.lexical.term_weights import tie_order
 
-        columns._LEAST = 1
+        columns._LEAST_DOCUMENTS = 1
         rng = np.random.default_rng(2)
         sizes = rng.integers(0, len(corpus), 80)
         ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from weir.api.evaluation import evaluate
     from weir.api.fusing import fit_fusion, fuse
     from weir.api.result_set import ResultSet
-    from weir.api.results_folder import describe, efficiency, plan, reproduce, results, verify
+    from weir.api.results_folder import audits, describe, efficiency, plan, reproduce, results, verify
     from weir.core.corpus import Corpus, Queries
     from weir.core.intents import IntentQrels
     from weir.core.judged import Judged
@@ -193,6 +193,7 @@ __all__ = [
     "abstention",
     "alpha_DCG",
     "alpha_nDCG",
+    "audits",
     "benchmark",
     "binG",
     "borda",
@@ -254,7 +255,7 @@ _MODULES = {
     "api.evaluation": "evaluate",
     "api.fusing": "fit_fusion fuse",
     "api.result_set": "ResultSet",
-    "api.results_folder": "describe efficiency plan reproduce results verify",
+    "api.results_folder": "audits describe efficiency plan reproduce results verify",
     "core.corpus": "Corpus Queries",
     "core.intents": "IntentQrels",
     "core.judged": "Judged",

@@ -21,7 +21,7 @@ spec.loader.exec_module(coming_from)
 PAGE = coming_from.PAGE.read_text(encoding="utf-8")
 SNIPPETS = coming_from.snippets(PAGE)
 OURS = [one for one in SNIPPETS if one.tool == "Weir"]
-NEURAL = {9}  # encodes a collection for a minute: run by `make coming-from` alone
+NEURAL = {9}  # its last digits are those of the processor that encodes
 
 
 def part(name):

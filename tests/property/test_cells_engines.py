@@ -103,8 +103,8 @@ def test_engines_agree_with_the_csv_module(table, block, rows, tmp_path, monkeyp
             patch.setattr(
                 runfile, "choose_engine", lambda name, size: replace(original(name, size), block=block)
             )
-            patch.setattr("weir.io.runs.blocks.ROWS", rows)
-            patch.setattr("weir.io.runs.sources.ROWS", rows)
+            patch.setattr("weir.io.runs.blocks.BLOCK_ROWS", rows)
+            patch.setattr("weir.io.runs.sources.BLOCK_ROWS", rows)
             try:
                 run = read_run(path, engine=engine)
             except (FormatError, BadRanking) as error:

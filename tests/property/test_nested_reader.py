@@ -27,7 +27,7 @@ rankings = st.dictionaries(names, st.dictionaries(names, scores, max_size=9), ma
 
 @pytest.fixture(autouse=True)
 def always(monkeypatch):
-    monkeypatch.setattr(nested, "_WORTH", (0, 0))
+    monkeypatch.setattr(nested, "_LARGE_BYTES", (0, 0))
 
 
 def outcome(path, engine):
@@ -49,7 +49,7 @@ def test_any_json_is_read_alike_whoever_reads_it(
         text = text[: at % len(text)] + letter + text[at % len(text) + 1 :]
     path = tmp_path / "r.json"
     path.write_text(text, encoding="utf-8")
-    monkeypatch.setattr(nested, "ROWS", rows)
+    monkeypatch.setattr(nested, "BLOCK_ROWS", rows)
     assert outcome(path, "numba") == outcome(path, "numpy")
 
 
@@ -57,7 +57,7 @@ PLAIN = {"q1": {"d1": 1.5, "a longer identifier": -2.0}, "é": {"d1": 1e-30, "x"
 
 
 def test_plain_json_is_not_left_to_the_general_parser(tmp_path, monkeypatch):
-    monkeypatch.setattr(nested, "ROWS", 1)
+    monkeypatch.setattr(nested, "BLOCK_ROWS", 1)
     for indent, head in ((None, ""), (2, "\n "), (None, "\ufeff ")):
         path = tmp_path / "r.json"
         path.write_text(head + json.dumps(PLAIN, indent=indent, ensure_ascii=False) + " \n", encoding="utf-8")

@@ -100,7 +100,7 @@ def test_means_of_diversity_are_those_of_every_order(name, trial, judgments):
     for measure in both_lists(name):
         here, tied = measure.per_query(judged), Tied.of(judged)
         mean = expected_values(measure, tied, here)[0]
-        assert mean == pytest.approx(measure(every).mean(), rel=1e-12, abs=1e-13), measure
+        assert mean == pytest.approx(measure.per_query(every).mean(), rel=1e-12, abs=1e-13), measure
         low, high = extreme_values(measure, tied, here, strict=False)
         assert np.isnan(low[0]) or low[0] == high[0] == here[0] == pytest.approx(mean, abs=1e-13)
         if np.isnan(low[0]):

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from weir.core.strings import Strings
 from weir.errors import FormatError
 from weir.io.collections import records as beir
-from weir.io.collections.json_lines import read_blocks
+from weir.io.collections.json_lines import PlainReader, read_blocks
 from weir.io.collections.layout import CollectionPart
-from weir.io.collections.plain import PlainReader
 from weir.io.collections.records import read_documents
 
 READER = PlainReader()

@@ -203,7 +203,7 @@ def test_memory_reused_between_indexes_of_different_sizes_is_clean():
 def with_columns(index):
     """The same index with columns, however few documents it has."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns_module, "_LEAST", 1)
+        patch.setattr(columns_module, "_LEAST_DOCUMENTS", 1)
         columns = ByteBounds.of(index.ptr, index.doc, index.impact, index.n_docs)
     return Impacts(index.n_docs, index.ptr, index.doc, index.impact, index.bounds, columns)
 

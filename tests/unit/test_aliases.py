@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weir
+from weir.cli import main
 from weir.errors import BadValue, UnknownName
 from weir.measures import AP, MEASURES, RR, SetR, nDCG, parse_measure
 from weir.measures.aliases import CUT, VALUE, WHOLE, canonical
@@ -49,7 +53,7 @@ def test_trec_evals_names_give_its_numbers(theirs, ours):
     [
         ("MAP", "AP"), ("MRR", "RR"), ("Recall", "R"), ("Precision", "SetP"), ("hit_rate@5", "Success@5"),
         ("NDCG@10", "nDCG@10"), ("Recall@100", "R@100"), ("MRR@10", "RR@10"), ("r-precision", "Rprec"), ("f1", "SetF"),
-        ("f1@10", "F@10"), ("ndcg_burges@10", "nDCG(gain='exp')@10"), ("rbp.95", "RBP(p=0.95)"), ("map@100-l2", "AP(rel=2)@100"),
+        ("f1@10", "F@10"), ("ndcg_burges@10", "nDCG(gain='exp')@10"), ("rbp", "RBP"), ("map@100-l2", "AP(rel=2)@100"),
         ("ndcg_at_10", "nDCG@10"), ("hit_rate_at_10", "Success@10"), ("recall_cap_at_10", "R_cap@10"),
         ("cosine_ndcg@10", "nDCG@10"), ("dot-accuracy@1", "Success@1"), ("accuracy@1", "Success@1"),
         ("nDCG(dcg='exp-log2')@10", "nDCG(gain='exp')@10"), ("P(judged_only=True)@5", "condensed(P@5)"),
@@ -73,7 +77,9 @@ def test_usual_names_are_read_to_one_canonical_name(text, ours):
         ("nauc_ndcg_at_10_max", BadValue, "abstention"),
         ("cosine_map@100", BadValue, "whichever is less; AP@100 divides by all of them"),
         ("num_q", BadValue, "counts queries"),
-        ("rbp@95", BadValue, "ranx's persistence RBP(p=0.95)"),
+        ("rbp@95", BadValue, "ranx gains by the grade itself; for binary judgments write RBP(p=0.95)"),
+        ("rbp.95", BadValue, "a rank to cut at RBP@95"),
+        ("bpref-l2", BadValue, "bpref(rel=2)"),
     ],
 )
 def test_what_is_no_name_or_another_number_is_refused_with_what_to_write(text, error, said):
@@ -116,3 +122,33 @@ def test_a_measure_is_a_value():
         nDCG(gian="exp")
     with pytest.raises(BadValue, match="cut-off is 0"):
         nDCG @ 0
+
+
+PEERS = json.loads((Path(__file__).parents[1] / "golden" / "aliases.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("tool", "name"), [(tool, name) for tool, values in PEERS["values"].items() for name in values]
+)
+def test_names_of_other_tools_give_their_numbers(tool, name):
+    """scripts/make_golden_aliases.py asked ranx, ir-measures and BEIR, which rounds means to five digits."""
+    theirs = PEERS["values"][tool][name]
+    scores = weir.evaluate(PEERS["qrels"], PEERS["run"], name)
+    if tool == "beir":
+        assert scores[name].mean == pytest.approx(theirs, abs=6e-6)
+    else:
+        assert scores[name].to_dict() == pytest.approx(theirs, abs=1e-9)
+
+
+def test_the_command_line_and_experiment_files_read_them_too(tmp_path, capsys):
+    weir.Qrels.of(QRELS).save(tmp_path / "qrels.json")
+    weir.Run.of(RUN).save(tmp_path / "run.json")
+    asked = ["-m", "ndcg_cut_10", "-m", "MAP", "-m", "mrr_at_10", "--json"]
+    assert main(["eval", str(tmp_path / "qrels.json"), str(tmp_path / "run.json"), *asked]) == 0
+    shown = [json.loads(line)["measure"] for line in capsys.readouterr().out.strip().split("\n")]
+    assert shown == ["nDCG@10", "AP", "RR@10"]
+    (tmp_path / "grid.toml").write_text(
+        'datasets = ["brook-facts"]\nsystems = ["bm25"]\nmeasures = ["Recall@100", "map_cut_5"]\n'
+    )
+    rows = weir.Experiment.read(tmp_path / "grid.toml").execute(tmp_path / "results")
+    assert [row.measure for row in rows][:2] == ["R@100", "AP@5"]

@@ -54,7 +54,7 @@ def test_every_module_of_a_command_is_listed():
 
     folder = Path(weir.cli.__file__).parent
     modules = {p.stem for p in folder.glob("*.py")} - {"__init__", "main", "progress"}
-    modules -= {"completion", "tables", "terminal"}
+    modules -= {"completion", "table_options", "terminal"}
     assert modules == {"evaluate" if name == "eval" else name for name in COMMANDS}
 
 
@@ -302,7 +302,7 @@ def test_the_shell_completes_names(words, offered, not_offered):
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_switched_on_by_the_line_of_the_documentation(shell):
-    page = (Path(__file__).resolve().parents[2] / "docs" / "shell-completion.md").read_text()
+    page = (Path(__file__).resolve().parents[2] / "docs" / "completion.md").read_text()
     assert f"_WEIR_COMPLETE={shell}_source weir" in page
     environment = {**os.environ, "_WEIR_COMPLETE": f"{shell}_source"}
     done = subprocess.run(

@@ -14,7 +14,7 @@ from weir.core.strings import Strings
 from weir.datasets.catalogue import get
 from weir.datasets.load import load
 from weir.encode.api.hosted import purse
-from weir.encode.recipes.encoder_recipe import GENERAL, _of_collection, told
+from weir.encode.recipes.encoder_recipe import GENERAL, _of_collection, filled_prompt
 from weir.errors import BadValue, FormatError
 from weir.experiment import Experiment
 from weir.experiment.efficiency import efficiency
@@ -55,9 +55,9 @@ def test_a_collections_own_file_names_its_instruction(collection):
 
 
 def test_a_task_is_filled_in_and_has_a_general_form():
-    assert told("Instruct: {task}\nQuery: ", TASK) == f"Instruct: {TASK}\nQuery: "
-    assert told("{task}!", "") == GENERAL + "!"
-    assert told("query: ", TASK) == "query: "
+    assert filled_prompt("Instruct: {task}\nQuery: ", TASK) == f"Instruct: {TASK}\nQuery: "
+    assert filled_prompt("{task}!", "") == GENERAL + "!"
+    assert filled_prompt("query: ", TASK) == "query: "
 
 
 def test_prompts_declared_under_a_collections_name_are_found():

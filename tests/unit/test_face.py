@@ -16,7 +16,7 @@ from weir import AP, nDCG
 from weir.api.result_set import KINDS
 from weir.cli import main
 from weir.cli.main import COMMANDS
-from weir.core.plain import plain, rebuilt
+from weir.core.plain_values import plain, rebuilt
 from weir.errors import BadValue, FormatError, UnknownName
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -103,12 +103,13 @@ def test_results_print_save_and_become_frames(tmp_path):
             {q: {"a": float(n)} for n, q in enumerate(QRELS)}, weir.evaluate(QRELS, ONE, AP)
         ),
         "card": weir.describe("brook-facts"),
+        "audit": weir.audits("brook-news"),
     }
     for kind, one in found.items():
         one.save(tmp_path / f"{kind}.json")
         again = weir.ResultSet.load(tmp_path / f"{kind}.json")
         assert (repr(again), plain(again.items), again.kind) == (repr(one), plain(one.items), kind)
-        assert "<pre" in one._repr_html_()
+        assert ("<table" if kind == "compare" else "<pre") in one._repr_html_()
         assert len(one.to_frame("polars")) >= 1
     assert found["compare"].to_frame("pandas")["verdict"].tolist() == ["not separable"] * 2
     assert found["power"].to_frame("arrow").column_names[-3:] == ["effect", "power", "needs.queries"]

@@ -23,7 +23,7 @@ def postings(n_docs, n_terms):
 def test_columns_are_kept_and_change_nothing(tmp_path, monkeypatch):
     arrays = postings(20000, 30)
     assert ByteBounds.of(*arrays) is None  # too few documents to gain anything
-    monkeypatch.setattr(module, "_LEAST", 1)
+    monkeypatch.setattr(module, "_LEAST_DOCUMENTS", 1)
     columns = ByteBounds.of(*arrays)
     assert columns is not None
     order = np.random.default_rng(1).permutation(20000).astype(np.int32)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import weir.kernels.jit as jit_module
-from weir.kernels.jit import inlined, jit
+from weir.kernels.jit import jit
 from weir.kernels.jit.code_cache import CodeCache
 
 CALLER = """
@@ -190,7 +190,7 @@ class Pair(NamedTuple):
     step: int
 
 
-@inlined
+@jit
 def added(pair, i):
     pair.values[i] += pair.step
 

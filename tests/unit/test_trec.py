@@ -287,7 +287,7 @@ def test_a_run_is_written_alike_in_blocks_of_any_size(
     rankings = {f"q{q}": {f"d{d}": 1.0 / (d + 1) for d in range(q % 5)} for q in range(9)}
     run = Run.of(rankings)
     write_run(run, tmp_path / "whole.trec")
-    monkeypatch.setattr("weir.io.runs.write._BLOCK", block)
+    monkeypatch.setattr("weir.io.runs.write._BLOCK_ROWS", block)
     write_run(run, tmp_path / "blocks.trec")
     assert (tmp_path / "blocks.trec").read_bytes() == (tmp_path / "whole.trec").read_bytes()
     assert (tmp_path / "whole.trec").read_text().count("\n") == sum(map(len, rankings.values()))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from weir.core.frame import FrameLibrary, frame_of
-from weir.core.plain import plain, rebuilt
+from weir.core.plain_values import plain, rebuilt
 from weir.errors import BadValue, FormatError, UnknownName, WeirError
 from weir.io.storage.atomic import atomic_file
 from weir.measures.measure import canonical_name
@@ -46,6 +46,7 @@ class ResultKind:
 _REPORT = "weir.report."
 KINDS = {
     "abstention": ResultKind("weir.stats.abstention:Abstention", _REPORT + "abstention:abstention_text"),
+    "audit": ResultKind("weir.audit.check:Audit", _REPORT + "audit:audit_text", parts="findings"),
     "card": ResultKind("weir.datasets.card:CollectionCard", _REPORT + "collection:card_text", each=True),
     "compare": ResultKind(
         "weir.stats.comparison:Comparison",

@@ -19,7 +19,7 @@ from weir.measures.evaluate import scores_of
 from weir.measures.measure import parse_measure
 from weir.stats.bootstrap import SEED, interval
 
-__all__ = ["Groups", "duplicate_groups", "expanded", "normalised", "title_and_text"]
+__all__ = ["DuplicateGroups", "duplicate_groups", "expanded", "normalised", "title_and_text"]
 
 DIGEST_BYTES = 16
 BATCH_DOCUMENTS = 1 << 14
@@ -27,7 +27,7 @@ MEASURE = "nDCG@10"
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class DuplicateGroups:
     """Rows that share a text: number: int64[n], the group of each row, -1 where no other row has its text."""
 
     number: Int64
@@ -60,7 +60,9 @@ def as_it_is(text: str) -> str:
     return text
 
 
-def duplicate_groups(columns: tuple[StringColumn, ...], form: Callable[[str], str] = as_it_is) -> Groups:
+def duplicate_groups(
+    columns: tuple[StringColumn, ...], form: Callable[[str], str] = as_it_is
+) -> DuplicateGroups:
     """Rows whose texts are the same in every column, after `form`; rows without any text are in no group.
 
     Texts are compared by 128-bit BLAKE2b digests. Memory: 24 bytes for each row.
@@ -83,14 +85,14 @@ def duplicate_groups(columns: tuple[StringColumn, ...], form: Callable[[str], st
     )
     group = group.reshape(-1)
     shared = (size[group] > 1) & ~empty
-    # Groups are numbered in the order of their first rows.
+    # DuplicateGroups are numbered in the order of their first rows.
     order = np.unique(first[group[shared]], return_inverse=True)[1] if shared.any() else np.zeros(0, np.int64)
     number = np.full(count, -1, np.int64)
     number[shared] = order.reshape(-1)
-    return Groups(number)
+    return DuplicateGroups(number)
 
 
-def expanded(qrels: Qrels, corpus: Corpus, groups: Groups) -> tuple[Qrels, int]:
+def expanded(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> tuple[Qrels, int]:
     """(judgments with each grade given to the unjudged duplicates of its document too, how many were added).
 
     Where judged duplicates disagree, an unjudged one gets the highest of their grades; judged pairs stay as they are.
@@ -176,7 +178,7 @@ def duplicates(subject: Subject) -> Iterator[Finding]:
         yield from _judged_copies(subject, counts["by title and text, normalised"])
 
 
-def _judged_copies(subject: Subject, groups: Groups) -> Iterator[Finding]:
+def _judged_copies(subject: Subject, groups: DuplicateGroups) -> Iterator[Finding]:
     corpus, qrels = subject.need_corpus(), subject.need_qrels()
     conflicts = _conflicts(qrels, corpus, groups)
     if conflicts:
@@ -205,7 +207,7 @@ def _judged_copies(subject: Subject, groups: Groups) -> Iterator[Finding]:
     )
 
 
-def _conflicts(qrels: Qrels, corpus: Corpus, groups: Groups) -> list[tuple[str, list[str]]]:
+def _conflicts(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> list[tuple[str, list[str]]]:
     """(query, documents) of each group that one query judges with more than one grade."""
     at = corpus.ids.codes(qrels.docs.strings)[qrels.doc]
     group = np.where(at >= 0, groups.number[at], -1)

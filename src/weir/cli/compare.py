@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from weir.cli.completion import dataset_names, measure_names, system_names
-from weir.cli.tables import label_option
+from weir.cli.table_options import label_option
 from weir.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
 
 def _files(paths: Sequence[Path], conventions: Conventions, asked: Asked, shown: Shown) -> None:
     """Compare run files by judgments."""
-    from weir.cli.tables import display_of
+    from weir.cli.table_options import display_of
     from weir.measures.files import scores_of_files
     from weir.report.compare import answer_notes
     from weir.stats.compare import compare_scores
@@ -142,12 +142,13 @@ def _folder(
     folder: Path, chosen: tuple[tuple[str, ...], tuple[str, ...]], asked: Asked, shown: Shown
 ) -> None:
     """Compare the systems of a results folder, on each dataset and across them."""
-    from weir.cli.tables import chosen_cells, display_of
+    from weir.cli.table_options import chosen_cells, display_of
     from weir.cli.terminal import show
     from weir.experiment.compare import compare_cells, lacking_notes
     from weir.experiment.finished import finished_cells
     from weir.experiment.results import mixed_worlds, rows_with_groups
-    from weir.report.grid import grid_tables, write_grids
+    from weir.report.grid_table import grid_tables, write_grids
+    from weir.report.notes import judged_notes
 
     measures, baseline, method = asked
     labels, form, long = shown
@@ -167,6 +168,8 @@ def _folder(
     _show(found, display)
     for note in [*lacking_notes(cells, measures, baseline), *mixed_worlds(cells)]:
         say(f"note: {note}")
+    for note in judged_notes([row for cell in cells for row in cell.named_rows()]):
+        say(note)
 
 
 def _named(baseline: str | None, display: Display) -> str | None:

@@ -99,7 +99,7 @@ def _written(found: float | None) -> float | str | None:
 
 def _show(found: Summary, worst: Sequence[tuple[Graded, ValueDifference]]) -> None:
     from weir.report.format import count
-    from weir.report.layout import columns
+    from weir.report.terminal_layout import columns
 
     total = found.total
     questions = total.passed + total.differs + total.refused + total.not_applicable

@@ -19,7 +19,7 @@ def command(as_json: bool) -> None:
 
     from weir.cli.terminal import output_width, show
     from weir.datasets import catalogue
-    from weir.report.layout import columns
+    from weir.report.terminal_layout import columns, paragraph
 
     known = catalogue.entries()
     groups = [catalogue.group(name) for name in catalogue.groups()]
@@ -34,4 +34,5 @@ def command(as_json: bool) -> None:
         lines.append([entry.name, entry.task, entry.domain, *sizes, entry.licence, here])
     show(columns(lines, width=output_width()))
     for group in groups:
-        click.echo(f"\n{group.name}: the unweighted mean of {', '.join(group.members)}")
+        text = f"{group.name}: the unweighted mean of {', '.join(group.members)}"
+        click.echo("\n" + paragraph(text, output_width()))

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from weir.cli.completion import dataset_names, measure_names
+from weir.cli.terminal import output_width, show
 
 __all__ = ["command"]
 
@@ -62,4 +63,4 @@ def command(
             raise BadValue(
                 f"found {len(paths)} paths; expected judgments and two runs, or two result folders"
             )
-    click.echo(diff_json(found) if as_json else diff_text(found))
+    show(diff_json(found) if as_json else diff_text(found, output_width()))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from weir.cli.completion import dataset_names, measure_names
-from weir.cli.tables import label_option, table_options
+from weir.cli.table_options import label_option, table_options
 from weir.cli.terminal import output_width, say, show
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
     second column of QRELS names the intent. Judged@10 is always said too; which of several runs is better, weir
     compare says.
     """
-    from weir.cli.tables import display_of
+    from weir.cli.table_options import display_of
     from weir.errors import BadValue
     from weir.measures import DEFAULT_MEASURES, measures_of
     from weir.measures.conventions import Conventions

@@ -96,7 +96,7 @@ def weir(context: click.Context) -> None:
     """Measure how well retrieval systems find what people need.
 
     `weir COMMAND --help` explains a command. Results go to standard output, progress to standard error. The shell
-    can complete commands, measures, systems and collections: docs/shell-completion.md.
+    can complete commands, options and their choices: docs/completion.md.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

@@ -44,7 +44,7 @@ def command(
     from weir.cli.terminal import output_width, show
     from weir.encode.recipes.cards import cards
     from weir.errors import BadValue
-    from weir.report.layout import columns
+    from weir.report.terminal_layout import columns, paragraph
 
     if name is not None:
         given = {key: value for key, value in (("dtype", dtype), ("engine", engine)) if value is not None}
@@ -80,7 +80,8 @@ def command(
             ]
         )
     show(columns(lines, width=output_width()))
-    click.echo("\nany name on the Hugging Face hub and any folder with a checkpoint works too")
+    other = "any name on the Hugging Face hub and any folder with a checkpoint works too"
+    click.echo("\n" + paragraph(other, output_width()))
 
 
 def _encoder(name: str, given: dict[str, str]) -> Encoder:

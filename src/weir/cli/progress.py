@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 
@@ -41,9 +42,12 @@ class Progress:
         if self._live:
             filled = int(20 * done / total) if total else 0
             bar = "#" * filled + "." * (20 - filled)
-            print(f"\r\x1b[K{stage}  [{bar}] {share}", end="", file=sys.stderr, flush=True)
+            line = printable(f"{stage}  [{bar}] {share}")[: shutil.get_terminal_size().columns - 1]
+            print(
+                f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True
+            )  # a longer line would not be redrawn
         else:
-            print(f"{stage}  {share}".rstrip(), file=sys.stderr, flush=True)
+            print(printable(f"{stage}  {share}".rstrip()), file=sys.stderr, flush=True)
 
     def _pace(self, now: float, done: int, total: int) -> str:
         """The rate since the stage began and the time left at it, once both can be told."""

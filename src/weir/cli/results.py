@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from weir.cli.completion import dataset_names, measure_names, system_names
-from weir.cli.tables import label_option, table_options
-from weir.cli.terminal import say
+from weir.cli.table_options import label_option, table_options
+from weir.cli.terminal import output_width, say, show
 
 __all__ = ["command"]
 
@@ -59,7 +59,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     and with --long, each mean stands with its 95% bootstrap interval over queries. Datasets and systems come in the
     order in which they were first finished. Tables fit the terminal; a pipe gets whole rows unless COLUMNS is set.
     """
-    from weir.cli.tables import chosen_cells, display_of, show_cells
+    from weir.cli.table_options import chosen_cells, display_of, show_cells
     from weir.errors import UnknownName
     from weir.experiment.finished import damaged_records, finished_cells
     from weir.experiment.results import mixed_worlds
@@ -73,7 +73,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
         if measure not in known:
             raise UnknownName("measure among these results", measure, known)
     if provenance:
-        click.echo(provenance_json(cells) if form == "json" else provenance_text(cells))
+        show(provenance_json(cells) if form == "json" else provenance_text(cells, output_width()))
     else:
         show_cells(cells, display_of(form, long, labels, [c.label for c in cells]), wanted)
     for note in [*damaged_records(folder), *mixed_worlds(cells)]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from weir.cli.completion import dataset_names, measure_names, system_names
-from weir.cli.tables import label_option, table_options
+from weir.cli.table_options import label_option, table_options
 from weir.cli.terminal import say
 from weir.errors import WeirError
 
@@ -85,7 +85,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     of weir results.
     """
     from weir.cli.progress import Progress
-    from weir.cli.tables import display_of, show_cells
+    from weir.cli.table_options import display_of, show_cells
     from weir.experiment import Experiment
     from weir.report.collection import collection_notes
     from weir.settings import use_device

@@ -62,7 +62,7 @@ def shows_colours() -> bool:
 
 
 def show(text: str) -> None:
-    """Print a table that may hold colours of `report.layout`; its cells have been made printable there."""
+    """Print a table that may hold colours of `report.terminal_layout`; its cells have been made printable there."""
     out = sys.stdout
     if isinstance(out, _Shown):
         out.write_styled(text + "\n")

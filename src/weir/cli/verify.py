@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from weir.cli.terminal import output_width, show
+
 __all__ = ["command"]
 
 
@@ -29,6 +31,6 @@ def command(context: click.Context, folder: Path, as_json: bool, quiet: bool) ->
         found = verified(folder, progress)
     finally:
         progress.close()
-    click.echo(verify_json(found) if as_json else verify_text(found))
+    show(verify_json(found) if as_json else verify_text(found, output_width()))
     if not all(one.sound for one in found):
         context.exit(1)

@@ -13,7 +13,7 @@ from typing import Any
 __all__ = ["DOORS", "opened"]
 
 DOORS = {
-    "cells html": "weir.report.scores:cells_html",
+    "cells html": "weir.report.scores_table:cells_html",
     "measure name": "weir.measures.measure:canonical_name",
     "qrels of": "weir.io.runs.read:read_qrels",
     "qrels save": "weir.io.runs.write:write_qrels",
@@ -21,10 +21,10 @@ DOORS = {
     "intents save": "weir.io.runs.intent_file:write_intents",
     "run of": "weir.io.runs.read:read_run",
     "run save": "weir.io.runs.write:write_run",
-    "scores html": "weir.report.scores:scores_html",
+    "scores html": "weir.report.scores_table:scores_html",
     "scores of": "weir.io.runs.scores_value:read_scores_value",
     "scores save": "weir.io.runs.scores_value:write_scores_value",
-    "scores text": "weir.report.scores:scores_text",
+    "scores text": "weir.report.scores_table:scores_text",
 }
 
 

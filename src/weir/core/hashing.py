@@ -12,7 +12,7 @@ SEED = 0x9E3779B97F4A7C15
 MIX = 0xD6E8FEB86659FD93
 MIX_TAIL = 0xFF51AFD7ED558CCD
 
-_BLOCK = 1 << 15  # strings hashed together: the intermediate arrays stay in the cache
+_BLOCK_STRINGS = 1 << 15  # strings hashed together: the intermediate arrays stay in the cache
 _MASKS = np.array([(1 << (8 * n)) - 1 for n in range(8)] + [(1 << 64) - 1], np.uint64)
 
 
@@ -83,7 +83,7 @@ def hash_strings(
     start = np.asarray(start, np.int64)
     length = np.asarray(length, np.int64)
     out = np.empty(len(start), np.uint64)
-    for at in range(0, len(start), _BLOCK):
-        stop = at + _BLOCK
+    for at in range(0, len(start), _BLOCK_STRINGS):
+        stop = at + _BLOCK_STRINGS
         out[at:stop] = _hash_block(data, start[at:stop], length[at:stop])
     return out

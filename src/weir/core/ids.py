@@ -18,7 +18,7 @@ __all__ = ["IDENTIFIER_BYTES", "HashIndex", "Ids"]
 IDENTIFIER_BYTES = 4096
 """The longest identifier that is taken: collections that go by address stay below 2,100 bytes."""
 
-_BLOCK = 1 << 17  # identifiers looked up at a time
+_BLOCK_IDENTIFIERS = 1 << 17  # identifiers looked up at a time
 _BY_WORDS = 256  # bytes: longer identifiers are sorted as whole texts
 
 
@@ -99,9 +99,9 @@ class Ids:
     def codes(self, wanted: Strings | Iterable[str]) -> Int32:
         """The number of each wanted identifier, -1 for one that is not here."""
         strings = wanted if isinstance(wanted, Strings) else Strings.of(wanted)
-        if len(strings) > _BLOCK:  # so that what is between stays in the cache
-            cuts = range(0, len(strings), _BLOCK)
-            return np.concatenate([self.codes(strings.slice(cut, cut + _BLOCK)) for cut in cuts])
+        if len(strings) > _BLOCK_IDENTIFIERS:  # so that what is between stays in the cache
+            cuts = range(0, len(strings), _BLOCK_IDENTIFIERS)
+            return np.concatenate([self.codes(strings.slice(cut, cut + _BLOCK_IDENTIFIERS)) for cut in cuts])
         found = np.full(len(strings), -1, np.int32)
         if len(self) == 0 or len(strings) == 0:
             return found

@@ -25,7 +25,7 @@ from weir.errors import BadValue
 
 __all__ = ["IntentQrels", "JudgedIntents", "joined", "with_intents"]
 
-_MOST = 2**15 - 1  # judged documents of a query: they are numbered by 16-bit grades
+_MOST_JUDGED = 2**15 - 1  # judged documents of a query: they are numbered by 16-bit grades
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,9 +78,9 @@ class IntentQrels:
         rows, row = np.unique(pair, return_inverse=True)
         of_row, doc_of_row = np.divmod(rows, max(len(doc_ids), 1))
         ptr = np.searchsorted(of_row, np.arange(len(query_ids) + 1)).astype(np.int64)
-        if len(rows) and int(np.diff(ptr).max()) > _MOST:
+        if len(rows) and int(np.diff(ptr).max()) > _MOST_JUDGED:
             most = int(np.argmax(np.diff(ptr)))
-            raise BadValue(f"query '{query_ids[most]}' has more than {_MOST:,} judged documents")
+            raise BadValue(f"query '{query_ids[most]}' has more than {_MOST_JUDGED:,} judged documents")
         place = (np.arange(len(rows)) - ptr[of_row]).astype(np.int16)
         numbered = Qrels(query_ids, doc_ids, ptr, doc_of_row.astype(np.int32), place)
         _, first, intent = np.unique(

@@ -150,7 +150,7 @@ class Loaded:
         Raises BadValue for a vector that is not finite and for a text that does not fit into memory.
         """
         total = len(texts)
-        done = None if progress is None else partial(_told, progress, total)
+        done = None if progress is None else partial(_report, progress, total)
         given = texts.tolist() if isinstance(texts, Strings) else texts
         blocks = list(self.stream(given if total else [""], kind, done))
         return blocks[0][:total] if len(blocks) == 1 else np.concatenate(blocks)
@@ -203,7 +203,7 @@ def _gathered(parts: Sequence[tuple[Int64, Tensor]], count: int) -> Float32:
     return whole
 
 
-def _told(progress: Progress, total: int, finished: int) -> None:
+def _report(progress: Progress, total: int, finished: int) -> None:
     progress(min(finished, total), total)
 
 

@@ -124,10 +124,10 @@ def _index_marks(index: dict[str, Any]) -> list[str]:
             "all" if index["reused"] == index["documents"] else f"{index['reused']} of {index['documents']}"
         )
         found.append(f"{what} of {which} documents were stored before")
-    return found + _charged(index)
+    return found + _api_notes(index)
 
 
-def _charged(stage: dict[str, Any]) -> list[str]:
+def _api_notes(stage: dict[str, Any]) -> list[str]:
     """What an embedding API was asked in a stage."""
     asked = stage.get("api")
     if not asked:
@@ -151,7 +151,7 @@ def _search_marks(search: dict[str, Any], cached: bool) -> list[str]:
         kept = f"{lost['by what is kept']:.1%} are lost by what the index keeps of vectors"
         share = f"{1 - lost['share']:.1%} of the exact {lost['k']} best"
         found.append(f"finds {share}; {kept} ({lost['queries']} queries)")
-    return found + _charged(search)
+    return found + _api_notes(search)
 
 
 def _hardware(cell: Finished) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from weir.core.result_row import Row
 from weir.datasets.load import Dataset, load_group
@@ -20,9 +19,9 @@ from weir.io.storage.toml_file import read_toml
 from weir.kernels.jit import check_available
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 from weir.stages.stage import slug
-
-if TYPE_CHECKING:  # running needs the `run` extra, reading an experiment does not
-    from weir.systems import Retriever
+from weir.systems.composite import parts_of
+from weir.systems.expression import system as system_of
+from weir.systems.protocol import Fetched, Retriever
 
 __all__ = ["Experiment", "Watch"]
 
@@ -53,7 +52,7 @@ class Experiment:
 
     def __post_init__(self) -> None:
         # An object without a version is a stage of its own: it is adapted once.
-        found = tuple(one if isinstance(one, str) else _system(one) for one in self.systems)
+        found = tuple(one if isinstance(one, str) else system_of(one) for one in self.systems)
         object.__setattr__(self, "systems", found)
 
     @staticmethod
@@ -109,7 +108,7 @@ class Experiment:
     def parsed_systems(self) -> list[Retriever]:
         """The systems; raises UnknownName or BadValue for one that is none, and for two of one name."""
         found: dict[str, Retriever] = {}
-        systems = [_system(s) for s in self.systems]
+        systems = [system_of(s) for s in self.systems]
         for system in systems:
             other = found.setdefault(str(system), system)
             if other != system:
@@ -123,9 +122,6 @@ class Experiment:
 
         Raises UnknownName, BadValue, FormatError or DownloadError for what is not there or not as it should be.
         """
-        from weir.systems.composite import parts_of
-        from weir.systems.protocol import Fetched
-
         systems = self.parsed_systems()
         for part in (part for system in systems for part in parts_of(system)):
             if isinstance(part, Fetched):
@@ -154,7 +150,6 @@ def _completed(cells: list[Cell], measures: tuple[Measure, ...]) -> list[tuple[P
 
 def _check(cell: Cell) -> None:
     """Raise what making the cell would raise in the end, before anything starts."""
-    from weir.systems.composite import parts_of
     from weir.systems.dense import DenseRetriever
 
     check_available()  # kernels that are kept compiled need not have numba imported
@@ -183,12 +178,6 @@ def _folder(at: Path) -> Iterator[None]:
         if fresh:
             with suppress(OSError):  # it holds results
                 at.rmdir()
-
-
-def _system(given: object) -> Retriever:
-    from weir.systems import as_system, parse_system
-
-    return parse_system(given) if isinstance(given, str) else as_system(given)
 
 
 def _datasets(given: str | Path | Dataset) -> list[Dataset]:

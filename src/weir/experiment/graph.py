@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-if TYPE_CHECKING:
-    from weir.systems import Retriever
+from weir.systems.protocol import Composite, Indexed, Retriever
 
 __all__ = ["Node", "stage_graph"]
 
@@ -44,8 +43,6 @@ def stage_graph(systems: Sequence[Retriever]) -> list[Node]:
 
 def _walk(system: Retriever) -> Iterator[Node]:
     """The stages of a system, its own rankings last."""
-    from weir.systems.protocol import Composite
-
     inputs = []
     if isinstance(system, Composite):
         for part in system.components():
@@ -68,6 +65,4 @@ def _indexes(system: Retriever) -> list[str]:
 
 
 def _index_name(system: Retriever) -> str:
-    from weir.systems.protocol import Indexed
-
     return str(system.indexed_as() if isinstance(system, Indexed) else system)

@@ -6,16 +6,12 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from weir.core.corpus import Queries
 from weir.errors import BadValue, RankingWarning
-
-if TYPE_CHECKING:
-    from weir.systems import Searcher
-    from weir.systems.protocol import Costs
+from weir.systems.protocol import ApproximateSearcher, Context, Costs, Searcher
 
 __all__ = ["approximation_loss", "cost_facts", "latencies", "noted", "silent"]
 
@@ -48,8 +44,6 @@ def silent() -> Iterator[None]:
 
 def latencies(searcher: Searcher, queries: Queries, k: int) -> dict[str, float]:
     """Milliseconds of single queries, one after the other, each computed anew: p50, p95, p99 and the mean."""
-    from weir.systems.protocol import Context
-
     count = min(LATENCY_QUERIES, len(queries))
     taken: list[float] = []
     begun = time.perf_counter()
@@ -68,8 +62,6 @@ def latencies(searcher: Searcher, queries: Queries, k: int) -> dict[str, float]:
 
 def approximation_loss(searcher: Searcher, queries: Queries, k: int) -> dict[str, object]:
     """What an approximate search loses of the exact k best, over the first queries; nothing where it is exact."""
-    from weir.systems.protocol import ApproximateSearcher
-
     some = queries.take(np.arange(min(COMPARED_QUERIES, len(queries))))
     if not isinstance(searcher, ApproximateSearcher) or len(some) == 0:
         return {}

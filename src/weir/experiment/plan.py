@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,9 +23,8 @@ from weir.experiment.experiment import Experiment
 from weir.experiment.finished import finished_cells
 from weir.experiment.stage_store import Watch
 from weir.settings import settings
-
-if TYPE_CHECKING:
-    from weir.systems import Retriever
+from weir.systems.expression import parse_system
+from weir.systems.protocol import Retriever
 
 __all__ = ["Planned", "planned"]
 
@@ -144,8 +142,6 @@ def planned(experiment: Experiment, watch: Watch) -> list[Planned]:
 
 def _refuse_object(system: Retriever) -> None:
     """Raise BadValue for a system that cannot be handed to another process by its name."""
-    from weir.systems import parse_system
-
     try:
         named: Retriever | None = parse_system(str(system))
     except WeirError:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -27,10 +27,8 @@ from weir.registry import session_only
 from weir.stages.maker import made_now
 from weir.stages.stage import RECORD, Record, Stage, changes, record_of, slug, write_record
 from weir.stages.stopwatch import Making, Stopwatch
-
-if TYPE_CHECKING:  # indexing needs the `run` extra, reading results does not
-    from weir.systems import Retriever, Searcher
-    from weir.systems.protocol import Context, Costs
+from weir.systems.plugins import indexed, rankings
+from weir.systems.protocol import IN_MEMORY, Composite, Context, Costs, Indexed, Retriever, Searcher
 
 __all__ = ["INDEXES", "StageShelf", "Watch", "index_stage", "inputs_below", "run_file"]
 
@@ -39,7 +37,7 @@ T = TypeVar("T")
 Watch = Callable[[str, int, int], None]
 """Told (what is being done, how much is done, how much there is); of nothing in all, it is a note to be read."""
 INDEXES = "indexes"
-Search: TypeAlias = "Callable[[], tuple[Run, dict[str, Any], Making]]"
+Search: TypeAlias = Callable[[], tuple[Run, dict[str, Any], Making]]
 """Makes rankings: the run, the facts of its record, what it took."""
 OPENED_INDEXES, HELD_RUNS = 3, 4
 """How many stay in memory: models and long rankings are large."""
@@ -68,13 +66,10 @@ class StageShelf:
         told: Watch = lambda stage, done, total: watch(f"{self.dataset.name}  {name}  {stage}", done, total)  # noqa: E731
         return replace(self, watch=told)
 
-    def index(self, part: Retriever, corpus: Corpus, context: Context | None = None) -> Searcher:
+    def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
         """The part's index of a corpus, opened where its stage is sound, else built."""
-        from weir.systems.plugins import indexed
-        from weir.systems.protocol import IN_MEMORY, Composite
-
         if isinstance(part, Composite):
-            return indexed(part, corpus, replace(context or IN_MEMORY, folder=None, shelf=self))
+            return indexed(part, corpus, replace(context, folder=None, shelf=self))
         stage = index_stage(part, corpus)
         name = f"{stage.key} {part}"
         if name not in self.opened:
@@ -88,7 +83,7 @@ class StageShelf:
         """Hand a note to the progress, as one of nothing in all."""
         self.watch(text, 0, 0)
 
-    def answers(self, part: Retriever, corpus: Corpus, context: Context | None = None) -> Searcher:
+    def answers(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:
         """A searcher whose rankings for all queries of the collection are stages too."""
         return CachedRankings(self, part, corpus)
 
@@ -186,8 +181,6 @@ class StageShelf:
         return opened
 
     def _opened(self, part: Retriever, corpus: Corpus, stage: Stage) -> Searcher | None:
-        from weir.systems.protocol import Context
-
         folder = self.sound(stage, self.store / INDEXES)
         if folder is None:
             return None
@@ -199,9 +192,6 @@ class StageShelf:
             return None
 
     def _built(self, part: Retriever, corpus: Corpus, stage: Stage, folder: Path | None) -> Searcher:
-        from weir.systems.plugins import indexed
-        from weir.systems.protocol import Context
-
         if folder is not None:
             sweep(folder)
             self._say_why_again(stage, folder.parent)
@@ -239,9 +229,6 @@ class StageShelf:
 
     def searched(self, part: Retriever, k: int) -> tuple[Run, dict[str, Any], Making]:
         """Ask a system all queries, and note what that took."""
-        from weir.systems.plugins import rankings
-        from weir.systems.protocol import Context
-
         queries, corpus = self.dataset.queries, self.dataset.corpus
         with self.bench.making() as made:
             searcher = self.index(part, corpus)
@@ -287,11 +274,8 @@ class CachedRankings:
     part: Retriever
     corpus: Corpus
 
-    def search(self, queries: Queries, k: int, context: Context | None = None) -> Run:
+    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query."""
-        from weir.systems.protocol import IN_MEMORY
-
-        context = context or IN_MEMORY
         if (
             context.reuse
             and queries.ids is self.shelf.dataset.queries.ids
@@ -303,8 +287,6 @@ class CachedRankings:
 
     def costs(self) -> Costs:
         """Whether it may be asked again; what it costs stands in the record of its own stage."""
-        from weir.systems.protocol import Costs
-
         return Costs(repeatable=self.shelf.index(self.part, self.corpus).costs().repeatable)
 
 
@@ -325,8 +307,6 @@ def _drop_other_sessions(stage: Stage, root: Path) -> None:
 
 def index_stage(part: Retriever, corpus: Corpus) -> Stage:
     """The index of a system over a corpus: that of the system which stands for all that search it."""
-    from weir.systems.protocol import Indexed
-
     whole = part.indexed_as() if isinstance(part, Indexed) else part
     return Stage("index", str(whole), {"corpus": corpus.fingerprint, "system": whole.describe()})
 

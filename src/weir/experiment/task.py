@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -34,9 +34,8 @@ from weir.stages.maker import made_now
 from weir.stages.stage import RECORD, Record, Stage, read_record, record_of, records_in, write_record
 from weir.stages.stopwatch import Making
 from weir.stats.score_rows import rows
-
-if TYPE_CHECKING:  # indexing needs the `run` extra, finding what is finished does not
-    from weir.systems import Retriever
+from weir.systems.composite import adapted_to
+from weir.systems.protocol import Retriever
 
 __all__ = ["SCORES", "Cell", "measure_number", "rows_of"]
 
@@ -57,8 +56,6 @@ class Cell:
     @cached_property
     def adapted(self) -> Retriever:
         """The system as it runs on this collection; in tables and files it bears its own name."""
-        from weir.systems.composite import adapted_to
-
         return adapted_to(self.system, self.shelf.dataset.name, self.shelf.dataset.instruction)
 
     @cached_property
@@ -94,10 +91,14 @@ class Cell:
 
         None where another process is at work on the cell and this one should not wait for it.
         """
+        lock = self.shelf.root / f".{self.stage.folder_name}.cell.lock"
         found = self.finished(measures)
         if found is not None:
+            if lock.exists():  # of a process that was killed before it took it away
+                with locked(lock, wait=False):
+                    pass
             return found
-        with locked(self.shelf.root / f".{self.stage.folder_name}.cell.lock", wait) as held:
+        with locked(lock, wait) as held:
             if not held:
                 return None
             found = self.finished(measures)  # by the process that was waited for

@@ -64,11 +64,10 @@ WHOLE = {
     "setrelp": "SetR_cap",
     "αndcg": "alpha_nDCG",
 }
-# Names with a number that is no rank, such as iprec_at_recall_0.10 or rbp.95.
+# Names with a number that is no rank, such as iprec_at_recall_0.10.
 VALUE = {
     "iprec": "IPrec(recall={})",
     "iprecatrecall": "IPrec(recall={})",
-    "rbp": "RBP(p={})",
     "rprecmult": "Rprec(times={})",
 }
 REFUSED = {
@@ -76,7 +75,7 @@ REFUSED = {
     "nauc.*": "it is no measure but the area under an abstention curve; see weir eval --abstention",
     "numq": "it counts queries; every table says over how many a mean is",
     "prefs.*": "preferences between documents are not judged here",
-    "rbp@": "a rank to cut at is written RBP@95, ranx's persistence RBP(p=0.95)",
+    "rbp[@.]": "ranx gains by the grade itself; for binary judgments write RBP(p=0.95), a rank to cut at RBP@95",
     "relstring": "it is a text, no number",
     "runid": "it is a text, no number",
 }
@@ -96,6 +95,8 @@ def canonical(text: str, ours: Iterable[str]) -> str | None:
     """
     level = _LEVEL.fullmatch(text.strip())
     plain = level[1] if level else text.strip()
+    if not plain.isprintable():
+        return None
     short = _SIMILARITIES.sub("", plain, count=1) if _SIMILARITIES.match(plain) else plain
     found = _found(short, {_folded(name): name for name in ours})
     if found is not None and short != plain and found.startswith("AP@"):
@@ -105,6 +106,10 @@ def canonical(text: str, ours: Iterable[str]) -> str | None:
         )
     if found is None or level is None:
         return found
+    if found == "bpref":
+        raise BadValue(
+            f"{text}: ranx counts documents below the level otherwise than trec_eval; bpref(rel={level[2]}) is its"
+        )
     return with_setting(found, f"rel={level[2]}")
 
 
@@ -120,7 +125,7 @@ def translated(
     if "dcg" in ours and name in ("nDCG", "DCG"):
         ours["gain"] = {"log2": "linear", "exp-log2": "exp"}.get(str(ours["dcg"]), ours["dcg"])
         del ours["dcg"]
-    if name == "IPrec" and cut is not None and re.fullmatch(r"[01]?\.\d+", cut):
+    if name == "IPrec" and cut is not None and re.fullmatch(r"0?\.\d+|1\.0+", cut):
         ours["recall"], cut = float(cut), None
     return ours, cut, condensed
 
@@ -164,8 +169,8 @@ def _written(folded: str, number: str | None, ours: dict[str, str]) -> Iterator[
         if folded in ours or folded in WHOLE:
             yield ours.get(folded) or WHOLE[folded]
         return
-    if folded in VALUE and ("." in number or folded == "rbp"):
-        yield VALUE[folded].format(float(number if "." in number else f"0.{number}"))
+    if folded in VALUE and "." in number:
+        yield VALUE[folded].format(float(number))
     if number.isdigit() and int(number) > 0 and (folded in ours or folded in CUT):
         yield CUT.get(folded, f"{ours.get(folded)}@{{}}").format(int(number))
 

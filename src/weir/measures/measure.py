@@ -217,7 +217,7 @@ def canonical_name(text: str) -> str:
 
 def _in_our_words(text: str) -> str:
     """The text with another tool's name replaced by ours; as it is where the name is ours, or nobody's."""
-    match = re.fullmatch(r"([^()]+?)\s*(?:\((.*)\))?\s*(@.*)?", text) if len(text) <= _LONGEST else None
+    match = re.fullmatch(r"([^()]+?) *(?:\((.*)\))? *(@.*)?", text) if len(text) <= _LONGEST else None
     if match is None or match[1].partition("@")[0].strip() in MEASURES:
         return text
     found = canonical(match[1] + (match[3] or ""), MEASURES.names())
@@ -236,12 +236,12 @@ def within_unit(name: str) -> bool:
 
 def _parts(text: str) -> tuple[str, dict[str, object], str | None]:
     """Name, settings and what follows the @ of a text; raises BadValue where it is malformed."""
-    match = re.fullmatch(r"(\w+)(\(.*\))?\s*(?:@\s*(\S+))?", text) if len(text) <= _LONGEST else None
+    match = re.fullmatch(r"(\w+)(\(.*\))? *(?:@ *(\S+))?", text) if len(text) <= _LONGEST else None
     given = _settings(match[2]) if match else None
     if match is None or given is None:
-        near = suggestion(text, MEASURES.names()) if len(text) <= _LONGEST else None
-        expected = f"did you mean {near}?" if near else "expected such as nDCG@10 or nDCG(gain='exp')@10"
-        raise BadValue(f"'{text[:_LONGEST]}' is not a measure; {expected}")
+        raise BadValue(
+            f"'{text[:_LONGEST]}' is not a measure; expected such as nDCG@10 or nDCG(gain='exp')@10"
+        )
     return match[1], given, match[3]
 
 

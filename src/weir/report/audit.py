@@ -9,12 +9,12 @@ from dataclasses import asdict
 
 from weir.audit import CHECKS, Audit
 from weir.errors import printable
-from weir.report.layout import columns, paragraph
+from weir.report.terminal_layout import columns, paragraph
 
 __all__ = ["audit_json", "audit_text", "checks_text"]
 
 
-def audit_text(audits: Sequence[Audit], width: int | None) -> str:
+def audit_text(audits: Sequence[Audit], width: int | None = None) -> str:
     """Findings of each subject, a paragraph each: severity and check, what was found, examples, what to do."""
     return "\n\n".join(_one(audit, width) for audit in audits)
 

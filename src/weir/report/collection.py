@@ -9,7 +9,7 @@ from weir.datasets.load import Dataset
 from weir.datasets.self_match import SELF_MATCHES, self_matches
 from weir.measures import parse_measure
 from weir.report.format import count, share
-from weir.report.layout import columns
+from weir.report.terminal_layout import columns
 
 __all__ = ["card_text", "collection_notes", "judgments_text"]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -11,12 +9,12 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from weir.core.scores import Scores
-from weir.report.escaping import csv_cell
+from weir.report.escaping import csv_text
 from weir.report.format import change, count, effect, probability, score, share
-from weir.report.layout import STYLES, Styled, columns, fits, paragraph
 from weir.report.marked_table import MarkedCell, MarkedTable, html_page
 from weir.report.notes import convention_notes, unanswered
 from weir.report.short_names import short_names
+from weir.report.terminal_layout import STYLES, Styled, columns, fits, paragraph
 from weir.stats.comparison import Comparison, DatasetCounts, Pair, Standing
 from weir.stats.intervals import fewest
 from weir.stats.significance import TESTS
@@ -36,14 +34,18 @@ __all__ = [
     "verdict",
 ]
 
-FEW = 3
+APART = 0.05
+"""Difference of two judged rates from which it is said."""
+FEW_SYSTEMS = 3
 """Systems up to which a sentence says of each how it fares across datasets."""
 SEVERAL = 6
 """Systems up to which every pair is listed unasked."""
 
 
 def answer_notes(scores: Mapping[str, Scores]) -> list[str]:
-    """A sentence for each system that left judged queries unanswered, and for each that answered others."""
+    """A sentence for each system that left judged queries unanswered, for each that answered others, and on judged
+    rates that are apart.
+    """
     found = []
     for name, one in scores.items():
         missing = int((~one.answered).sum())
@@ -53,7 +55,20 @@ def answer_notes(scores: Mapping[str, Scores]) -> list[str]:
             found.append(f"note: {name}: {missing} of {of} judged queries are not answered and {end}")
         if one.ignored:
             found.append(f"note: {name}: {one.ignored} queries have no judgments and are ignored")
+    found += _judged_apart({name: one.judged_at_10 for name, one in scores.items()})
     return list(dict.fromkeys([*found, *(note for one in scores.values() for note in convention_notes(one))]))
+
+
+def _judged_apart(rates: Mapping[str, float]) -> list[str]:
+    """A sentence where the judged rates of two systems are so far apart that unjudged documents could decide."""
+    known = {name: rate for name, rate in rates.items() if not math.isnan(rate)}
+    if not known or max(known.values()) - min(known.values()) < APART:
+        return []
+    low, high = min(known, key=lambda n: known[n]), max(known, key=lambda n: known[n])
+    return [
+        f"note: of the first 10 documents {share(known[low])} of {low} and {share(known[high])} of {high} are judged; "
+        "the others count as not relevant, which can decide between them"
+    ]
 
 
 def verdict(pair: Pair) -> str:
@@ -153,7 +168,7 @@ def _verdicts(c: Comparison, listed: Sequence[Pair], width: int | None, colour: 
 
 def _tally_table(tallies: Sequence[DatasetCounts], width: int | None) -> str:
     """Sentences on a few systems, a table of many."""
-    if len(tallies) <= FEW:
+    if len(tallies) <= FEW_SYSTEMS:
         return "\n".join(paragraph(tally(t), width) for t in tallies)
     first = tallies[0]
     head = [
@@ -197,15 +212,13 @@ def compare_json(comparisons: Sequence[Comparison]) -> str:
 
 def compare_csv(comparisons: Sequence[Comparison]) -> str:
     """Comma-separated values at full precision: a line for each dataset, measure and pair."""
-    out = io.StringIO()
     names = ["dataset", "measure", "count", "unit", *Pair.__dataclass_fields__]
-    writer = csv.DictWriter(out, names, lineterminator="\n")
-    writer.writeheader()
-    for c in comparisons:
-        for pair in c.pairs:
-            facts = {"dataset": c.dataset, "measure": c.measure, "count": c.count, "unit": c.unit}
-            writer.writerow({k: csv_cell(v) for k, v in (facts | _plain(asdict(pair))).items()})
-    return out.getvalue().rstrip("\n")
+    lines = [
+        [c.dataset, c.measure, c.count, c.unit, *_plain(asdict(pair)).values()]
+        for c in comparisons
+        for pair in c.pairs
+    ]
+    return csv_text([names, *lines])
 
 
 def compare_latex(comparisons: Sequence[Comparison]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from weir.report.format import change, count, score
+from weir.report.terminal_layout import paragraph
 from weir.stats.query_differences import Move, Moves, Shift
 
 __all__ = ["diff_json", "diff_text"]
@@ -15,7 +16,7 @@ LISTED = 20
 WIDTH = 100
 
 
-def diff_text(moves: Moves) -> str:
+def diff_text(moves: Moves, width: int | None = None) -> str:
     """Counts and identifiers of the queries won, lost and tied, and the largest moves each way."""
     queries = len(moves.won) + len(moves.lost) + len(moves.tied)
     lines = [
@@ -30,7 +31,7 @@ def diff_text(moves: Moves) -> str:
         if found:
             lines += ["", f"{title} of {moves.second}"]
             lines += [line for move in found for line in _move(moves, move)]
-    return "\n".join([*lines, "", *_notes(moves)])
+    return "\n".join(paragraph(line, width) for line in [*lines, "", *_notes(moves)])
 
 
 def diff_json(moves: Moves) -> str:

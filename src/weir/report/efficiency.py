@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Sequence
 
 from weir.experiment.efficiency import Efficiency
-from weir.report.escaping import csv_cell, latex_escaped
+from weir.report.escaping import csv_text, latex_escaped
 from weir.report.format import figure, score
-from weir.report.layout import columns
+from weir.report.terminal_layout import columns
 
 __all__ = [
     "efficiency_csv",
@@ -61,14 +59,9 @@ def efficiency_json(found: Sequence[Efficiency]) -> str:
 
 def efficiency_csv(found: Sequence[Efficiency]) -> str:
     """Comma-separated values at full precision, with a header."""
-    out = io.StringIO()
     records = [_record(one) for one in found]
-    writer = csv.DictWriter(out, list(records[0]), lineterminator="\n")
-    writer.writeheader()
-    for record in records:
-        lists = {k: "; ".join(v) for k, v in record.items() if isinstance(v, list)}
-        writer.writerow({k: csv_cell(v) for k, v in (record | lists).items()})
-    return out.getvalue().rstrip("\n")
+    joined = [["; ".join(v) if isinstance(v, list) else v for v in record.values()] for record in records]
+    return csv_text([list(records[0]), *joined])
 
 
 def efficiency_notes(found: Sequence[Efficiency]) -> list[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Iterable
 
 from weir.errors import printable
 
-__all__ = ["csv_cell", "html_escaped", "latex_escaped", "markdown_escaped"]
+__all__ = ["csv_cell", "csv_text", "html_escaped", "latex_escaped", "markdown_escaped"]
 
 _LATEX = {
     "<": r"\textless{}",
@@ -15,6 +16,7 @@ _LATEX = {
     "^": r"\textasciicircum{}",
     "~": r"\textasciitilde{}",
 }
+_TO_QUOTE = frozenset(',"\n\r')
 _MARKDOWN = frozenset("\\`*_[]<>|#&")
 
 
@@ -26,6 +28,18 @@ def csv_cell(value: object) -> object:
     if isinstance(value, str):
         return f"'{value}" if value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
     return "" if value is None else value
+
+
+def csv_text(lines: Iterable[Iterable[object]]) -> str:
+    """Lines of cells as comma-separated values, each cell as `csv_cell` has it.
+
+    Unlike the standard library's writer it quotes a lone carriage return too, at which readers would end the line.
+    """
+    return "\n".join(",".join(_quoted(str(csv_cell(cell))) for cell in line) for line in lines)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if _TO_QUOTE.intersection(text) else text
 
 
 def latex_escaped(text: str) -> str:

@@ -8,7 +8,7 @@ from weir.core.scores import Scores
 from weir.fusion.fit import Fit
 from weir.report.compare import compare_text
 from weir.report.format import count, score
-from weir.report.layout import columns, paragraph
+from weir.report.terminal_layout import columns, paragraph
 from weir.stats.compare import compare_scores
 
 __all__ = ["fit_text", "standing_text"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weir.report.format import change, count, score
-from weir.report.layout import paragraph
+from weir.report.terminal_layout import paragraph
 from weir.stats.gate import Gate
 from weir.stats.query_differences import Move
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weir.report.escaping import csv_cell, html_escaped, latex_escaped, markdown_escaped
-from weir.report.layout import JOINED, Styled, columns, display_width, paragraph
+from weir.report.escaping import csv_text, html_escaped, latex_escaped, markdown_escaped
+from weir.report.terminal_layout import JOINED, Styled, columns, display_width, paragraph
 
 __all__ = ["SIGNS", "MarkedCell", "MarkedTable", "html_page"]
 
@@ -97,13 +95,10 @@ class MarkedTable:
 
     def csv(self) -> str:
         """Comma-separated values: the texts of the cells alone, under the header."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow([csv_cell(name) for name in self.header])
-        for row in self.rows:
-            texts = [csv_cell(cell.text) if i < self.keys else cell.text for i, cell in enumerate(row)]
-            writer.writerow(texts)
-        return out.getvalue().rstrip("\n")
+        lines = [
+            [c.text if i < self.keys else _number(c.text) for i, c in enumerate(row)] for row in self.rows
+        ]
+        return csv_text([self.header, *lines])
 
     def markdown(self) -> str:
         """A Markdown table: the best in bold, triangles for verdicts, letters behind."""
@@ -158,6 +153,14 @@ def html_page(title: str, tables: Sequence[MarkedTable]) -> str:
     """A whole page of HTML with these tables, for light and dark screens; it asks for nothing from elsewhere."""
     head = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{html_escaped(title)}</title>'
     return "\n".join([head, _PAGE, _STYLE, *(table.html_body() for table in tables), "</html>"])
+
+
+def _number(text: str) -> float | str:
+    """The number that a text is: as such it is no formula where it begins with a sign."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _ends(cell: MarkedCell) -> tuple[str, str, str]:

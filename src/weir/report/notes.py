@@ -43,17 +43,17 @@ def score_notes(scores: Scores) -> list[str]:
 def judged_notes(rows: Sequence[Row]) -> list[str]:
     """A sentence where fewer than 90% of the first 10 documents of a system are judged: what that does to scores."""
     rates = {(r.system, r.dataset): r.judged_at_10 for r in rows if r.judged_at_10 is not None}
-    low = {key: rate for key, rate in rates.items() if rate < ENOUGH_JUDGED}
-    if not low:
+    if not rates or min(rates.values()) >= ENOUGH_JUDGED:
         return []
-    (system, dataset), least = min(low.items(), key=lambda one: one[1])
-    where = f"{share(least)} of the first 10 documents of {system} on {dataset} are judged"
-    if len(rates) > 1:
-        few = f"Judged@10 is below {share(ENOUGH_JUDGED, 0)} in {len(low)} of {len(rates)} results"
-        where = f"{few}; the least is that {where}"
+    (system, dataset), least = min(rates.items(), key=lambda one: one[1])
+    few = (
+        f"as few as {share(least)} are judged ({system} on {dataset})"
+        if len(rates) > 1
+        else f"{share(least)} are judged"
+    )
     return [
-        f"note: {where}: those that nobody judged count as not relevant, so scores can be too low, most of all "
-        "those of systems unlike the ones that were judged; condensed(nDCG@10) leaves unjudged documents out"
+        f"note: of the first 10 documents {few}; the others count as not relevant, so scores can be too low, more so "
+        "for systems unlike those that were judged; condensed(nDCG@10) leaves them out"
     ]
 
 

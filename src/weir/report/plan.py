@@ -9,7 +9,7 @@ from dataclasses import asdict
 from weir.experiment.graph import Node
 from weir.experiment.plan import Planned
 from weir.report.format import count, duration, size
-from weir.report.layout import columns
+from weir.report.terminal_layout import columns
 
 __all__ = ["graph_json", "graph_text", "plan_json", "plan_notes", "plan_text"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weir.measures.measure import within_unit
 from weir.report.format import change, count, score, share
-from weir.report.layout import columns, paragraph
+from weir.report.terminal_layout import columns, paragraph
 from weir.stats.power import PowerPlan
 
 __all__ = ["power_text"]

@@ -5,21 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from textwrap import wrap
 from typing import Any
 
 from weir.experiment.costs import stages_of
 from weir.experiment.finished import Finished
+from weir.report.terminal_layout import paragraph
 from weir.stages.stage import Record, flattened
 
 __all__ = ["provenance_json", "provenance_text"]
 
-WIDTH = 110
 
+def provenance_text(cells: Sequence[Finished], width: int | None = None) -> str:
+    """A paragraph for each cell: its stages in the order they were made, what was declared and what made them.
 
-def provenance_text(cells: Sequence[Finished]) -> str:
-    """A paragraph for each cell: its stages in the order they were made, what was declared and what made them."""
-    return "\n\n".join("\n".join(_paragraph(cell)) for cell in cells)
+    width: of the terminal, in columns; None leaves each fact on a line.
+    """
+    return "\n\n".join("\n".join(paragraph(li, width) for li in _paragraph(cell)) for cell in cells)
 
 
 def provenance_json(cells: Sequence[Finished]) -> str:
@@ -57,10 +58,10 @@ def _paragraph(cell: Finished) -> Iterator[str]:
             seconds,
         ]
         yield f"  {record.kind}  {_name(cell, folder)}"
-        yield from _wrapped("made", ", ".join(fact for fact in facts if fact))
-        yield from _wrapped("by", _machine(made))
+        yield f"    made: {', '.join(fact for fact in facts if fact)}"
+        yield f"    by: {_machine(made)}"
         said = [f"{name}={value}" for name, value in flattened("", dict(record.declared))]
-        yield from _wrapped("declared", "; ".join(said))
+        yield f"    declared: {'; '.join(said)}"
 
 
 def _machine(made: Any) -> str:  # noqa: ANN401 - as JSON holds it
@@ -68,12 +69,6 @@ def _machine(made: Any) -> str:  # noqa: ANN401 - as JSON holds it
     where = [f"Python {made.get('python')}", f"Unicode {made.get('unicode')}", str(made.get("system"))]
     processor = f"{made.get('processor')} ({made.get('instructions') or 'no vector instructions told'})"
     return ", ".join([*packages, *where, processor, f"{made.get('threads')} threads"])
-
-
-def _wrapped(name: str, text: str) -> list[str]:
-    return wrap(
-        f"{name}: {text}", WIDTH, initial_indent="    ", subsequent_indent="      ", break_on_hyphens=False
-    )
 
 
 def _name(cell: Finished, folder: Path) -> str:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from weir.experiment.published.reproduce import PublishedCheck
 from weir.report.format import change, count, score
-from weir.report.layout import columns, paragraph
+from weir.report.terminal_layout import columns, paragraph
 
 __all__ = ["reproduce_json", "reproduce_text"]
 
@@ -23,7 +23,7 @@ def reproduce_text(checks: Sequence[PublishedCheck], width: int | None = None) -
         lines.append(_line(c, numbers))
         lines += [["", "", "", "", n.printed, "", "nearby", n.model] for n in c.nearest]
     parts = [columns(lines, width=width)] if shown else []
-    parts.append(_counts(checks))
+    parts += [paragraph(line, width) for line in _counts(checks).split("\n")]
     sources = [f"[{n}] {source}{f' ({note})' if note else ''}" for (source, note), n in numbers.items()]
     parts += [paragraph(source, width) for source in sources]
     return "\n".join([*parts[:1], *([""] if shown else []), *parts[1:]])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 
 from weir.core.result_row import Row
-from weir.report.escaping import csv_cell
+from weir.report.escaping import csv_text
 from weir.report.format import score
 from weir.report.marked_table import MarkedCell, MarkedTable
 
@@ -62,13 +60,9 @@ def json_lines(rows: Sequence[Row]) -> str:
 
 def csv_table(rows: Sequence[Row]) -> str:
     """Comma-separated values at full precision, with a header."""
-    out = io.StringIO()
-    used = {name for r in rows for name in r.to_dict()}
-    names = [name for name in Row.__dataclass_fields__ if name in used]
-    writer = csv.DictWriter(out, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({k: csv_cell(v) for k, v in r.to_dict().items()} for r in rows)
-    return out.getvalue().rstrip("\n")
+    records = [r.to_dict() for r in rows]
+    names = [name for name in Row.__dataclass_fields__ if any(name in record for record in records)]
+    return csv_text([names, *([record.get(name) for name in names] for record in records)])
 
 
 def _grouped(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, Row]]:

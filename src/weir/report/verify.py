@@ -7,17 +7,18 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from weir.experiment.verify import Verdict
+from weir.report.terminal_layout import paragraph
 
 __all__ = ["verify_json", "verify_text"]
 
 
-def verify_text(found: Sequence[Verdict]) -> str:
+def verify_text(found: Sequence[Verdict], width: int | None = None) -> str:
     """A line for each cell, and for each other stage that is not sound; then how many there are of each."""
     lines = []
     for one in found:
         if one.kind == "cell" or not one.sound:
             said = "; ".join([*one.problems, *one.unchecked]) or "sound"
-            lines.append(f"{one.folder}: {said}")
+            lines.append(paragraph(f"{one.folder}: {said}", width))
     cells = sum(one.kind == "cell" for one in found)
     bad, open_ones = sum(not one.sound for one in found), sum(bool(one.unchecked) for one in found)
     summary = f"{len(found)} stages, {cells} of them cells: {len(found) - bad} sound, {bad} not"

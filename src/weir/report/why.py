@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from weir.experiment.explain.why import Effect, Why
 from weir.report.format import change, count, score
-from weir.report.layout import columns, paragraph
+from weir.report.terminal_layout import columns, paragraph
 
 __all__ = ["why_json", "why_text"]
 

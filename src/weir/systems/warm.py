@@ -128,19 +128,19 @@ def _dense() -> None:
 
 def _late() -> None:
     from weir.kernels.maxsim.exact_maxsim import maxsim
-    from weir.kernels.maxsim.maxsim_bounds import able, bounds
-    from weir.kernels.maxsim.residual_codec import interact, widen
+    from weir.kernels.maxsim.maxsim_bounds import bounds, can_quantise
+    from weir.kernels.maxsim.residual_codec import centroid_maxsim, decompress
 
     tokens = np.linspace(-1, 1, 12 * 16, dtype=np.float32).reshape(12, 16)
     ptr = np.array([0, 4, 12])
     for given in (tokens, tokens.astype(np.float16)):
         maxsim(tokens[:4], np.array([0, 4]), given, ptr)
-        if able(given):
+        if can_quantise(given):
             bounds(tokens[:4], np.array([0, 4]), given, ptr[:-1], ptr[1:])
     code = np.zeros(12, np.int32)
     table, wide = np.zeros((256, 4), np.float32), np.empty((12, 16), np.float32)
-    widen(code, np.zeros((12, 4), np.uint8), tokens, table, wide)
-    interact(tokens, code, ptr[:-1], ptr[1:], np.empty(2, np.float32))
+    decompress(code, np.zeros((12, 4), np.uint8), tokens, table, wide)
+    centroid_maxsim(tokens, code, ptr[:-1], ptr[1:], np.empty(2, np.float32))
 
 
 def _reading() -> None:

@@ -73,8 +73,8 @@ def scan(given: ScannedVectors, queries: Float32, k: int, bar: Float32 | None = 
 
     k is no more than there are documents. Raises BadValue for a vector that is not finite.
     """
-    from weir.kernels.dot_product.packed_vectors import lengths
-    from weir.kernels.dot_product.scan import finish
+    from weir.kernels.dot_product.packed_vectors import norms
+    from weir.kernels.dot_product.scan import write_top_k
 
     rows, asked, best = given.rows, _Asked.of(queries, given), _Best.of(len(queries), given.room(k), bar)
     threads = max(1, min(settings().threads, -(-len(queries) // 32)))
@@ -88,7 +88,7 @@ def scan(given: ScannedVectors, queries: Float32, k: int, bar: Float32 | None = 
                 rows.release()
             length = np.empty(len(block) if given.cosine else 0)
             if given.cosine:
-                lengths(block, length)
+                norms(block, length)
             piece = _Piece(block, length, given.rank[start : start + size])
             if scanner is None:
                 exact += _few(piece, asked, k, best)
@@ -99,7 +99,7 @@ def scan(given: ScannedVectors, queries: Float32, k: int, bar: Float32 | None = 
             if often and scanner.eight and not given.settled and start > best.keys.shape[1]:
                 scanner = _Scanner.of(asked, False, size)
     ranks, scores = np.zeros((len(queries), k), np.int32), np.zeros((len(queries), k), np.float32)
-    finish(k, best.keys, best.held, ranks, scores)
+    write_top_k(k, best.keys, best.held, ranks, scores)
     return BestSoFar(ranks, scores, best.held, exact)
 
 
@@ -114,11 +114,11 @@ class _Asked:
 
     @staticmethod
     def of(queries: Float32, given: ScannedVectors) -> _Asked:
-        from weir.kernels.dot_product.packed_vectors import lengths
+        from weir.kernels.dot_product.packed_vectors import norms
 
         length = np.empty(len(queries) if given.cosine else 0)
         if given.cosine:
-            lengths(queries, length)
+            norms(queries, length)
         return _Asked(queries, length, given.centre, given.cosine)
 
     def packed(self, eight: bool) -> tuple[NDArray[np.uint8], Float32, Float64]:
@@ -134,18 +134,18 @@ class _Asked:
         centre = self.centre.astype(np.float64) if eight else np.zeros(d)
         facts, gauge = np.zeros((q + ROWS, 3), np.float32), np.zeros((q, 5))
         facts[:, 2] = np.inf
-        shifted = unit - centre
-        norm, middle = np.linalg.norm(shifted, axis=1), float(np.linalg.norm(centre))
+        centred = unit - centre
+        norm, middle = np.linalg.norm(centred, axis=1), float(np.linalg.norm(centre))
         gauge[:, 0], gauge[:, 1], gauge[:, 4] = unit @ centre, norm, middle
         gauge[:, 3] = (d + 32) * 2.0**-22 * (norm + 2 * middle)
         if not eight:
             floats = np.zeros((q + ROWS, d), np.float32)
             floats[:q], facts[:q, 1] = unit, 1
             return floats.view(np.uint8), facts, gauge
-        scale = (np.abs(shifted).max(axis=1) / 127).astype(np.float32)
+        scale = (np.abs(centred).max(axis=1) / 127).astype(np.float32)
         inverse = np.divide(1, scale, out=np.zeros(q), where=scale > 1e-30)
-        whole = np.rint(np.clip(shifted * inverse[:, None], -127, 127))
-        gauge[:, 2] = np.linalg.norm(shifted - whole * scale[:, None].astype(np.float64), axis=1)
+        whole = np.rint(np.clip(centred * inverse[:, None], -127, 127))
+        gauge[:, 2] = np.linalg.norm(centred - whole * scale[:, None].astype(np.float64), axis=1)
         bytes_ = np.zeros((q + ROWS, 4 * -(-d // 4)), np.int8)
         bytes_[:q, :d] = whole
         facts.view(np.int32)[:q, 0] = -128 * bytes_[:q].sum(axis=1, dtype=np.int32)
@@ -253,10 +253,10 @@ def _shares(count: int, threads: int, unit: int) -> tuple[list[int], list[int]]:
 
 def _block(rows: VectorSource, start: int, size: int) -> Float32:
     """A block of documents; raises BadValue, naming the document, for one that is not finite."""
-    from weir.kernels.dot_product.packed_vectors import finite
+    from weir.kernels.dot_product.packed_vectors import all_finite
 
     block = rows.block(start, min(start + size, len(rows)))
-    if not finite(block):
+    if not all_finite(block):
         number = start + int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0])
         number = int(rows.numbers[number]) if isinstance(rows, SubsetSource) else number
         raise BadValue(f"the vector of document {number} is not finite")
@@ -272,7 +272,7 @@ def _documents(d: int) -> int:
 
 def _centre(rows: VectorSource, cosine: bool) -> Float32:
     """The mean of a sample of documents, subtracted before quantisation so that its errors are small."""
-    from weir.kernels.dot_product.packed_vectors import finite
+    from weir.kernels.dot_product.packed_vectors import all_finite
 
     block = rows.take(spread(len(rows), *CENTRE_SAMPLE)).astype(np.float64)
     rows.release()
@@ -280,4 +280,4 @@ def _centre(rows: VectorSource, cosine: bool) -> Float32:
         length = np.linalg.norm(block, axis=1, keepdims=True)
         block = np.divide(block, length, out=np.zeros_like(block), where=length > 0)
     centre: Float32 = block.mean(axis=0).astype(np.float32)
-    return centre if finite(centre[None]) else np.zeros(rows.dimensions, np.float32)
+    return centre if all_finite(centre[None]) else np.zeros(rows.dimensions, np.float32)

@@ -96,7 +96,7 @@ def listed(clusters: Centroids) -> CentroidLists:
 def near(clusters: Centroids, lists: CentroidLists, query: Query, probes: int, count: int) -> list[Int64]:
     """For each query up to `count` documents, ascending: of those that `probes` centroids of each of its tokens have,
     the best where every token is taken for its centroid; among equals those of lower number."""
-    from weir.kernels.maxsim.residual_codec import interact
+    from weir.kernels.maxsim.residual_codec import centroid_maxsim
 
     found = []
     probes = min(probes, len(clusters.centroids))
@@ -111,7 +111,7 @@ def near(clusters: Centroids, lists: CentroidLists, query: Query, probes: int, c
         docs = np.unique(np.concatenate(parts)).astype(np.int64)
         if len(docs) > count:
             guess, score = np.empty(len(docs), np.float32), np.ascontiguousarray(product.T)
-            interact(score, clusters.code, clusters.ptr[docs], clusters.ptr[docs + 1], guess)
+            centroid_maxsim(score, clusters.code, clusters.ptr[docs], clusters.ptr[docs + 1], guess)
             docs = np.sort(docs[np.argsort(-guess, kind="stable")[:count]])
         found.append(docs)
     return found
@@ -165,10 +165,10 @@ class Compressed:
         """Nothing: the files are small."""
 
     def _wide(self, tokens: Int64) -> Float32:
-        from weir.kernels.maxsim.residual_codec import widen
+        from weir.kernels.maxsim.residual_codec import decompress
 
         out = np.empty((len(tokens), self.dimensions), np.float32)
-        widen(
+        decompress(
             self.clusters.code[tokens],
             self.packed[tokens],
             self.clusters.centroids,

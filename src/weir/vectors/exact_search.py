@@ -83,10 +83,10 @@ def search(
 
 def pair_scores(documents: Float32, query: Float32) -> Float64:
     """The dot product of each document, float32[n, d], with one query, as `search` computes it."""
-    from weir.kernels.dot_product.scan import dots
+    from weir.kernels.dot_product.scan import dot_products
 
     found = np.empty(len(documents), np.float32)
-    dots(np.ascontiguousarray(documents), np.ascontiguousarray(query), found)
+    dot_products(np.ascontiguousarray(documents), np.ascontiguousarray(query), found)
     return found.astype(np.float64)
 
 

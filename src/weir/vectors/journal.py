@@ -41,7 +41,7 @@ T = TypeVar("T")
 Hashes: TypeAlias = NDArray[np.uint64]
 """uint64[n, 2]: the two halves of a text's hash."""
 
-Shifted: TypeAlias = Callable[
+MovedRows: TypeAlias = Callable[
     [list[NDArray[np.uint8]], list[int], tuple[int, ...]], Sequence[NDArray[Any]] | None
 ]
 """(what a batch added to each column, rows before it then, rows before it now) to what it adds now."""
@@ -177,11 +177,11 @@ class Journal:
         record["check"] = self._check(record)
         _put(self.folder / JOURNAL, len(records) * self.record.itemsize, record.view(np.uint8), durable)
 
-    def mend(self, width: Callable[[int], Sequence[int]], shifted: Shifted | None = None) -> int:
+    def mend(self, width: Callable[[int], Sequence[int]], moved_rows: MovedRows | None = None) -> int:
         """Keep the batches that are whole and forget the others; how many rows of the last column are kept.
 
-        The caller holds the folder. width: the widths of the columns for a size; shifted: rows of the columns as they
-        read behind other ones, None where they make no sense.
+        The caller holds the folder. width: the widths of the columns for a size; moved_rows: rows of the columns as
+        they read behind other ones, None where they make no sense.
         """
         records, good = self._read()
         size = int(records["size"][good][0]) if good.any() else 0
@@ -197,7 +197,7 @@ class Journal:
             for batch in np.flatnonzero(known).tolist():
                 parts = [self._rows(c, records, w, batch) for c, w in zip(self.columns, widths, strict=True)]
                 before = [int(records[c.count][batch - 1]) if batch else 0 for c in self.columns]
-                rows = shifted(parts, before, kept.totals(kept.records())) if shifted else parts
+                rows = moved_rows(parts, before, kept.totals(kept.records())) if moved_rows else parts
                 if rows is not None:
                     kept.add(rows, size, durable=False)
             return kept.totals(kept.records())[-1]

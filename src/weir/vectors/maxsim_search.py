@@ -258,9 +258,9 @@ class _Block:
     @property
     def able(self) -> bool:
         """Whether a first pass in bytes is possible."""
-        from weir.kernels.maxsim.maxsim_bounds import able
+        from weir.kernels.maxsim.maxsim_bounds import can_quantise
 
-        return len(self.some) > 0 and able(self.tokens[1])
+        return len(self.some) > 0 and can_quantise(self.tokens[1])
 
     def scored(self, query: Query, docs: Int64) -> Float32:
         """float32[Q, n]: the scores of these documents."""

@@ -121,7 +121,7 @@ class RaggedStore:
         return mended(
             journal,
             lambda: self._read(check),
-            lambda: journal.mend(lambda width: (width, TEXT_BYTES), _shifted),
+            lambda: journal.mend(lambda width: (width, TEXT_BYTES), _moved_rows),
         )
 
     def alone(self) -> AbstractContextManager[None]:
@@ -174,7 +174,7 @@ class RaggedStore:
         return Journal(self.folder, RECORD, COLUMNS, self.about)
 
 
-def _shifted(
+def _moved_rows(
     parts: list[NDArray[np.uint8]], before: list[int], now: tuple[int, ...]
 ) -> list[NDArray[Any]] | None:
     """A batch behind other ones, for Journal.mend: where the rows of its texts end is counted from them."""

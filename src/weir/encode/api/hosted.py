@@ -21,7 +21,7 @@ from weir.encode.api.http import check_base, check_key
 from weir.encode.api.limits import Clock, Limits, Spent, estimated
 from weir.encode.api.providers import PROVIDERS, Ask, Provider, UnusableError, rows
 from weir.encode.encoder import Float32, Kind, Progress
-from weir.encode.recipes.encoder_recipe import told
+from weir.encode.recipes.encoder_recipe import filled_prompt
 from weir.errors import BadValue, ServiceError, StoreError
 from weir.io.storage.atomic import locked, write_json
 from weir.settings import secret, settings
@@ -111,7 +111,9 @@ class Hosted:
 
     def adapted_to(self, collection: str, instruction: str) -> Hosted:
         """The encoder with {task} in its prompts filled in; see Encoder.adapted_to."""
-        query, document = (told(prompt, instruction) for prompt in (self.query_prompt, self.document_prompt))
+        query, document = (
+            filled_prompt(prompt, instruction) for prompt in (self.query_prompt, self.document_prompt)
+        )
         return replace(self, query_prompt=query, document_prompt=document)
 
     def load(
@@ -209,11 +211,11 @@ class LoadedHosted:
             "dimensions": self.dimensions,
             "similarity": encoder.similarity,
             "normalised": encoder.similarity == "cosine",
-            "query": told(encoder.query_prompt, "") + "{text}",
-            "document": told(encoder.document_prompt, "") + "{text}",
+            "query": filled_prompt(encoder.query_prompt, "") + "{text}",
+            "document": filled_prompt(encoder.document_prompt, "") + "{text}",
             "max_length": self._longest(),
         }
-        return found | {f"{kind} type": told for kind, told in sorted(kinds.items()) if told}
+        return found | {f"{kind} type": name for kind, name in sorted(kinds.items()) if name}
 
     def describe(self) -> dict[str, object]:
         """The identity, how far the model moved since it was first seen, and what this process spent."""
@@ -238,7 +240,7 @@ class LoadedHosted:
         Raises ServiceError as `stream` does; what was answered before is then lost to the caller.
         """
         total = len(texts)
-        done = None if progress is None else partial(_told, progress, total)
+        done = None if progress is None else partial(_report, progress, total)
         given = texts.tolist() if isinstance(texts, Strings) else texts
         blocks = list(self.stream(given, kind, done))
         return np.concatenate([np.zeros((0, self.dimensions), np.float32), *blocks])
@@ -296,7 +298,7 @@ class LoadedHosted:
     def _sent(self, text: str, kind: Kind) -> str:
         """A text as it is sent: behind its prompt, cut, and a space where it is empty, which providers refuse."""
         encoder, longest = self.encoder, self._longest()
-        text = told(encoder.query_prompt if kind == "query" else encoder.document_prompt, "") + text
+        text = filled_prompt(encoder.query_prompt if kind == "query" else encoder.document_prompt, "") + text
         if longest is not None and estimated(text) > longest:
             text = text.encode("utf-8", "replace")[: 3 * longest - 1].decode("utf-8", "ignore")
         return text or " "
@@ -364,5 +366,5 @@ def _unit(vectors: Float32) -> Float32:
     return (vectors / np.where(length > 0, length, 1.0)).astype(np.float32)
 
 
-def _told(progress: Progress, total: int, finished: int) -> None:
+def _report(progress: Progress, total: int, finished: int) -> None:
     progress(finished, total)

@@ -28,7 +28,7 @@ __all__ = [
     "post",
 ]
 
-_PIECE = 1 << 16  # bytes read at a time
+_PIECE_BYTES = 1 << 16  # bytes read at a time
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def post(
             raise NotSentError(error) from error
         with _ending(connection.sock, whole), connection.getresponse() as response:
             good, pieces, size = response.status // 100 == 2, [], 0
-            while (good or size < _PIECE) and (piece := response.read1(_PIECE)):
+            while (good or size < _PIECE_BYTES) and (piece := response.read1(_PIECE_BYTES)):
                 size += len(piece)
                 if good and size > most:
                     raise AnswerTooLargeError(f"the answer has more than {most:,} bytes")

@@ -98,7 +98,7 @@ class Limits:
         if (self.requests is None or spent.requests < self.requests) and (left is None or tokens <= left):
             return
         raise ServiceError(
-            f"the budget of {self.budget()} ends here: spent {self.told(spent)}, the next request takes about "
+            f"the budget of {self.budget()} ends here: spent {self.described(spent)}, the next request takes about "
             f"{tokens:,} tokens; {CONTINUES} (WEIR_API_BUDGET sets what one run may spend)"
         )
 
@@ -111,7 +111,7 @@ class Limits:
         ]
         return " and ".join(text.format(value) for value, text in named if value is not None) or "no bound"
 
-    def told(self, spent: Spent) -> str:
+    def described(self, spent: Spent) -> str:
         """What was spent, in words."""
         text = f"{spent.tokens:,} tokens in {spent.requests:,} requests"
         cost = self.cost(spent.tokens)

@@ -129,7 +129,7 @@ NAMES = {
     "mpnet": MPNET,
     "distilbert": DISTILBERT,
 }
-SHIFTED = ("roberta", "xlm-roberta", "camembert", "mpnet")
+POSITIONS_BEHIND_PADDING = ("roberta", "xlm-roberta", "camembert", "mpnet")
 """Positions start behind the number of the padding token."""
 
 
@@ -155,7 +155,7 @@ def read_weights(checkpoint: Checkpoint) -> Weights:
     config, names = checkpoint.config, NAMES[checkpoint.architecture]
     state = _Stripped(read_state(checkpoint.folder), checkpoint.folder)
     activation = config.get("hidden_act", config.get("activation", "gelu"))
-    shifted = checkpoint.architecture in SHIFTED
+    shifted = checkpoint.architecture in POSITIONS_BEHIND_PADDING
     embedding = Embedding(
         words=state["embeddings.word_embeddings.weight"],
         positions=state["embeddings.position_embeddings.weight"],

@@ -15,7 +15,7 @@ from weir.errors import BadValue
 if TYPE_CHECKING:
     from weir.encode.encoder import Encoder
 
-__all__ = ["EncoderRecipe", "fetch_encoder", "resolve", "told"]
+__all__ = ["EncoderRecipe", "fetch_encoder", "filled_prompt", "resolve"]
 
 T = TypeVar("T")
 
@@ -72,9 +72,9 @@ def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> En
     """What an encoder comes to; reads the files of its checkpoint that say how to use it.
 
     collection, instruction: of what is searched; a checkpoint may declare prompts under a collection's name, and
-    {task} in a prompt is the instruction, see `told`. Raises BadValue where nothing says how to pool, and for a
-    length beyond what the architecture can take; DownloadError and StoreError for a checkpoint that is not here or
-    damaged.
+    {task} in a prompt is the instruction, see `filled_prompt`. Raises BadValue where nothing says how to pool, and
+    for a length beyond what the architecture can take; DownloadError and StoreError for a checkpoint that is not here
+    or damaged.
     """
     card = known(encoder.model) or ModelCard(encoder.model, encoder.model, kind="dense", source="")
     document = read_checkpoint(locate(encoder.model))
@@ -88,7 +88,7 @@ def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> En
     similarity = similarity or ("cosine" if document.normalise else "dot")
     theirs = _of_collection(document.prompts, collection)
     query_prompt, document_prompt = (
-        told(
+        filled_prompt(
             _first(getattr(encoder, name), theirs.get(name), getattr(document, name), getattr(card, name))
             or "",
             instruction,
@@ -112,7 +112,7 @@ def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> En
     )
 
 
-def told(prompt: str, instruction: str) -> str:
+def filled_prompt(prompt: str, instruction: str) -> str:
     """A prompt whose {task} is the instruction, or where there is none the one for searching the web."""
     return prompt.replace("{task}", instruction or GENERAL)
 

@@ -30,7 +30,7 @@ from weir.stages.stage import flattened
 __all__ = ["Judgments", "explain_cells", "explain_published", "explain_rankings", "explain_runs"]
 
 OURS = (("ties", TIE_RULES["trec"]), ("missing", "zero"))
-SAME = 1e-9
+SAME_MEAN = 1e-9
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _side(cell: Finished, measure: Measure, judgments: Judgments, notes: list[st
         return ComparedResult(cell.system, settings, stored, dropped=dropped)
     run = read_run(cell.run)
     again = mean(rescored(run, qrels, Scoring(measure)), measure)
-    if stored is not None and abs(again - stored) > SAME:
+    if stored is not None and abs(again - stored) > SAME_MEAN:
         if judgments != Judgments():
             raise BadValue(
                 f"these are not the judgments of {cell.folder}: {measure} is {again:.4f} with them, {stored:.4f} there"

@@ -8,14 +8,30 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+import numpy as np
+
+from weir.core.strings import Strings
 from weir.errors import FormatError
 
-__all__ = ["BLOCK", "LINE_BYTES", "Records", "parse_block", "read_blocks", "read_records"]
+__all__ = [
+    "BLOCK_BYTES",
+    "LINE_BYTES",
+    "PlainReader",
+    "Records",
+    "parse_block",
+    "read_blocks",
+    "read_records",
+]
 
 LINE_BYTES = 1 << 26
 """The longest line of documents or queries that is read."""
 
-BLOCK = 1 << 17  # bytes: what is parsed from a block is still in the processor's cache when it is packed
+BLOCK_BYTES = (
+    1 << 17
+)  # bytes: what is parsed from a block is still in the processor's cache when it is packed
+
+_LEAST_LINE_BYTES = 20  # bytes: a line with an id and a text has more
+_REFUSED_BLOCKS = 8  # blocks in a row that were not plain, after which no more are tried
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -33,7 +49,7 @@ class Records:
         return self.lines[i] if self.lines is not None else self.first + i
 
 
-def read_blocks(stream: BinaryIO, size: int = BLOCK, name: object = "the file") -> Iterator[bytes]:
+def read_blocks(stream: BinaryIO, size: int = BLOCK_BYTES, name: object = "the file") -> Iterator[bytes]:
     """Whole lines in blocks of about `size` bytes; a byte order mark at the start is dropped.
 
     name: what the file is called in errors. Raises FormatError for a line of more than LINE_BYTES.
@@ -121,3 +137,48 @@ def _fast_loads() -> Callable[[bytes], Any]:
     except ModuleNotFoundError:
         return json.loads
     return parser
+
+
+class PlainReader:
+    """Reads blocks of JSON lines that hold nothing but texts under `_id`, `title` and `text`.
+
+    Needs numba. The arrays it works in are kept from block to block.
+    """
+
+    def __init__(self) -> None:
+        from weir.kernels.parse.plain_documents import read_plain_documents
+
+        self._kernel = read_plain_documents
+        self._refused = 0
+        self._make(1 << 18)
+
+    def read(self, block: bytes) -> tuple[Strings, Strings, Strings] | None:
+        """The ids, titles and texts of whole lines; None for a block that the general parser has to read."""
+        if self._refused >= _REFUSED_BLOCKS or not block.endswith(b"\n"):
+            return None
+        try:
+            block.decode("utf-8")
+        except UnicodeDecodeError:
+            self._refused += 1
+            return None
+        size = len(block)
+        if size + 16 > self._out.shape[1]:
+            self._make(2 * size)
+        buf = np.frombuffer(block, np.uint8)
+        words = np.ndarray((max(0, size - 7),), "<u8", buf, strides=(1,))
+        ptr = np.zeros((3, size // _LEAST_LINE_BYTES + 2), np.int64)
+        rows = self._kernel(buf, words, self._out, self._words, ptr, np.zeros(3, np.int64))
+        self._refused = 0 if rows >= 0 else self._refused + 1
+        if rows < 0:
+            return None
+        ids, titles, texts = (
+            Strings(self._out[c, : ptr[c, rows]].copy(), ptr[c, : rows + 1]) for c in range(3)
+        )
+        return ids, titles, texts
+
+    def _make(self, size: int) -> None:
+        width = size + 16
+        self._out = np.empty((4, width), np.uint8)
+        self._words: np.ndarray[tuple[int, int], np.dtype[np.uint64]] = np.ndarray(
+            (4, width - 7), "<u8", self._out, strides=(width, 1)
+        )

@@ -16,9 +16,8 @@ from weir.core.corpus import Queries
 from weir.core.ids import IDENTIFIER_BYTES, Ids
 from weir.core.strings import Strings, first_repeated
 from weir.errors import FormatError
-from weir.io.collections.json_lines import Records, parse_block, read_blocks, read_records
+from weir.io.collections.json_lines import PlainReader, Records, parse_block, read_blocks, read_records
 from weir.io.collections.layout import CollectionPart
-from weir.io.collections.plain import PlainReader
 from weir.kernels.jit import available
 from weir.kernels.jit.code_cache import kept
 

@@ -44,8 +44,8 @@ __all__ = [
 
 EngineName: TypeAlias = Literal["auto", "numpy", "numba"]
 ENGINES: tuple[EngineName, ...] = ("auto", "numpy", "numba")
-ROWS = 1 << 16  # of a table, worked on together
-_PAD = 32  # bytes behind a block's text: whole words may be read from any position of it
+BLOCK_ROWS = 1 << 16  # of a table, worked on together
+_PAD_BYTES = 32  # bytes behind a block's text: whole words may be read from any position of it
 _SPARSE_TABLE_SLOTS = 1 << 16  # a table of fewer stays in the cache even when it is mostly empty
 
 
@@ -294,7 +294,7 @@ class TableChunk:
 
     def block(self, engine: Parser, place: Callable[[int], str]) -> RankingBlock:
         """The rows, with the bytes of their documents; see RankingBlock."""
-        data = np.append(self.docs.data, np.zeros(_PAD, np.uint8))
+        data = np.append(self.docs.data, np.zeros(_PAD_BYTES, np.uint8))
         start, length, queries = self.docs.ptr[:-1], self.docs.lengths(), self.queries
         hashes, at = engine.hashes(data, start, length), queries.ptr[:-1]
         rows = ParsedRows(start, length, hashes, self.score, self.first, at, queries.lengths())
@@ -309,7 +309,7 @@ def table_blocks(
     place: where a row, counted from 0, stands in the file.
     """
     held: list[TableChunk] = []
-    count, done, limit = 0, 0, ROWS
+    count, done, limit = 0, 0, BLOCK_ROWS
     for chunk in chunks:
         held.append(chunk)
         count += len(chunk)
@@ -322,7 +322,7 @@ def table_blocks(
         head, rest = held[0].split()
         yield head.block(engine, partial(_placed, place, done))
         done += len(head)
-        held, count, limit = [rest], len(rest), ROWS
+        held, count, limit = [rest], len(rest), BLOCK_ROWS
     if count:
         yield TableChunk.joined(held).block(engine, partial(_placed, place, done))
 

@@ -19,7 +19,7 @@ NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _POWERS = np.array([float(10**k) for k in range(23)], np.float64)  # exact
 _PLAIN = (1e-4, 1e15)
 """Magnitudes that are written without an exponent."""
-_BLOCK = 1 << 15
+_BLOCK_NUMBERS = 1 << 15
 _MINUS, _PLUS = 45, 43
 _SPLIT = 134217729.0  # 2**27 + 1 halves a double's figures
 _ONES = np.uint64(0x0101010101010101)
@@ -48,8 +48,8 @@ def parse_decimals(buf: Bytes, start: Int64, length: Int64) -> tuple[Float64, In
     float() gives it, and the positions, ascending, of texts that are no finite number.
     """
     value = np.empty(len(start), np.float64)
-    for at in range(0, len(start), _BLOCK):
-        stop = at + _BLOCK
+    for at in range(0, len(start), _BLOCK_NUMBERS):
+        stop = at + _BLOCK_NUMBERS
         value[at:stop] = _parse_block(buf, start[at:stop], length[at:stop])
     bad = []
     for i in np.flatnonzero(np.isnan(value)).tolist():

@@ -25,7 +25,7 @@ __all__ = [
 
 
 SEPARATORS = {"csv": ",", "tsv": "\t"}
-_HEAD = 1 << 16  # bytes of a file that are looked at
+_HEAD_BYTES = 1 << 16  # bytes of a file that are looked at
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def _like_trec(cells: list[str], kind: Kind) -> bool:
 
 def first_cells(path: Path, separator: str) -> list[str]:
     """The cells of a file's first line."""
-    line = read_bytes(path, _HEAD).partition(b"\n")[0].rstrip(b"\r")
+    line = read_bytes(path, _HEAD_BYTES).partition(b"\n")[0].rstrip(b"\r")
     return cells_of(line.decode("utf-8", "replace"), separator)
 
 
@@ -164,7 +164,7 @@ def kind_of_file(path: Path) -> Kind:
 
 
 def _of_trec(path: Path) -> Kind:
-    lines = read_bytes(path, _HEAD).decode("utf-8", "replace").split("\n")
+    lines = read_bytes(path, _HEAD_BYTES).decode("utf-8", "replace").split("\n")
     line = next((line for line in lines if line.strip() and not line.startswith("#")), "")
     if len(line.strip().split("\t")) == 3 or len(line.split()) == 4:
         return "qrels"

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from weir.core.strings import Bytes, first_repeated
 from weir.errors import BadRanking, FormatError
-from weir.io.runs.blocks import ROWS, LongIdentifierError, RankingBlock, take_strings
+from weir.io.runs.blocks import BLOCK_ROWS, LongIdentifierError, RankingBlock, take_strings
 from weir.io.runs.parsers import filled_rows, row_arrays
 from weir.io.storage.lines import PACKED, open_bytes, read_bytes
 from weir.kernels.jit import available
@@ -108,8 +108,11 @@ def _objects_on_lines(data: bytes) -> bool:
         return False
 
 
-_WORTH = (16 << 20, 128 << 20)  # bytes of a file that loading the compiled reader pays for, or compiling it
-_PAD = 32
+_LARGE_BYTES = (
+    16 << 20,
+    128 << 20,
+)  # bytes of a file that loading the compiled reader pays for, or compiling it
+_PAD_BYTES = 32
 _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _BLANKS = b" \t\r\n"
 
@@ -124,9 +127,9 @@ def is_large(path: Path, worth: int | None = None) -> bool:
         size = path.stat().st_size
     except OSError:
         return False
-    if not available() or size < (_WORTH[0] if worth is None else worth):
+    if not available() or size < (_LARGE_BYTES[0] if worth is None else worth):
         return False
-    return worth is not None or size >= _WORTH[1] or kept("parse.json_run")
+    return worth is not None or size >= _LARGE_BYTES[1] or kept("parse.json_run")
 
 
 def large_json_blocks(path: Path, whole: bool) -> Iterator[RankingBlock]:
@@ -137,10 +140,10 @@ def large_json_blocks(path: Path, whole: bool) -> Iterator[RankingBlock]:
         raise OddJsonError
     buf, stop = _text(path)
     words: NDArray[np.uint64] = np.ndarray((len(buf) - 7,), "<u8", buf, strides=(1,))
-    at, room, state = _begin(buf, stop), 2 * ROWS, FULL
+    at, room, state = _begin(buf, stop), 2 * BLOCK_ROWS, FULL
     while state != ENDED:
         arrays = row_arrays(room)
-        n, segments, slows, at, state = scan_object(buf, words, at, stop, ROWS, arrays, np.zeros(4, np.int64))
+        n, segments, slows, at, state = scan_object(buf, words, at, stop, BLOCK_ROWS, arrays)
         if state == ODD or (state == ENDED and buf[at:stop].tobytes().strip(_BLANKS)):
             raise OddJsonError
         if n == 0:  # one query needs more room
@@ -162,15 +165,15 @@ def _text(path: Path) -> tuple[Bytes, int]:
     """The text of a file in a buffer with zeros behind it, and how long it is; it is UTF-8."""
     if path.suffix in PACKED:
         data = np.frombuffer(read_bytes(path), np.uint8)
-        buf = np.concatenate([data, np.zeros(_PAD, np.uint8)])
+        buf = np.concatenate([data, np.zeros(_PAD_BYTES, np.uint8)])
     else:
         with open_bytes(path) as file:
             size = path.stat().st_size
-            buf = np.zeros(size + _PAD, np.uint8)
+            buf = np.zeros(size + _PAD_BYTES, np.uint8)
             got = 0
             while got < size and (more := cast(io.RawIOBase, file).readinto(buf.data[got:size])):
                 got += more
-    stop = len(buf) - _PAD
+    stop = len(buf) - _PAD_BYTES
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         for begin in range(0, stop, 1 << 20):

@@ -28,14 +28,14 @@ from weir.kernels.jit import available, check_available
 from weir.kernels.jit.code_cache import kept
 from weir.kernels.parse.fields import RowArrays, hash_texts
 from weir.kernels.parse.lines import TREC, LineShape, scan_lines
-from weir.kernels.parse.rank_order import build_slots, order_rows
+from weir.kernels.parse.rank_order import IdTable, build_slots, order_rows
 
 __all__ = ["choose_engine", "filled_rows", "row_arrays"]
 
 _WORTH_COMPILING, _WORTH_LOADING = 128 << 20, 4 << 20
 """Bytes of a file below which numpy is done before kernels are compiled (some seconds), or loaded (a tenth of one)."""
 
-_SHORTEST = 10  # bytes of a row of TREC's: five columns, four separators and the end of the line
+_LEAST_ROW_BYTES = 10  # bytes of a row of TREC's: five columns, four separators and the end of the line
 
 
 def choose_engine(name: EngineName, size: int) -> Parser:
@@ -81,7 +81,7 @@ def filled_rows(buf: Bytes, arrays: RowArrays, n: int, segments: int, slows: int
 
 def _scan(buffer: LineBuffer, stop: int) -> ParsedRows:
     """Split the lines of the first `stop` bytes into rows by TREC's columns."""
-    return _rows(buffer, stop, TREC, stop // _SHORTEST + 1)
+    return _rows(buffer, stop, TREC, stop // _LEAST_ROW_BYTES + 1)
 
 
 def _cells(buffer: LineBuffer, stop: int, layout: ColumnLayout) -> ParsedRows:
@@ -93,8 +93,8 @@ def _cells(buffer: LineBuffer, stop: int, layout: ColumnLayout) -> ParsedRows:
 
 def _rows(buffer: LineBuffer, stop: int, shape: LineShape, room: int) -> ParsedRows:
     arrays = row_arrays(room)
-    edge, field = np.zeros(2 * shape.cells + 1, np.int64), np.zeros(4, np.int64)
-    *counts, bad, quoted = scan_lines(buffer.buf, buffer.words, stop, shape, arrays, edge, field)
+    edge = np.zeros(2 * shape.cells + 1, np.int64)
+    *counts, bad, quoted = scan_lines(buffer.buf, buffer.words, stop, shape, arrays, edge)
     if quoted:
         raise QuotedCellError
     rows, wrong = filled_rows(buffer.buf, arrays, *counts)
@@ -127,22 +127,9 @@ def _rank(buf: Bytes, rows: ParsedRows, cuts: Int64, key: Float64, lookup: Looku
     strings = lookup.ids.strings if lookup.ids is not None else Strings.of([])
     if len(lookup.slots) and len(strings) and lookup.slots.max() < 0:
         build_slots(lookup.hashes, lookup.slots)
-    twice = order_rows(
-        buf,
-        rows.start,
-        rows.length,
-        rows.hashes,
-        key,
-        cuts,
-        lookup.slots,
-        lookup.hashes,
-        _read_only(strings.data),
-        _read_only(np.ascontiguousarray(strings.ptr, np.int64)),
-        seen,
-        order,
-        spare,
-        doc,
-    )
+    data, ptr = _read_only(strings.data), _read_only(np.ascontiguousarray(strings.ptr, np.int64))
+    table = IdTable(lookup.slots, lookup.hashes, data, ptr)
+    twice = order_rows(buf, rows.start, rows.length, rows.hashes, key, cuts, table, seen, spare, order, doc)
     return RankedRows(order, doc, int(twice))
 
 

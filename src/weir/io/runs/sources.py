@@ -21,7 +21,7 @@ from weir.core.ids import IDENTIFIER_BYTES
 from weir.core.strings import Float64, Int64, Strings
 from weir.errors import FormatError
 from weir.io.runs.blocks import (
-    ROWS,
+    BLOCK_ROWS,
     ParsedRows,
     Parser,
     RankingBlock,
@@ -41,8 +41,8 @@ from weir.io.storage.lines import DAMAGE, LINE_BYTES, PACKED, LineBuffer, damage
 __all__ = ["ReadOptions", "Source", "file_source", "frame_source", "nested_source"]
 
 # A file's text is about this much larger than the file itself.
-_TIMES = {"parquet": 3, "arrow": 1}
-_TIMES_PACKED = 5
+_TEXT_TIMES = {"parquet": 3, "arrow": 1}
+_PACKED_TEXT_TIMES = 5
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
         size = path.stat().st_size
     except OSError:
         size = 0  # opening it will say what is wrong
-    size *= _TIMES_PACKED if path.suffix in PACKED else _TIMES.get(form.name, 1)
+    size *= _PACKED_TEXT_TIMES if path.suffix in PACKED else _TEXT_TIMES.get(form.name, 1)
     blocks = {"trec": _trec_blocks, "parquet": _table_blocks, "arrow": _table_blocks}
     read = blocks.get(form.name, _delimited_blocks)
     return Source(path, size, partial(read, (path, form, kind), size))
@@ -177,7 +177,7 @@ def _quoted_blocks(
 def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableChunk]:
     records = ((line, cells) for line, cells in _records(path, layout) if cells)
     ids, cells = (layout.query, layout.doc), len(layout.names)
-    while batch := list(itertools.islice(records, ROWS)):
+    while batch := list(itertools.islice(records, BLOCK_ROWS)):
         rows = [row for _, row in batch]
         odd = (i for i, row in enumerate(rows) if len(row) != cells or not all(row[c] for c in ids))
         stop = next(odd, len(rows))

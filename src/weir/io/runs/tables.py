@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from weir.core.ids import IDENTIFIER_BYTES
 from weir.core.strings import Float64, Int64, Strings
 from weir.errors import FormatError, is_shortage, require
-from weir.io.runs.blocks import ROWS, TableChunk
+from weir.io.runs.blocks import BLOCK_ROWS, TableChunk
 from weir.io.runs.column_names import Kind, three_columns
 from weir.io.storage.lines import PACKED, open_bytes
 
@@ -25,7 +25,7 @@ __all__ = ["as_arrow", "frame_chunks", "table_chunks", "table_columns"]
 
 Arrow: TypeAlias = Any  # pyarrow has no types
 _FILE, _FEATHER_1 = b"ARROW1", b"FEA1"
-_BUFFER = 1 << 20  # bytes read ahead
+_BUFFER_BYTES = 1 << 20  # bytes read ahead
 
 
 @dataclass(frozen=True)
@@ -96,13 +96,13 @@ def _checked(path: Path) -> str:
 
 def _opened_parquet(path: Path, dictionary: list[str]) -> Arrow:
     file = require("pyarrow.parquet", "run").ParquetFile
-    return file(_checked(path), read_dictionary=dictionary, buffer_size=_BUFFER, pre_buffer=False)
+    return file(_checked(path), read_dictionary=dictionary, buffer_size=_BUFFER_BYTES, pre_buffer=False)
 
 
 def _parquet_batches(path: Path, wanted: list[str]) -> Iterator[Arrow]:
     # A query fills many rows: its code is read instead of its text. Documents mostly differ from row to row.
     file = _opened_parquet(path, [wanted[0]])
-    yield from file.iter_batches(ROWS, columns=wanted, use_threads=False)
+    yield from file.iter_batches(BLOCK_ROWS, columns=wanted, use_threads=False)
 
 
 @contextmanager
@@ -137,8 +137,8 @@ def _arrow_batches(path: Path, wanted: list[str]) -> Iterator[Arrow]:
 
 
 def _pieces(batch: Arrow) -> Iterator[Arrow]:
-    for begin in range(0, batch.num_rows, ROWS):
-        yield batch.slice(begin, ROWS)
+    for begin in range(0, batch.num_rows, BLOCK_ROWS):
+        yield batch.slice(begin, BLOCK_ROWS)
 
 
 def _chunks(batches: Iterator[Arrow], wanted: list[str], kind: Kind, path: object) -> Iterator[TableChunk]:

@@ -22,16 +22,16 @@ from weir.io.runs.tables import as_arrow
 from weir.io.storage.atomic import atomic_file
 from weir.io.storage.lines import PACKED, packing, unpacked_name
 
-__all__ = ["Told", "refuse_unknown", "write_qrels", "write_run"]
+__all__ = ["Progress", "refuse_unknown", "write_qrels", "write_run"]
 
-Told = Callable[[int, int], None]  # rows written, rows in all
+Progress = Callable[[int, int], None]  # rows written, rows in all
 _BREAKS = b" \t\n\r\v\f"
-_BLOCK = 1 << 17  # lines written at a time
+_BLOCK_ROWS = 1 << 17  # lines written at a time
 _Texts = Iterator[tuple[str, int]]  # some lines, and how many rows they hold
-_GROUPS = {True: 1 << 20, False: 1 << 16}  # rows of a row group of Parquet, of a batch of Arrow
+_GROUP_ROWS = {True: 1 << 20, False: 1 << 16}  # rows of a row group of Parquet, of a batch of Arrow
 
 
-def write_run(run: Run, path: Path | str, progress: Told | None = None) -> None:
+def write_run(run: Run, path: Path | str, progress: Progress | None = None) -> None:
     """Write a run in the format that the file's name says: TREC, JSON, CSV, TSV, Parquet or Arrow.
 
     A name that says none is TREC's; `.gz` and `.zst` pack the texts. Scores are written in full: the shortest text
@@ -43,7 +43,7 @@ def write_run(run: Run, path: Path | str, progress: Told | None = None) -> None:
     _write(run, Path(path), progress)
 
 
-def write_qrels(qrels: Qrels, path: Path | str, progress: Told | None = None) -> None:
+def write_qrels(qrels: Qrels, path: Path | str, progress: Progress | None = None) -> None:
     """Write judgments in the format that the file's name says; arguments and errors as `write_run`.
 
     A TSV has BEIR's header.
@@ -61,7 +61,7 @@ def refuse_unknown(target: Path, source: Path) -> None:
         raise BadValue(f"{target} is the file that is read; give the result another name")
 
 
-def _write(value: Run | Qrels, path: Path, progress: Told | None) -> None:
+def _write(value: Run | Qrels, path: Path, progress: Progress | None) -> None:
     form = named_format(path)
     name, total = form.name if form else "trec", len(value.doc)
 
@@ -95,7 +95,7 @@ class _QueryRows:
 
 def _ranked_blocks(value: Run | Qrels, rows: int = 0) -> Iterator[_QueryRows]:
     """About `rows` rows at a time: the text of a large run would take gigabytes."""
-    rows = rows or _BLOCK
+    rows = rows or _BLOCK_ROWS
     number = value.score if isinstance(value, Run) else value.grade
     first, ptr = 0, value.ptr
     while first < len(value.queries):
@@ -210,7 +210,7 @@ def _write_table(
     schema = arrow.schema(list(zip(names, (arrow.string(), arrow.string(), number), strict=True)))
     done = 0
     with path.open("wb") as file, _writer(file, schema, parquet) as writer:
-        for block in _ranked_blocks(value, _GROUPS[parquet]):
+        for block in _ranked_blocks(value, _GROUP_ROWS[parquet]):
             writer.write_batch(_batch(value, block, schema))
             done += len(block.docs)
             if progress is not None:

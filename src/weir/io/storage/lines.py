@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 PACKED = (".gz", ".zst")
-_PIECE = 1 << 17
+_PIECE_BYTES = 1 << 17
 _ZSTD = ("compression.zstd", "zstandard", "pyarrow")  # Python 3.14's own, and two packages
 
 LINE_BYTES = 1 << 20
@@ -40,11 +40,11 @@ LINE_BYTES = 1 << 20
 
 DAMAGE = (EOFError, OSError, zlib.error)  # what reading a damaged file raises
 
-_PAD = 32  # a few words may be read from any position of the text
-_SLICE = 1 << 20
+_PAD_BYTES = 32  # a few words may be read from any position of the text
+_SLICE_BYTES = 1 << 20
 _BOM = b"\xef\xbb\xbf"
-_ALWAYS_FINE = 1 << 27  # bytes: nothing so small is a bomb
-_RATIO = 200  # unpacked to packed; rankings reach 10, judgments 20
+_HARMLESS_BYTES = 1 << 27  # bytes: nothing so small is a bomb
+_UNPACKED_TIMES = 200  # unpacked to packed; rankings reach 10, judgments 20
 
 
 def open_bytes(path: Path) -> BinaryIO:
@@ -85,13 +85,13 @@ def read_bytes(path: Path, size: int = -1) -> bytes:
 def _whole(path: Path, file: BinaryIO) -> bytes:
     if path.suffix not in PACKED:
         return file.read()
-    most, pieces, size = max(_ALWAYS_FINE, _RATIO * path.stat().st_size), [], 0
-    while piece := file.read(_SLICE):
+    most, pieces, size = max(_HARMLESS_BYTES, _UNPACKED_TIMES * path.stat().st_size), [], 0
+    while piece := file.read(_SLICE_BYTES):
         pieces.append(piece)
         size += len(piece)
         if size > most:
             raise FormatError(
-                path, f"more than {most:,} bytes packed into it", f"at most {_RATIO} times its size"
+                path, f"more than {most:,} bytes packed into it", f"at most {_UNPACKED_TIMES} times its size"
             )
     return b"".join(pieces)
 
@@ -124,13 +124,13 @@ class LineBuffer:
         self._file.close()
 
     def _make(self, size: int) -> None:
-        self._raw = bytearray(size + _PAD)
+        self._raw = bytearray(size + _PAD_BYTES)
         self.buf: Bytes = np.frombuffer(self._raw, np.uint8)
-        self.words: NDArray[np.uint64] = np.ndarray((size + _PAD - 7,), "<u8", self._raw, strides=(1,))
+        self.words: NDArray[np.uint64] = np.ndarray((size + _PAD_BYTES - 7,), "<u8", self._raw, strides=(1,))
 
     @property
     def _room(self) -> int:
-        return len(self._raw) - _PAD
+        return len(self._raw) - _PAD_BYTES
 
     def fill(self) -> int:
         """Read until the buffer is full or the file ends; returns where its last whole line ends.
@@ -186,7 +186,7 @@ class LineBuffer:
         """
         ends, left = self._raw.count(b"\n", 0, position), self._passed
         with open_bytes(self.path) as file:
-            while left > 0 and (data := file.read(min(left, _SLICE))):
+            while left > 0 and (data := file.read(min(left, _SLICE_BYTES))):
                 ends += data.count(b"\n")
                 left -= len(data)
         return ends + 1
@@ -293,7 +293,7 @@ class _Unpacked(io.RawIOBase):
     def readinto(self, into: Any) -> int:  # noqa: ANN401  any writable buffer
         """Unpack as many bytes as there is room for; 0 at the end."""
         while not self._ready:
-            data = self._rest or self._file.read(_PIECE)
+            data = self._rest or self._file.read(_PIECE_BYTES)
             if not data:
                 if self._frame is not None:
                     raise EOFError("the file ends too early")

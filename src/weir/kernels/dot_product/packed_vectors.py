@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from weir.kernels.jit import jit
 from weir.kernels.simd import WIDTH, dot32, dot64
 
-__all__ = ["finite", "lengths", "pack_bytes", "pack_floats"]
+__all__ = ["all_finite", "norms", "pack_bytes", "pack_floats"]
 
 Float32: TypeAlias = NDArray[np.float32]
 Float64: TypeAlias = NDArray[np.float64]
@@ -28,7 +28,7 @@ ROUND = np.float32(12582912.0)
 
 
 @jit
-def finite(rows: Float32) -> bool:
+def all_finite(rows: Float32) -> bool:
     """Whether every number of rows, float32[n, d], is finite."""
     n, d = rows.shape
     for i in range(n):
@@ -42,8 +42,8 @@ def finite(rows: Float32) -> bool:
 
 
 @jit
-def lengths(rows: Float32, found: Float64) -> None:
-    """The Euclidean length of each row, in double: found float64[n]."""
+def norms(rows: Float32, found: Float64) -> None:
+    """Euclidean norm of each row, in double: found float64[n]."""
     n, d = rows.shape
     for i in range(n):
         at = rows.ctypes.data + i * rows.strides[0]

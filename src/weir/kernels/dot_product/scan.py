@@ -2,7 +2,7 @@
 
 A tile gives each score with a known error. Whoever could reach the k-th best so far is scored again at once, while
 its vector is in the cache: in double, in one fixed order, rounded to float. So the answers depend on nothing but
-the vectors, and no matrix of scores ever exists. Keys are as in `select`, here with scores of either sign.
+the vectors, and no matrix of scores ever exists. Keys are those of `top_k.py`, here with scores of either sign.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from weir.kernels.inverted.top_k import keep_largest, sort_descending
 from weir.kernels.jit import jit
 from weir.kernels.simd import ROWS, WIDTH, dot64, float_tile, int8_tile, lowest_bit
 
-__all__ = ["dots", "finish", "scan", "scan_few"]
+__all__ = ["dot_products", "scan", "scan_few", "write_top_k"]
 
 Float32: TypeAlias = NDArray[np.float32]
 Float64: TypeAlias = NDArray[np.float64]
@@ -32,12 +32,12 @@ exactly is then in the second cache."""
 
 
 @jit
-def _settle(
+def _rescore(
     pairs: Int64, count: int, rows: Float32, length: Float64, rank: Int32, queries: Float32,
     query_length: Float64, k: int, keys: Int64, held: Int64, floor: Int64, bar: Float64, spare: Int64,
     counts: Int64,
 ) -> None:  # fmt: skip
-    """Score pairs exactly and keep those above the floors of their queries.
+    """Exact re-scoring of candidates: keep the pairs above the floors of their queries.
 
     pairs: (query << 32) | row of the block. Where a query has no room left only its best k stay; their least is
     its floor, and the least's score its bar. A call takes many pairs: handing over arrays costs more than a pair.
@@ -91,7 +91,7 @@ def scan(
     float32[Q + ROWS, 3], see int8_tile, the bars are set here; gauge: float64[Q, 5], of each query what to add
     to its sums, its length from the centre, its distance from its bytes, what rounding may cost for each
     unit of a document's length, and the length of the centre; keys, held, floor, bar: the best so far of each
-    query, see `_settle`. first is a multiple of ROWS.
+    query, see `_rescore`. first is a multiple of ROWS.
     """
     n, d = rows.shape
     groups, stride = packed.shape[1] // 4, packed.strides[0]
@@ -132,7 +132,7 @@ def scan(
                             found += q + r < end and i < n
                 if found:
                     scored += found
-                    _settle(
+                    _rescore(
                         pairs, found, rows, length, rank, queries, query_length, k, keys, held, floor, bar,
                         spare, counts,
                     )  # fmt: skip
@@ -153,11 +153,13 @@ def scan_few(
         for q in range(first, stop):
             pairs[count] = (np.int64(q) << 32) | i
             count += 1
-    _settle(pairs, count, rows, length, rank, queries, query_length, k, keys, held, floor, bar, spare, counts)
+    _rescore(
+        pairs, count, rows, length, rank, queries, query_length, k, keys, held, floor, bar, spare, counts
+    )
 
 
 @jit
-def dots(rows: Float32, query: Float32, found: Float32) -> None:
+def dot_products(rows: Float32, query: Float32, found: Float32) -> None:
     """The score of each row by dot product: rows float32[n, d], query float32[d], found float32[n]."""
     rows_at, query_at = rows.ctypes.data, query.ctypes.data
     for i in range(len(rows)):
@@ -166,8 +168,8 @@ def dots(rows: Float32, query: Float32, found: Float32) -> None:
 
 
 @jit
-def finish(k: int, keys: Int64, held: Int64, rank: Int32, score: Float32) -> None:
-    """Put the best k of each query in order: ranks int32[Q, k] and scores float32[Q, k], held how many."""
+def write_top_k(k: int, keys: Int64, held: Int64, rank: Int32, score: Float32) -> None:
+    """Sort the top k of each query: ranks int32[Q, k] and scores float32[Q, k], held how many."""
     spare, counts = np.empty(keys.shape[1], np.int64), np.empty(2048, np.int64)
     cell = np.zeros(1, np.float32)
     bits = cell.view(np.int32)

@@ -20,9 +20,9 @@ RANKS = (10, 100, 1000)
 
 EXHAUSTIVE_DOCUMENTS = 1 << 13
 """Documents whose sums stay in the first cache and are read in a few microseconds."""
-_LISTED = 10  # shorter lists are read whole sooner than looked up
-_BLOCKED = 128
-_PER_BLOCK = 8
+_LISTED_POSTINGS = 10  # shorter lists are read whole sooner than looked up
+_BLOCKED_POSTINGS = 128
+_POSTINGS_PER_BLOCK = 8
 MAX_SHIFT = 16
 
 _OCTAVES, _PARTS = 8, 64  # histogram of impacts: eight binary orders of magnitude below the largest
@@ -68,7 +68,7 @@ class BlockBounds(NamedTuple):
 def range_layout(ptr: Int64, n_docs: int) -> tuple[Int64, Int32, NDArray[np.uint8], Int64]:
     """What the lengths of the lists alone decide: (the terms that have a row, listed, shift, base), see Bounds."""
     sizes = np.diff(ptr)
-    rows = np.flatnonzero(sizes >= _LISTED)
+    rows = np.flatnonzero(sizes >= _LISTED_POSTINGS)
     listed = np.full(len(sizes), -1, np.int32)
     listed[rows] = np.arange(len(rows), dtype=np.int32)
     shift = _shifts(sizes[rows], n_docs)
@@ -82,7 +82,7 @@ def _shifts(sizes: Int64, n_docs: int) -> NDArray[np.uint8]:
     """Smallest ranges that hold 8 postings on average; 255 for lists too short or too thin for ranges."""
     shift = np.full(len(sizes), 255, np.uint8)
     for s in range(MAX_SHIFT, 3, -1):
-        fits = (sizes >= _BLOCKED) & (sizes << s >= _PER_BLOCK * n_docs)
+        fits = (sizes >= _BLOCKED_POSTINGS) & (sizes << s >= _POSTINGS_PER_BLOCK * n_docs)
         shift[fits] = s
     return shift
 

@@ -34,7 +34,10 @@ __all__ = ["BoundSums", "search_by_bounds"]
 
 Bytes: TypeAlias = NDArray[np.uint8]
 
-_LEAST, _MOST = 1e-25, 1e25  # bounds of a term beyond these are left to the search that computes in double
+_LEAST_BOUND, _LARGEST_BOUND = (
+    1e-25,
+    1e25,
+)  # bounds of a term beyond these are left to the search that computes in double
 
 
 class BoundSums(NamedTuple):
@@ -153,7 +156,7 @@ def _prepare(columns: ByteBounds, terms: QueryTerms, n_terms: int, weight: Float
     """
     gap = 0.0
     for i in range(n_terms):
-        if not _LEAST < terms.bound[i] < _MOST:
+        if not _LEAST_BOUND < terms.bound[i] < _LARGEST_BOUND:
             return -1.0
         c = np.int64(columns.number[terms.number[terms.order[i] & LOW]])
         terms.column[i] = c

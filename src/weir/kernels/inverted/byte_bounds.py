@@ -19,8 +19,8 @@ Float32: TypeAlias = NDArray[np.float32]
 WINDOW = 14
 """Documents of a window, as a power of two: their sums stay in the cache, and each column is read in long stretches."""
 
-_FREQUENT = 8  # a byte a document is then no more to read than the postings are, and faster to add
-_LEAST = 1 << 17  # in fewer documents the postings are in the cache and as fast
+_FREQUENT_ONE_IN = 8  # a byte a document is then no more to read than the postings are, and faster to add
+_LEAST_DOCUMENTS = 1 << 17  # in fewer documents the postings are in the cache and as fast
 _STEPS = 255
 
 
@@ -39,7 +39,7 @@ class ByteBounds(NamedTuple):
     def of(ptr: Int64, doc: Int32, impact: Float32, n_docs: int) -> ByteBounds | None:
         """The columns of an impact index: int64[V+1], int32[P], float32[P], documents; None where none would help."""
         frequent, _ = frequent_terms(ptr, n_docs)
-        if n_docs < _LEAST or len(frequent) == 0:
+        if n_docs < _LEAST_DOCUMENTS or len(frequent) == 0:
             return None
         return ByteBounds.of_terms(frequent, ptr, doc, impact, n_docs)
 
@@ -56,7 +56,7 @@ class ByteBounds(NamedTuple):
 def frequent_terms(ptr: Int64, n_docs: int) -> tuple[Int64, Int32]:
     """What the lengths of the lists alone decide: (the terms that have a column, number), see Columns."""
     sizes = np.diff(ptr)
-    frequent = np.flatnonzero(sizes * _FREQUENT >= n_docs)
+    frequent = np.flatnonzero(sizes * _FREQUENT_ONE_IN >= n_docs)
     return frequent, _numbered(frequent, len(sizes))
 
 

@@ -28,8 +28,8 @@ from weir.kernels.jit import jit
 
 __all__ = ["WindowSums", "search_by_postings"]
 
-_LOOK_UP = 16  # looking a term up in a document costs as much as adding this many postings
-_DENSE = 4  # reading this many accumulators in order costs as much as one posting
+_LOOK_UP_POSTINGS = 16  # looking a term up in a document costs as much as adding this many postings
+_SUMS_PER_POSTING = 4  # reading this many accumulators in order costs as much as one posting
 
 
 class WindowSums(NamedTuple):
@@ -204,11 +204,11 @@ def _score_window(
     total = 0
     for x in range(n_live):
         size = stop[live[x]] - now[live[x]]
-        total += size if x < needed or size <= _LOOK_UP * touched else 0
-    dense = total * _DENSE > width
+        total += size if x < needed or size <= _LOOK_UP_POSTINGS * touched else 0
+    dense = total * _SUMS_PER_POSTING > width
     added = needed
     n = int(np.int64(0))  # a literal 0 would compile what takes n a second time
-    if needed > 1 or (n_live > 1 and stop[live[1]] - now[live[1]] < _LOOK_UP * touched):
+    if needed > 1 or (n_live > 1 and stop[live[1]] - now[live[1]] < _LOOK_UP_POSTINGS * touched):
         for x in range(needed):
             i = live[x]
             _add(doc, impact, now[i], stop[i], weight[i], sums.acc, origin)
@@ -218,7 +218,7 @@ def _score_window(
             size = stop[i] - now[i]
             if size > touched:
                 share = _near(doc, sums.acc, now[live[0]], stop[live[0]], origin, limit - rest)
-                if size > _LOOK_UP * share * touched:
+                if size > _LOOK_UP_POSTINGS * share * touched:
                     break
             if dense:
                 _add(doc, impact, now[i], stop[i], weight[i], sums.acc, origin)

@@ -20,7 +20,7 @@ Keys: TypeAlias = NDArray[np.int64]
 
 LOW = 0xFFFFFFFF
 """The half of a key that holds the complement of the internal number."""
-_SMALL = 48  # keys that are sorted by insertion
+_INSERTION_SORT_KEYS = 48  # keys that are sorted by insertion
 
 
 class Selection(NamedTuple):
@@ -123,7 +123,7 @@ def keep_largest(keys: Keys, spare: Keys, n: int, k: int, counts: Keys) -> int:
 @jit
 def sort_descending(keys: Keys, spare: Keys, n: int, counts: Keys) -> None:
     """Sort keys[:n] in place; spare as long as keys and counts int64[2048] are scratch."""
-    if n <= _SMALL:
+    if n <= _INSERTION_SORT_KEYS:
         for i in range(1, n):
             v, j = keys[i], i - 1
             while j >= 0 and keys[j] < v:

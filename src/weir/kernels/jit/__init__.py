@@ -22,7 +22,7 @@ import numpy as np
 
 from weir.errors import BadValue, MissingExtra
 
-__all__ = ["Kernel", "available", "check_available", "inlined", "jit", "listening", "spent"]
+__all__ = ["Kernel", "available", "check_available", "jit", "listening", "spent"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Listener = Callable[[str], None]
@@ -31,11 +31,6 @@ Listener = Callable[[str], None]
 def jit(function: F) -> F:
     """A function of arrays, compiled when it is first called, or loaded where that was done before; see `Kernel`."""
     return cast(F, Kernel(function))
-
-
-def inlined(function: F) -> F:
-    """As `jit`, a part of the loops that call it: a call that hands over arrays can cost more than what it does."""
-    return cast(F, Kernel(function, inline=True))
 
 
 def check_available() -> None:
@@ -73,12 +68,9 @@ class Kernel:
     NUMBA_BOUNDSCHECK=1, an index out of bounds.
     """
 
-    def __init__(self, function: Callable[..., Any], inline: bool = False) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
         self.py_func = function
-        self.targetoptions = {
-            "inline": "always" if inline else "never"
-        }  # what numba asks those that it calls
         self._known: dict[str, Callable[..., Any]] = {}
         self._last: Callable[..., Any] = _none_yet
         self._lock = threading.Lock()
@@ -107,7 +99,7 @@ class Kernel:
         """What numba compiles this function by."""
         from weir.kernels.jit.compiler import dispatcher
 
-        return dispatcher(self.py_func, self.targetoptions["inline"])
+        return dispatcher(self.py_func)
 
     @property
     def _numba_type_(self) -> Any:  # noqa: ANN401 - numba's own protocol, for kernels that call this one

@@ -35,15 +35,11 @@ FOREIGN = ord("<" if np.dtype(">i4").isnative else ">")
 SCALARS = {"int64": "q", "float64": "d", "bool": "?", "uint64": "Q"}
 
 
-def dispatcher(function: Callable[..., Any], inline: str) -> Any:  # noqa: ANN401 - numba's
-    """What numba compiles a function by. Only compiled code calls it: the wrappers for Python are left out.
-
-    inline: "always" or "never" a part of the functions that call it.
-    """
+def dispatcher(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - numba's
+    """What numba compiles a function by. Only compiled code calls it: the wrappers for Python are left out."""
     make = numba.njit(
-        nogil=True, error_model="numpy", boundscheck=None, no_cpython_wrapper=True, no_cfunc_wrapper=True,
-        inline=inline,
-    )  # fmt: skip
+        nogil=True, error_model="numpy", boundscheck=None, no_cpython_wrapper=True, no_cfunc_wrapper=True
+    )
     return make(function)
 
 

@@ -1,4 +1,4 @@
-"""MaxSim in bytes: what a document scores at about, and how far off that is at most.
+"""MaxSim of int8 quantised token vectors: approximate scores and a bound of their errors.
 
 A token vector becomes bytes and a step, its largest magnitude over 127. With q and d near their bytes q~ and d~,
 |q.d - q~.d~| <= |q~| |d - d~| + |q - q~| |d|, by Cauchy and Schwarz; what is best of a document's tokens is off by no
@@ -37,7 +37,7 @@ from weir.kernels.simd import (
     numba,
 )
 
-__all__ = ["bounds"]
+__all__ = ["bounds", "can_quantise"]
 
 Float32: TypeAlias = NDArray[np.float32]
 Int64: TypeAlias = NDArray[np.int64]
@@ -199,7 +199,7 @@ def estimate(
     out: Float32,
     off: Float32,
 ) -> None:
-    """out float32[documents, queries]: about the score of every document; arguments as those of maxsim.score.
+    """Approximate scores: out float32[documents, queries]; arguments as those of exact_maxsim.score.
 
     unit: float32[n], the steps of the queries' tokens; off: float32[documents, 2], receives the largest |d - d~| and
     the largest |d| of each document's tokens, infinite where one is not finite.
@@ -254,7 +254,7 @@ def estimate(
         first = last
 
 
-def able(tokens: NDArray[np.floating]) -> bool:
+def can_quantise(tokens: NDArray[np.floating]) -> bool:
     """Whether this processor multiplies bytes, and these tokens can be read as they are."""
     plain = tokens.dtype in (np.float16, np.float32) and tokens.shape[1] % LANES == 0
     return HAS_INT8 and plain and tokens.flags.aligned and tokens.flags.c_contiguous
@@ -268,11 +268,12 @@ def bounds(
     ends: Int64,
     threads: int = 1,
 ) -> tuple[Float32, Float32]:
-    """About the score of every document for every query, and how far off that is at most: float32[Q, n] each.
+    """Approximate score of every document for every query, and a bound of its error: float32[Q, n] each.
 
-    What is off is beside the score that `maxsim` computes, its rounding included; infinite where the longest vector of
-    a query or a document is beyond SHORTEST and LONGEST, or is not finite. query: float32[any, d], the tokens of query
-    q at query_ptr[q]:query_ptr[q + 1]; tokens: see `able`; those of document i at starts[i]:ends[i], at least one.
+    The error is that against the score that `maxsim` computes, its rounding included; infinite where the longest
+    vector of a query or a document is beyond SHORTEST and LONGEST, or is not finite. query: float32[any, d], the tokens
+    of query q at query_ptr[q]:query_ptr[q + 1]; tokens: see `can_quantise`; those of document i at starts[i]:ends[i],
+    at least one.
     """
     d = tokens.shape[1]
     given = np.ascontiguousarray(query, np.float32)
@@ -316,7 +317,7 @@ def _beyond(longest: NDArray[np.floating]) -> NDArray[np.bool_]:
 
 
 def _sums(values: NDArray[np.float64], ptr: Int64) -> NDArray[np.float64]:
-    """The sum of each run of values."""
+    """Segment sums: of values[ptr[i]:ptr[i + 1]]."""
     total = np.concatenate([np.zeros(1), np.cumsum(values)])
     found: NDArray[np.float64] = total[ptr[1:]] - total[ptr[:-1]]
     return found

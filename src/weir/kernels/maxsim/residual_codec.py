@@ -1,6 +1,7 @@
-"""Token vectors in few bits, and what their centroids alone say of a document.
+"""Residual codec of token vectors (ColBERTv2): decompression, and MaxSim over centroids alone.
 
-A vector is the number of its centroid and, for each dimension, which of a few buckets the rest of it falls into.
+A vector is stored as the number of its centroid and, for each dimension, the bucket of its residual, the vector less
+its centroid. Source: Santhanam et al. 2022.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from weir.kernels.jit import jit
 
-__all__ = ["interact", "widen"]
+__all__ = ["centroid_maxsim", "decompress"]
 
 Float32: TypeAlias = NDArray[np.float32]
 Int64: TypeAlias = NDArray[np.int64]
@@ -21,11 +22,11 @@ Bytes: TypeAlias = NDArray[np.uint8]
 
 
 @jit
-def widen(code: Int32, packed: Bytes, centroids: Float32, table: Float32, out: Float32) -> None:
-    """out float32[n, d]: each vector as its code says, then of length 1.
+def decompress(code: Int32, packed: Bytes, centroids: Float32, table: Float32, out: Float32) -> None:
+    """Decompress vectors: out float32[n, d], centroid plus residuals, scaled to length 1.
 
-    code: int32[n], the centroid; packed: uint8[n, d * bits / 8], buckets, the first in the highest bits; table:
-    float32[256, 8 / bits], what a byte's buckets stand for.
+    code: int32[n], the centroid; packed: uint8[n, d * bits / 8], buckets of residuals, the first in the highest bits;
+    table: float32[256, 8 / bits], the codewords of the buckets that a byte packs.
     """
     each = table.shape[1]
     for t in range(len(code)):
@@ -43,8 +44,8 @@ def widen(code: Int32, packed: Bytes, centroids: Float32, table: Float32, out: F
 
 
 @jit
-def interact(score: Float32, code: Int32, starts: Int64, ends: Int64, out: Float32) -> None:
-    """out float32[n]: MaxSim of documents as if each token were its centroid.
+def centroid_maxsim(score: Float32, code: Int32, starts: Int64, ends: Int64, out: Float32) -> None:
+    """Approximate MaxSim: out float32[n], the score of each document as if each token were its centroid.
 
     score: float32[C, q], of each centroid for each token of the query; code: int32[T], the tokens' centroids;
     starts, ends: int64[n], where the documents' tokens are.

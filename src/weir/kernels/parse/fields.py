@@ -11,17 +11,19 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.kernels.jit import inlined, jit
+from weir.kernels.jit import jit
 
 __all__ = [
     "RowArrays",
     "begins_with",
-    "emit_row",
+    "dot_at",
     "equal_bytes",
     "first_below",
-    "first_of_two",
+    "first_of",
     "hash_bytes",
+    "hash_short",
     "hash_texts",
+    "number_of",
 ]
 
 U8: TypeAlias = NDArray[np.uint8]
@@ -87,9 +89,9 @@ def first_below(word: np.uint64, bound: np.uint64) -> Int:
 
 
 @jit
-def first_of_two(word: np.uint64, one: np.uint64, other: np.uint64) -> Int:
-    """Which of eight bytes is the first that equals one of two, each eight times in its word; 8: none."""
-    return _first(_zero_bytes(word ^ one) | _zero_bytes(word ^ other))
+def first_of(word: np.uint64, one: np.uint64, other: np.uint64, bound: np.uint64) -> Int:
+    """Which of eight bytes is the first that equals one of two or is below a bound, each eight times; 8: none."""
+    return _first(_zero_bytes(word ^ one) | _zero_bytes(word ^ other) | ((word - bound) & ~word & _HIGH))
 
 
 @jit
@@ -129,7 +131,7 @@ def hash_bytes(words: U64, start: int, length: int) -> np.uint64:
 
 
 @jit
-def _hash_short(first: np.uint64, second: np.uint64, length: int) -> np.uint64:
+def hash_short(first: np.uint64, second: np.uint64, length: int) -> np.uint64:
     """As `hash_bytes`, of up to sixteen bytes: their words are passed, as a call that takes arrays is dear."""
     state = _mixed(_SEED, first & _MASKS[min(length, 8)]) if length > 0 else _SEED
     if length > 8:
@@ -144,7 +146,7 @@ def hash_texts(words: U64, start: I64, length: I64, hashes: U64) -> None:
     for i in range(len(start)):
         at, size = start[i], length[i]
         if size <= 16:
-            hashes[i] = _hash_short(words[at], words[at + 8], size)
+            hashes[i] = hash_short(words[at], words[at + 8], size)
         else:
             hashes[i] = hash_bytes(words, at, size)
 
@@ -233,27 +235,22 @@ def _two_parts(first: np.uint64, whole: np.uint64, dot: int, part: np.uint64, pl
     return float(-value if minus else value)
 
 
-@inlined
-def emit_row(words: U64, rows: RowArrays, field: I64, n: int, slows: int) -> int:
-    """Write row n from field, int64[4]: start and length of the document and of the score.
+@jit
+def number_of(
+    first: np.uint64, second: np.uint64, third: np.uint64, ends: tuple[int, int], size: int
+) -> float:
+    """The value of a decimal by its words; NaN: left to a slower parser.
 
-    Returns how many scores are left to a slower parser by now.
+    ends: the words that end where its two parts do, before the full stop and at its end; see `dot_at`.
     """
-    at, size = field[0], field[1]
-    rows.start[n], rows.length[n] = at, size
-    if size <= 16:
-        rows.hashes[n] = _hash_short(words[at], words[at + 8], size)
-    else:
-        rows.hashes[n] = hash_bytes(words, at, size)
-    at, size = field[2], field[3]
-    value = np.nan
-    dot = _first(_zero_bytes(words[at] ^ _DOTS))
-    if at + min(dot, size) >= 8:  # the words that end where the parts do lie within the block
-        value = _two_parts(words[at], words[at + dot - 8], dot, words[at + size - 8], size - dot - 1)
+    dot = dot_at(first)
+    value = _two_parts(first, ends[0], dot, ends[1], size - dot - 1)
     if np.isnan(value) and size <= 24:
-        value = _decimal(words[at], words[at + 8], words[at + 16], size)
-    if np.isnan(value):
-        rows.slow[slows, 0], rows.slow[slows, 1], rows.slow[slows, 2] = n, at, size
-        slows += 1
-    rows.score[n] = value
-    return slows
+        value = _decimal(first, second, third, size)
+    return value
+
+
+@jit
+def dot_at(word: np.uint64) -> Int:
+    """Which of eight bytes is the first full stop; 8: none."""
+    return _first(_zero_bytes(word ^ _DOTS))

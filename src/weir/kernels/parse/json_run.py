@@ -8,7 +8,18 @@ from __future__ import annotations
 import numpy as np
 
 from weir.kernels.jit import jit
-from weir.kernels.parse.fields import I64, ONES, U8, U64, Int, RowArrays, emit_row, first_below, first_of_two
+from weir.kernels.parse.fields import (
+    ONES,
+    U8,
+    U64,
+    Int,
+    RowArrays,
+    dot_at,
+    first_of,
+    hash_bytes,
+    hash_short,
+    number_of,
+)
 
 __all__ = ["ENDED", "FULL", "MORE", "ODD", "scan_object"]
 
@@ -36,24 +47,26 @@ def _is_number(first: int, second: int, third: int, last: int) -> bool:
 
 @jit
 def scan_object(
-    buf: U8, words: U64, at: int, stop: int, most: int, rows: RowArrays, field: I64
+    buf: U8, words: U64, at: int, stop: int, most: int, rows: RowArrays
 ) -> tuple[int, int, int, int, int]:
     """Read whole queries from position `at`, the start of a query's name, until more than `most` rows are read.
 
-    rows: filled in; field: int64[4], scratch. Returns (rows, segments, scores left to a slower parser, position, how
+    rows: filled in. Returns (rows, segments, scores left to a slower parser, position, how
     it stopped). MORE: the next query starts at the position; ENDED: the object ended there; FULL: the arrays have no
     room for the query that starts there, which is left out; ODD: something other than plain names and numbers, or no
     valid JSON. buf[stop:] is zero.
     """
-    n, segments, slows, asked, query = 0, 0, 0, False, at
-    kept, kept_slows = 0, 0  # as the query began
+    start, length, hashes, score, segment, slow = (
+        rows.start, rows.length, rows.hashes, rows.score, rows.segment, rows.slow,
+    )  # fmt: skip
+    n, segments, slows, asked, query, kept, kept_slows = 0, 0, 0, False, at, 0, 0  # kept: as the query began
     while True:
         at = _skip(buf, at) if buf[at] <= 32 else at
         if buf[at] != 34:
             break
         name, at, step = at + 1, at + 1, 8
         while step == 8:
-            step = min(first_of_two(words[at], _QUOTES, _ESCAPES), first_below(words[at], _BELOW_32))
+            step = first_of(words[at], _QUOTES, _ESCAPES, _BELOW_32)
             at += step
         size = at - name
         if at >= stop or buf[at] != 34 or size == 0:
@@ -67,18 +80,26 @@ def scan_object(
         if not asked:
             if buf[at] != 123:
                 break
-            rows.segment[segments, 0], rows.segment[segments, 1], rows.segment[segments, 2] = n, name, size
+            segment[segments, 0], segment[segments, 1], segment[segments, 2] = n, name, size
             asked, at = True, at + 1
             continue
-        if n == len(rows.start):
+        if n == len(start):
             return kept, segments, kept_slows, query, FULL
-        field[0], field[1], field[2] = name, size, at
+        number = at
         while buf[at] > 32 and buf[at] != 44 and buf[at] != 125:
             at += 1
-        number, field[3] = field[2], at - field[2]
         if not _is_number(buf[number], buf[number + 1], buf[number + 2], buf[at - 1]):
             break
-        slows = emit_row(words, rows, field, n, slows)
+        start[n], length[n] = name, size
+        hashes[n] = hash_short(words[name], words[name + 8], min(size, 16))
+        if size > 16:
+            hashes[n] = hash_bytes(words, name, size)
+        ends = words[number + dot_at(words[number]) - 8], words[at - 8]
+        value = number_of(words[number], words[number + 8], words[number + 16], ends, at - number)
+        if np.isnan(value):
+            slow[slows, 0], slow[slows, 1], slow[slows, 2] = n, number, at - number
+            slows += 1
+        score[n] = value
         n += 1
         at = _skip(buf, at) if buf[at] <= 32 else at
         if buf[at] == 44:

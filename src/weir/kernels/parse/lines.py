@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from weir.kernels.jit import inlined, jit
+from weir.kernels.jit import jit
 from weir.kernels.parse.fields import (
     I64,
     ONES,
@@ -18,10 +18,13 @@ from weir.kernels.parse.fields import (
     U64,
     RowArrays,
     begins_with,
-    emit_row,
+    dot_at,
     equal_bytes,
     first_below,
-    first_of_two,
+    first_of,
+    hash_bytes,
+    hash_short,
+    number_of,
 )
 
 __all__ = ["TREC", "LineShape", "scan_lines"]
@@ -29,7 +32,6 @@ __all__ = ["TREC", "LineShape", "scan_lines"]
 _BELOW_33 = np.uint64(33) * ONES
 _ENDS = np.uint64(10) * ONES
 _0 = np.uint64(0)
-_ROW, _NO_ROW, _BAD, _QUOTED = 0, 1, 2, 3  # what a line of cells is; the last two end a scan
 _LINE_END = 14  # of the edges of TREC's columns: where the line ends
 
 
@@ -81,25 +83,6 @@ def _shifted(rank: int, tag: int) -> bool:
     return rank < 48 or rank > 57 or (tag >= 43 and tag <= 57)
 
 
-@inlined
-def _middle(buf: U8, words: U64, at: int, edge: I64) -> bool:
-    """Find TREC's columns 3 to 5 from `at` on, one separator between them; False where one is empty or missing."""
-    for column in range(4, 10, 2):
-        edge[column] = at
-        while True:
-            step = first_below(words[at], _BELOW_33)
-            at += step
-            if step < 8:
-                if buf[at] == 32 or (buf[at] >= 9 and buf[at] <= 13):
-                    break
-                at += 1  # a control character inside an identifier
-        edge[column + 1] = at
-        if at == edge[column] or (buf[at] == 10 and column < 8):
-            return False
-        at += 1
-    return True
-
-
 @jit
 def _closes(mark: int, after: int, next_after: int, separator: int) -> bool:
     """Whether a byte is the quotation mark that ends a cell."""
@@ -107,93 +90,110 @@ def _closes(mark: int, after: int, next_after: int, separator: int) -> bool:
     return mark == 34 and (ends_line or after == separator)
 
 
-@inlined
-def _cells(buf: U8, words: U64, at: int, shape: LineShape, edge: I64) -> int:
-    """Find start and end of each cell of the line at `at`; the rest into edge[2 * cells]: where the line ends.
-
-    Returns _ROW, _NO_ROW for a line without a byte, _BAD for one that is no row, or _QUOTED where a quoted cell holds
-    a quotation mark or a line end.
-    """
-    separators = np.uint64(shape.separator) * ONES
-    if buf[at] == 10 or (buf[at] == 13 and buf[at + 1] == 10):
-        edge[2 * shape.cells] = at + (buf[at] == 13)
-        return _NO_ROW
-    for cell in range(shape.cells):
-        edge[2 * cell] = at + (buf[at] == 34)
-        if buf[at] == 34:
-            at += 1
-            while buf[at] != 34 and buf[at] != 10:
-                at += 1
-            edge[2 * cell + 1] = at
-            if not _closes(buf[at], buf[at + 1], buf[at + 2], shape.separator):
-                return _QUOTED
-            at += 1 + (buf[at + 1] == 13)
-        else:
-            step = 8
-            while step == 8:
-                step = first_of_two(words[at], separators, _ENDS)
-                at += step
-            edge[2 * cell + 1] = at - (buf[at] == 10 and at > edge[2 * cell] and buf[at - 1] == 13)
-        if (buf[at] == 10) != (cell == shape.cells - 1):
-            return _BAD
-        at += 1
-    edge[2 * shape.cells] = at - 1
-    query, document = 2 * shape.query, 2 * shape.document
-    return _BAD if edge[query] == edge[query + 1] or edge[document] == edge[document + 1] else _ROW
-
-
 @jit
 def scan_lines(
-    buf: U8, words: U64, stop: int, shape: LineShape, rows: RowArrays, edge: I64, field: I64
+    buf: U8, words: U64, stop: int, shape: LineShape, rows: RowArrays, edge: I64
 ) -> tuple[int, int, int, int, bool]:
-    """Split the lines of buf[:stop] (the last byte is "\\n") into rows.
+    """Split the lines of buf[:stop] (the last byte is "\\n") into rows; a line without a byte is none.
 
-    rows: filled in; edge: int64[2 * cells + 1] and field: int64[4], scratch, zero at first. Returns (rows, segments,
-    scores left to a slower parser, position of the first bad line or -1, whether a quoted cell holds a quotation mark
-    or a line end, which is left to a slower parser).
+    rows: filled in; edge: int64[2 * cells + 1], scratch, zero at first. Returns (rows, segments, scores left to a
+    slower parser, position of the first bad line or -1, whether a quoted cell holds a quotation mark or a line end,
+    which is left to a slower parser).
 
     A line of TREC's mostly begins (query, Q0) and ends (tag) with the bytes of the line before: these are compared as
     words, and only what stands between is split.
     """
+    # All in one loop and by name: handing arrays to a function, even an inlined one, costs as much as a cell.
+    start, length, hashes, score, segment, slow = (
+        rows.start, rows.length, rows.hashes, rows.score, rows.segment, rows.slow,
+    )  # fmt: skip
+    trec, cells, separators = shape.separator == 0, shape.cells, np.uint64(shape.separator) * ONES
+    query_cell, document_cell, number_cell = 2 * shape.query, 2 * shape.document, 2 * shape.number
     at, n, segments, slows = 0, 0, 0, 0
     query, query_length, query_1, query_2 = 0, -1, _0, _0
     head, tail, head_1, head_2, tail_1, tail_2 = 0, 0, _0, _0, _0, _0
     while at < stop:
-        begin, same = at, False
-        if shape.separator == 0:
-            same = head > 0 and tail > 0 and begins_with(words[at], words[at + 8], head_1, head_2, head)
-            same = same and _middle(buf, words, at + head, edge)
+        begin = at
+        same = head > 0 and tail > 0 and begins_with(words[at], words[at + 8], head_1, head_2, head)
+        if same:
+            at += head
+            for column in range(4, 10, 2):
+                edge[column] = at
+                while True:
+                    step = first_below(words[at], _BELOW_33)
+                    at += step
+                    if step < 8:
+                        if buf[at] == 32 or (buf[at] >= 9 and buf[at] <= 13):
+                            break
+                        at += 1  # a control character inside an identifier
+                edge[column + 1] = at
+                if at == edge[column] or (buf[at] == 10 and column < 8):
+                    same = False
+                    break
+                at += 1
             same = same and begins_with(words[edge[9]], words[edge[9] + 8], tail_1, tail_2, tail)
             at = edge[9] + tail
-            if not same:
-                columns = _columns(buf, begin, edge)
-                at = edge[_LINE_END] + 1
-                if columns == 0:
-                    continue
-                if columns < 5 or (columns > 6 and _shifted(buf[edge[6]], buf[edge[10]])):
-                    return n, segments, slows, edge[0], False
-                head, tail = edge[4] - begin if columns < 7 else 0, at - edge[9]
-                head_1, head_2 = words[begin], words[begin + 8]
-                tail_1, tail_2 = words[edge[9]], words[edge[9] + 8]
-        else:
-            found = _cells(buf, words, at, shape, edge)
-            if found >= _BAD:
-                return n, segments, slows, begin if found == _BAD else -1, found == _QUOTED
-            at = edge[2 * shape.cells] + 1
-            if found == _NO_ROW:
+        if trec and not same:
+            columns = _columns(buf, begin, edge)
+            at = edge[_LINE_END] + 1
+            if columns == 0:
                 continue
+            if columns < 5 or (columns > 6 and _shifted(buf[edge[6]], buf[edge[10]])):
+                return n, segments, slows, edge[0], False
+            head, tail = edge[4] - begin if columns < 7 else 0, at - edge[9]
+            head_1, head_2 = words[begin], words[begin + 8]
+            tail_1, tail_2 = words[edge[9]], words[edge[9] + 8]
+        if not trec:
+            if buf[at] == 10 or (buf[at] == 13 and buf[at + 1] == 10):
+                at += 1 + (buf[at] == 13)
+                continue
+            for cell in range(cells):
+                edge[2 * cell] = at + (buf[at] == 34)
+                if buf[at] == 34:
+                    at += 1
+                    while buf[at] != 34 and buf[at] != 10:
+                        at += 1
+                    edge[2 * cell + 1] = at
+                    if not _closes(buf[at], buf[at + 1], buf[at + 2], shape.separator):
+                        return n, segments, slows, -1, True
+                    at += 1 + (buf[at + 1] == 13)
+                else:
+                    step = 8
+                    while step == 8:
+                        step = first_of(words[at], separators, _ENDS, _0)
+                        at += step
+                    edge[2 * cell + 1] = at - (buf[at] == 10 and at > edge[2 * cell] and buf[at - 1] == 13)
+                if (buf[at] == 10) != (cell == cells - 1):
+                    return n, segments, slows, begin, False
+                at += 1
+        document, size = edge[document_cell], edge[document_cell + 1] - edge[document_cell]
         if not same:
-            name, size = edge[2 * shape.query], edge[2 * shape.query + 1] - edge[2 * shape.query]
-            known = size == query_length and begins_with(words[name], words[name + 8], query_1, query_2, size)
-            if not known and (size != query_length or size <= 16 or not equal_bytes(buf, query, name, size)):
-                rows.segment[segments, 0], rows.segment[segments, 1] = n, name
-                rows.segment[segments, 2] = size
+            name, name_size = edge[query_cell], edge[query_cell + 1] - edge[query_cell]
+            if size == 0 or name_size == 0:
+                return n, segments, slows, begin, False
+            known = name_size == query_length and (
+                begins_with(words[name], words[name + 8], query_1, query_2, name_size)
+                or (name_size > 16 and equal_bytes(buf, query, name, name_size))
+            )
+            if not known:
+                segment[segments, 0], segment[segments, 1], segment[segments, 2] = n, name, name_size
                 segments += 1
                 query_1, query_2 = words[name], words[name + 8]
-            query, query_length = name, size
-        document, number = 2 * shape.document, 2 * shape.number
-        field[0], field[1] = edge[document], edge[document + 1] - edge[document]
-        field[2], field[3] = edge[number], edge[number + 1] - edge[number]
-        slows = emit_row(words, rows, field, n, slows)
+            query, query_length = name, name_size
+        start[n], length[n] = document, size
+        if size <= 16:
+            hashes[n] = hash_short(words[document], words[document + 8], size)
+        else:
+            hashes[n] = hash_bytes(words, document, size)
+        number, size = edge[number_cell], edge[number_cell + 1] - edge[number_cell]
+        # The words that end where the parts do; those before the block's first byte are of no number.
+        ends = words[max(number + dot_at(words[number]) - 8, 0)], words[max(number + size - 8, 0)]
+        value = np.nan
+        if number + size >= 8:
+            value = number_of(words[number], words[number + 8], words[number + 16], ends, size)
+        if np.isnan(value):
+            slow[slows, 0], slow[slows, 1], slow[slows, 2] = n, number, size
+            slows += 1
+        score[n] = value
         n += 1
     return n, segments, slows, -1, False

@@ -1,28 +1,36 @@
-"""Compiled inner loops for rankings in TREC files: rows in rank order, duplicates found, documents looked up.
+"""Compiled sort of rankings: rows in rank order, duplicates found, documents looked up in a hash table.
 
-Identifiers are compared as the bytes of the block they stand in (see trec.py); the slow reference is
-`weir.io.runs.block_parser.rank_plain`.
+Identifiers are compared as the bytes of the block they stand in; the slow reference is `weir.io.runs.numpy_parser`.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.kernels.jit import jit
+from weir.kernels.parse.fields import F64, I64, U8, U64, Int
 
-__all__ = ["build_slots", "order_rows"]
+__all__ = ["IdTable", "build_slots", "order_rows"]
 
-U8 = NDArray[np.uint8]
-U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
-Int: TypeAlias = Any
 
 _29 = np.uint64(29)
+
+
+class IdTable(NamedTuple):
+    """A hash table of identifiers; without slots nothing is looked up.
+
+    slots: int32, open addressing, see build_slots; keys: uint64[n], the hash of each identifier; data, ptr: identifier
+    i is data[ptr[i]:ptr[i + 1]].
+    """
+
+    slots: I32
+    keys: U64
+    data: U8
+    ptr: I64
 
 
 @jit
@@ -135,28 +143,17 @@ def _duplicate(buf: U8, start: I64, length: I64, hashes: U64, a: int, b: int, se
 
 @jit
 def order_rows(
-    buf: U8,
-    start: I64,
-    length: I64,
-    hashes: U64,
-    score: F64,
-    cuts: I64,
-    slots: I32,
-    keys: U64,
-    data: U8,
-    ptr: I64,
-    seen: I32,
-    order: I64,
-    spare: I64,
-    doc: I32,
-) -> int:
+    buf: U8, start: I64, length: I64, hashes: U64, score: F64, cuts: I64, table: IdTable, seen: I32, spare: I64,
+    order: I64, doc: I32,
+) -> int:  # fmt: skip
     """Rank the rows of each query and look their documents up in a table of identifiers.
 
-    cuts: int64[queries + 1] first row of each; score: at the precision in which scores compare. slots, keys,
-    data, ptr: the table (see build_slots), empty slots: nothing is looked up. seen: scratch, a power of two
-    at least four times the longest ranking. Fills order (rows in rank order) and doc (position in the table or -1,
-    in rank order). Returns the first row whose document occurs twice in its ranking, or -1.
+    cuts: int64[queries + 1] first row of each; score: at the precision in which scores compare; seen: scratch, a power
+    of two at least four times the longest ranking; spare: scratch, as long as that. Fills order (rows in rank order)
+    and doc (position in the table or -1, in rank order). Returns the first row whose document occurs twice in its
+    ranking, or -1.
     """
+    slots, keys, data, ptr = table.slots, table.keys, table.data, table.ptr
     mask = len(slots) - 1
     for q in range(len(cuts) - 1):
         a, b = cuts[q], cuts[q + 1]

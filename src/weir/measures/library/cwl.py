@@ -22,7 +22,7 @@ from weir.measures.measure import measure
 __all__ = ["BPM", "DEPTH", "INSQ", "INST", "NERR8", "NERR9", "NERR10", "NERR11", "patience"]
 
 DEPTH = 1000
-_DEEPEST = 10_000
+_DEEPEST_RANK = 10_000
 _CELLS = 1 << 21
 _WANTED = SCALE | {"T": (0.001, 1000.0)}
 GoesOn: TypeAlias = Callable[[Float64, Float64], Float64]
@@ -109,8 +109,8 @@ def _seen(j: Judged, k: int | None, max_grade: int, goes_on: GoesOn) -> Float64:
     """The mean gain of what a reader sees."""
     refuse_beyond(j, max_grade)
     depth = DEPTH if k is None else k
-    if depth > _DEEPEST:
-        raise BadValue(f"the cut-off is {depth}; expected at most {_DEEPEST:,}: each rank is looked at")
+    if depth > _DEEPEST_RANK:
+        raise BadValue(f"the cut-off is {depth}; expected at most {_DEEPEST_RANK:,}: each rank is looked at")
     rows = j.found(depth)
     queries, at = np.unique(j.query[rows], return_inverse=True)
     place, gains = j.rank[rows] - 1, j.grade[rows] / max_grade

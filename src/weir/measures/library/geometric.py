@@ -16,7 +16,7 @@ from weir.measures.measure import Measure, measure
 
 __all__ = ["gmAP", "gmbpref"]
 
-_LEAST = 0.00001  # trec_eval's MIN_GEO_MEAN
+_LEAST_VALUE = 0.00001  # trec_eval's MIN_GEO_MEAN
 
 
 @measure("gmAP", values="logarithm")
@@ -39,4 +39,4 @@ def gmbpref(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
 
 def _logarithm(of: Measure, j: Judged, k: int | None, rel: int) -> Float64:
     cut = of if k is None else of @ k
-    return np.log(np.maximum(cut(rel=rel).per_query(j), _LEAST))
+    return np.log(np.maximum(cut(rel=rel).per_query(j), _LEAST_VALUE))

@@ -27,7 +27,7 @@ from weir.measures.ties.tie_groups import TIED, Groups, OverTies, Worth
 __all__ = ["Tied", "expected_values", "extreme_values"]
 
 _PLACES = 1 << 20  # places of tied documents worked on at a time
-_SAME = 1e-12  # sums in another order may differ by as much
+_RELATIVE_ROUNDING = 1e-12  # sums in another order may differ by as much
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +144,7 @@ def _rule(measure: Measure) -> OverTies:
 def _around(values: Float64, one: Float64, other: Float64) -> tuple[Float64, Float64]:
     """The least and the greatest of three values; where they differ by rounding alone, the first."""
     low, high = np.min([values, one, other], axis=0), np.max([values, one, other], axis=0)
-    same = high - low <= _SAME * np.maximum(np.abs(high), 1.0)
+    same = high - low <= _RELATIVE_ROUNDING * np.maximum(np.abs(high), 1.0)
     return np.where(same, values, low), np.where(same, values, high)
 
 

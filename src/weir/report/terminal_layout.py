@@ -86,10 +86,11 @@ def fits(lines: Sequence[Sequence[Cell]], width: int | None) -> bool:
 
 
 def paragraph(text: str, width: int | None) -> str:
-    """A sentence in lines of at most `width` columns, further lines indented by two."""
+    """A sentence in lines of at most `width` columns, further lines indented by two more than the first."""
     if width is None:
         return printable(text)
-    return "\n".join(_wrapped(printable(text), max(width, _NARROWEST), _GAP))
+    indent = len(text) - len(text.lstrip(" ")) + _GAP
+    return "\n".join(_wrapped(printable(text), max(width, _NARROWEST), indent))
 
 
 def _styled(cell: Cell) -> Styled:

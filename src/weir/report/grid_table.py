@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from weir.core.result_row import Row
 from weir.datasets import catalogue
 from weir.report.format import score
-from weir.report.layout import layout_blocks, paragraph
 from weir.report.marked_table import SIGNS, MarkedCell, MarkedTable, html_page
 from weir.report.short_names import short_names
 from weir.report.table import JUDGED, UNRANKED, says_judged
+from weir.report.terminal_layout import layout_blocks, paragraph
 from weir.stats.comparison import Comparison
 
 __all__ = ["GridCell", "GridTable", "grid_tables", "write_grids"]

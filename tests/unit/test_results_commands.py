@@ -1,0 +1,244 @@
+"""Tables of weir eval, run and results: grids, labels, filters, formats, widths, colours, the judged rate."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.brooklet import write_collection
+from weir.cli import main
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.experiment import Experiment, read_results
+from weir.measures import evaluate
+from weir.report.notes import judged_notes
+from weir.report.terminal_layout import display_width
+from weir.stats.score_rows import rows
+
+TUNED = "bm25(k1=1.2, b=0.75)"
+SYSTEMS = ("rm3", TUNED, "bm25")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Two collections of the same documents, named against the alphabet, and three systems likewise."""
+    folder = tmp_path_factory.mktemp("grid")
+    data = tuple(str(write_collection(folder / name)) for name in ("zebra", "aardvark"))
+    Experiment(data, SYSTEMS, ("nDCG@10", "AP")).execute(folder / "results")
+    return folder / "results"
+
+
+@pytest.fixture
+def runs(tmp_path):
+    (tmp_path / "qrels").write_text("".join(f"q{n} 0 d{n} 1\n" for n in range(8)))
+    names = []
+    for name, other in (("good", 1.0), ("poor", 3.0)):
+        lines = [f"q{n} Q0 {d} 0 {s} t\n" for n in range(8) for d, s in ((f"d{n}", 2.0), ("x", other))]
+        (tmp_path / f"{name}.trec").write_text("".join(lines))
+        names.append(str(tmp_path / f"{name}.trec"))
+    return str(tmp_path / "qrels"), *names
+
+
+def shown(capsys, *arguments: str) -> str:
+    assert main(list(map(str, arguments))) == 0
+    return capsys.readouterr().out
+
+
+def test_results_are_a_grid_in_the_order_of_the_experiment(results, capsys):
+    out = shown(capsys, "results", results)
+    tables = out.split("\n\n")
+    assert [tables[i] for i in (0, 2, 4)] == ["nDCG@10", "AP", "Judged@10"]
+    lines = tables[1].split("\n")
+    assert lines[0].split() == ["system", "zebra", "aardvark", "mean", "of", "2", "datasets"]
+    assert [line.split("  ")[0] for line in lines[2:]] == list(SYSTEMS)
+    assert "share a letter" in tables[-1]
+    means = {(r.dataset, r.system): r.mean for r in read_results(results) if r.measure == "nDCG@10"}
+    for line, system in zip(lines[2:], SYSTEMS, strict=True):
+        assert f"{means['zebra', system]:.4f}" in line
+
+
+def test_long_form_has_the_intervals_and_the_judged_rate(results, capsys):
+    lines = shown(capsys, "results", results, "--long").split("\n")
+    assert lines[0].split() == ["dataset", "system", "nDCG@10", "AP", "Judged@10", "answered"]
+    assert [line.split("  ")[0] for line in lines[2:8]] == ["zebra"] * 3 + ["aardvark"] * 3
+    assert all("[" in line for line in lines[2:8])
+
+
+def test_results_are_filtered_by_measure_dataset_and_system(results, capsys):
+    out = shown(
+        capsys,
+        "results",
+        results,
+        "-m",
+        "ap",
+        "-d",
+        "zebra",
+        "-s",
+        "bm25(b=0.75, k1=1.2)",
+        "-s",
+        "rm3",
+        "--json",
+    )
+    found = [json.loads(line) for line in out.splitlines()]
+    assert {(r["measure"], r["dataset"]) for r in found} == {("AP", "zebra")}
+    assert [r["system"] for r in found] == ["rm3", TUNED]
+    for option, name in (("-m", "RR"), ("-d", "zbra"), ("-s", "bm26")):
+        assert main(["results", str(results), option, name]) == 2
+        assert "no " in capsys.readouterr().err
+
+
+def test_labels_are_shown_and_are_in_no_key(results, capsys):
+    before = sorted(p.name for p in results.rglob("*"))
+    labels = ["--label", f"tuned={TUNED}", "--label", "base=bm25"]
+    out = shown(capsys, "results", results, *labels)
+    assert "\ntuned " in out
+    assert f"tuned: {TUNED}" in out
+    assert "\nbase " in out
+    long = shown(capsys, "results", results, "--long", *labels)
+    assert long.count("tuned ") == 2
+    data = [str(results.parent / name) for name in ("zebra", "aardvark")]
+    run = ["run", *(a for d in data for a in ("-d", d)), *(a for s in SYSTEMS for a in ("-s", s))]
+    assert "\ntuned " in shown(capsys, *run, "-m", "AP", "-o", results, "-q", *labels)
+    assert sorted(p.name for p in results.rglob("*")) == before
+    found = shown(capsys, "compare", results, "-m", "AP", "--baseline", "base", *labels)
+    assert "tuned - base" in found
+    assert [
+        json.loads(line)["system"]
+        for line in shown(capsys, "results", results, "--json", *labels).splitlines()[:1]
+    ] == ["rm3"]
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [
+        ("tuned", "expected NAME=SYSTEM"),
+        ("x=bm26", "no system to be labelled named 'bm26'"),
+        ("rm3=bm25", "another system goes by 'rm3'"),
+    ],
+)
+def test_a_label_that_cannot_be_is_one_line(results, capsys, label, message):
+    assert main(["results", str(results), "--label", label]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("width", ["60", "80", "120", "200"])
+def test_nothing_is_wider_than_the_terminal(results, runs, capsys, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", width)
+    qrels, good, poor = runs
+    for command in (
+        ["results", results], ["results", results, "--long"], ["compare", results], ["compare", results, "--long"],
+        ["compare", qrels, good, poor], ["eval", qrels, good, poor, "-m", "nDCG@10", "-m", "AP", "-m", "RR"],
+        ["efficiency", results], ["power", qrels, good, poor], ["datasets"], ["models"],
+        ["reproduce", results], ["stats", qrels], ["gate", qrels, good, poor], ["diff", qrels, good, poor], ["verify", results], ["results", results, "--provenance"],
+    ):  # fmt: skip
+        main(list(map(str, command)))
+        out = capsys.readouterr().out
+        assert out, command
+        assert max(map(display_width, out.split("\n"))) <= int(width), command
+
+
+def test_a_pipe_gets_whole_rows_unless_columns_is_set(results, capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert max(map(len, shown(capsys, "results", results, "--long").split("\n"))) > 80
+
+
+def test_eval_takes_several_runs_and_every_format(runs, capsys):
+    out = shown(capsys, "eval", *runs, "-m", "RR")
+    lines = out.split("\n")
+    assert lines[0].split() == ["dataset", "system", "RR", "Judged@10", "answered"]
+    assert lines[2].split()[:3] == ["qrels", "good", "1.0000*"]
+    assert lines[3].split()[:3] == ["qrels", "poor", "0.5000"]
+    found = list(csv.DictReader(io.StringIO(shown(capsys, "eval", *runs, "-m", "RR", "--csv"))))
+    assert [(r["system"], float(r["mean"]), float(r["judged_at_10"])) for r in found] == [
+        ("good", 1, 0.5),
+        ("poor", 0.5, 0.5),
+    ]
+    assert r"\textbf{1.0000}" in shown(capsys, "eval", *runs, "-m", "RR", "--latex")
+    assert "| qrels | good | **1.0000** \\[1.0000, 1.0000\\] |" in shown(
+        capsys, "eval", *runs, "-m", "RR", "--markdown"
+    )
+    page = shown(capsys, "eval", *runs, "-m", "RR", "--html", "--label", "<best>=good")
+    assert page.startswith("<!doctype html>")
+    assert "<bdi>&lt;best&gt;</bdi>" in page
+    per_query = shown(capsys, "eval", *runs, "-m", "RR", "--per-query").splitlines()
+    assert (per_query[0], per_query[-1]) == ("good\tRR\tq0\t1.0", "poor\tRR\tq7\t0.5")
+    assert main(["eval", *runs, "--per-query", "--latex"]) == 2
+    assert "--per-query" in capsys.readouterr().err
+
+
+def test_the_judged_rate_stands_beside_whatever_is_asked(runs, capsys):
+    qrels, good, _ = runs
+    assert main(["eval", qrels, good, "-m", "RR"]) == 0
+    out, err = capsys.readouterr()
+    assert "Judged@10" in out
+    assert "note: of the first 10 documents 50.0% are judged" in err
+    assert shown(capsys, "eval", qrels, good, "-m", "Judged@10").count("Judged@10") == 1
+
+
+def test_the_judged_rate_of_rows_is_the_measure():
+    qrels = Qrels.of({"q1": {"a": 1, "b": 0}, "q2": {"c": 1}})
+    run = Run.of({"q1": {"a": 2.0, "x": 1.0}, "q2": {"c": 1.0}})
+    asked, other = evaluate(qrels, run, ["Judged@10"]), evaluate(qrels, run, ["AP"])
+    assert rows(other, "d", "s")[0].judged_at_10 == rows(asked, "d", "s")[0].mean == 0.75
+    assert judged_notes(rows(other, "d", "s"))[0].startswith(
+        "note: of the first 10 documents 75.0% are judged;"
+    )
+    whole = Run.of({"q1": {"a": 2.0}, "q2": {"c": 1.0}})
+    assert judged_notes(rows(evaluate(qrels, whole, ["AP"]), "d", "s")) == []
+
+
+def in_a_terminal(*arguments: str, **environment: str) -> str:
+    """What the command writes to a terminal of 80 columns."""
+    master, slave = pty.openpty()
+    given = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR")}
+    try:
+        running = subprocess.Popen(
+            [sys.executable, "-m", "weir", *arguments], stdout=slave, stderr=subprocess.DEVNULL,
+            env={**given, "TERM": "xterm-256color", **environment},
+        )  # fmt: skip
+        os.close(slave)
+        found = b""
+        while True:
+            try:
+                piece = os.read(master, 65536)
+            except OSError:
+                break
+            if not piece:
+                break
+            found += piece
+        assert running.wait(60) == 0
+    finally:
+        os.close(master)
+    return found.decode().replace("\r\n", "\n")
+
+
+def test_colours_only_in_a_terminal_and_never_with_no_color(runs, tmp_path, capsys):
+    evil = tmp_path / "\x1b[31mred.trec"
+    evil.write_bytes(Path(runs[1]).read_bytes())
+    arguments = ["eval", runs[0], str(evil), runs[2], "-m", "RR"]
+    coloured = in_a_terminal(*arguments)
+    assert "\x1b[1m1.0000*" in coloured
+    assert "\x1b[31m" not in coloured
+    assert r"\x1b[31mred" in coloured
+    for setting in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        assert "\x1b" not in in_a_terminal(*arguments, **setting)
+    assert "\x1b" not in shown(capsys, *arguments)
+
+
+def test_judged_rates_that_are_apart_are_said_beside_a_verdict(runs, tmp_path, capsys):
+    qrels, good, poor = runs
+    whole = tmp_path / "whole.trec"
+    whole.write_text("".join(f"q{n} Q0 d{n} 0 2 t\n" for n in range(8)))
+    for command in ("compare", "gate", "power"):
+        assert main([command, qrels, good, str(whole), "-m", "RR"]) == 0
+        assert "50.0% of good and 100.0% of whole are judged" in capsys.readouterr().err
+        main([command, qrels, good, poor, "-m", "RR"])
+        assert "are judged" not in capsys.readouterr().err
