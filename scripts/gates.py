@@ -26,7 +26,7 @@ LAYERS = [
     {"kernels"},
     {"core"},
     {"io"},
-    {"text", "datasets", "measures"},
+    {"text", "datasets", "importing", "measures"},
     {"fusion", "encode", "vectors"},
     {"systems"},
     {"stats", "conform"},

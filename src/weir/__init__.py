@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from weir.errors import WeirError
     from weir.experiment import Experiment
     from weir.experiment.published.published_scores import published
+    from weir.importing import import_files
     from weir.measures import (
         AP,
         AP_IA,
@@ -217,6 +218,7 @@ __all__ = [
     "gate",
     "gmAP",
     "gmbpref",
+    "import_files",
     "infAP",
     "isr",
     "load",
@@ -266,6 +268,7 @@ _MODULES = {
     "errors": "WeirError",
     "experiment": "Experiment",
     "experiment.published.published_scores": "published",
+    "importing": "import_files",
     "measures": (
         "AP AP_IA Accuracy BPM Compat DCG ERR ERR_IA F G Hole IAP IDCG INSQ INST IPrec Judged_at Measure "
         "NCG NERR10 NERR11 NERR8 NERR9 NRBP NumNonrelRet NumRel NumRelRet NumRet P P_IA Q R RBP "

@@ -40,6 +40,7 @@ GROUPS = {
     "Collect": {
         "datasets": "List the collections that Weir knows.",
         "fetch": "Download collections, verify them, and make them ready.",
+        "import": "Read files of other tools and golden sets as a collection.",
         "stats": "Describe a collection: sizes, judgments, duplicates, damage.",
         "audit": "Audit collections, judgments and runs: what is wrong with them, and what that does to scores.",
     },
@@ -57,7 +58,7 @@ GROUPS = {
     },
 }
 COMMANDS = {name: sentence for group in GROUPS.values() for name, sentence in group.items()}
-MODULES = {"eval": "evaluate"}
+MODULES = {"eval": "evaluate", "import": "import_"}
 _SHOWN = 200  # characters of an unexpected error
 _LINE = 2000  # characters of a message
 

@@ -1,0 +1,317 @@
+"""From what readers found in several files to one collection: identifiers, texts, judgments and runs that agree."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+from weir.importing.found import ByWords, Document, Item, Judgment, Key, Query, Ranking, Refused, number
+from weir.importing.identifiers import Names
+from weir.importing.names import fold
+from weir.importing.policies import Choices, agreed, whole
+from weir.importing.words import Matcher, as_judgments
+
+__all__ = ["FileFound", "Imported", "merged"]
+
+_KEPT = 100  # refused rows of a file that are told one by one
+
+
+@dataclass(frozen=True)
+class FileFound:
+    """What a reader found in a file.
+
+    name: as the user gave it; stem: what its runs are called; split: where its judgments go that name no other.
+    """
+
+    name: str
+    stem: str
+    items: tuple[Item, ...]
+    split: str = "test"
+
+
+@dataclass
+class FileCounts:
+    """What became of a file's items. refused: the first rows, with the reasons; left_out: how many in all."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    refused: list[Refused] = field(default_factory=list)
+    left_out: int = 0
+
+    def refuse(self, where: str, reason: str) -> None:
+        """Leave out a row."""
+        self.left_out += 1
+        if len(self.refused) < _KEPT:
+            self.refused.append(Refused(where, reason))
+
+
+@dataclass
+class Imported:
+    """A collection as it will be written.
+
+    queries: id -> text; metadata: id -> fields; documents: id -> (title, text); qrels: split -> query -> document ->
+    grade; runs: name -> query -> document -> score; notes: sentences about the whole; files: in the order given.
+    """
+
+    queries: dict[str, str] = field(default_factory=dict)
+    metadata: dict[str, dict[str, Any]] = field(default_factory=dict)
+    documents: dict[str, tuple[str, str]] = field(default_factory=dict)
+    qrels: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
+    runs: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    files: list[FileCounts] = field(default_factory=list)
+    unanswerable: set[str] = field(default_factory=set)
+
+
+def merged(found: Sequence[FileFound], corpus: Mapping[str, tuple[str, str]], choices: Choices) -> Imported:
+    """Join what was found; corpus: documents that the user gave beside the files.
+
+    Raises BadValue where one identifier has two texts of a query, and for grades that a choice is needed for.
+    """
+    whole_of = Imported(documents=dict(corpus), files=[FileCounts() for _ in found])
+    queries = Names("query", _query_keys(found))
+    for file, told in zip(found, whole_of.files, strict=True):
+        _take_documents(file, told, whole_of.documents)
+    docs = Names("document", _document_keys(found, whole_of.documents))
+    for file, told in zip(found, whole_of.files, strict=True):
+        _take_named_by_text(file, told, docs, whole_of.documents)
+        _take_queries(file, told, queries, whole_of)
+    _take_judgments(found, whole_of, (queries, docs), choices)
+    for file, told in zip(found, whole_of.files, strict=True):
+        _take_rankings(file, told, (queries, docs), whole_of)
+    whole_of.notes += queries.notes() + docs.notes() + _absent(whole_of)
+    return whole_of
+
+
+def _query_keys(found: Sequence[FileFound]) -> Iterator[tuple[Key, str]]:
+    for file in found:
+        for item in file.items:
+            if isinstance(item, Query):
+                yield item.key, f"{file.name}, {item.where}"
+            elif isinstance(item, (Judgment, ByWords, Ranking)):
+                yield item.query, f"{file.name}, {item.where}"
+
+
+def _document_keys(
+    found: Sequence[FileFound], documents: Mapping[str, tuple[str, str]]
+) -> Iterator[tuple[Key, str]]:
+    for name, (_, text) in documents.items():
+        yield Key(name, text), ""
+    for file in found:
+        for item in file.items:
+            if isinstance(item, Judgment) and item.doc.id:
+                yield item.doc, ""
+
+
+def _take_documents(file: FileFound, told: FileCounts, documents: dict[str, tuple[str, str]]) -> None:
+    for item in file.items:
+        if not isinstance(item, Document) or not item.key.id:
+            continue
+        known = documents.get(item.key.id)
+        if known is None:
+            documents[item.key.id] = (item.title, item.key.text)
+            told.counts["documents"] += 1
+        elif known[1] == item.key.text:
+            told.counts["repeated documents"] += 1
+        else:
+            told.refuse(
+                item.where, f"document '{item.key.id[:60]}' has another text elsewhere; the first is kept"
+            )
+
+
+def _take_named_by_text(
+    file: FileFound, told: FileCounts, docs: Names, documents: dict[str, tuple[str, str]]
+) -> None:
+    """Documents without an identifier."""
+    for item in file.items:
+        if isinstance(item, Document) and not item.key.id:
+            try:
+                name = docs.of(item.key)
+            except ValueError as error:
+                told.refuse(item.where, str(error))
+                continue
+            told.counts["documents" if name not in documents else "repeated documents"] += 1
+            documents.setdefault(name, (item.title, item.key.text))
+
+
+def _take_queries(file: FileFound, told: FileCounts, queries: Names, whole_of: Imported) -> None:
+    seen: set[str] = set()
+    for item in file.items:
+        if not isinstance(item, Query):
+            continue
+        try:
+            name = queries.of(item.key)
+        except ValueError as error:
+            told.refuse(item.where, str(error))
+            continue
+        seen.add(name)
+        if item.key.text:
+            whole_of.queries.setdefault(name, item.key.text)
+        known = whole_of.metadata.setdefault(name, {})
+        for field_name, value in item.metadata.items():
+            known.setdefault(field_name, value)
+        if item.unanswerable:
+            whole_of.unanswerable.add(name)
+    told.counts["queries"] = len(seen)
+
+
+@dataclass
+class _Pair:
+    """The judgments of one pair."""
+
+    grades: list[float]
+    where: str
+    told: FileCounts
+
+
+def _take_judgments(
+    found: Sequence[FileFound], whole_of: Imported, named: tuple[Names, Names], choices: Choices
+) -> None:
+    pairs: dict[tuple[str, str, str], _Pair] = {}
+    match = Matcher(whole_of.documents, choices.words)
+    for file, told in zip(found, whole_of.files, strict=True):
+        words = Counter(item.field for item in file.items if isinstance(item, ByWords))
+        for item in as_judgments(file.items, match, told.refuse):
+            _add_pair(
+                item if item.split != "test" else replace(item, split=file.split),
+                file.name,
+                told,
+                named,
+                pairs,
+            )
+        if words and whole_of.documents:
+            told.counts["judgments by words"] = sum(words.values())
+    changed = 0
+    for (split, query, doc), pair in pairs.items():
+        grade = agreed(pair.grades, choices)
+        if grade is None:
+            shown = ", ".join(f"{one:g}" for one in pair.grades[:5])
+            pair.told.refuse(
+                pair.where.partition(": ")[2],
+                f"grades {shown} for query '{query[:40]}', document '{doc[:40]}'; --judges max, min, mean or majority",
+            )
+            continue
+        made = whole(grade, choices, pair.where.replace(": ", ", ", 1))
+        changed += made != grade
+        whole_of.qrels.setdefault(split, {}).setdefault(query, {})[doc] = made
+        pair.told.counts["judgments"] += 1
+    _say_choices(whole_of, choices, changed, pairs)
+
+
+def _say_choices(
+    whole_of: Imported, choices: Choices, changed: int, pairs: Mapping[tuple[str, str, str], _Pair]
+) -> None:
+    several = sum(len(set(pair.grades)) > 1 for pair in pairs.values())
+    if choices.grades:
+        whole_of.notes.append(f"grades: {choices.grades}, which changed {changed} of {len(pairs)}")
+    if choices.words and any(told.counts["judgments by words"] for told in whole_of.files):
+        whole_of.notes.append(f"words: a document counts where it holds {choices.words} of several")
+    if choices.judges and several:
+        whole_of.notes.append(f"judges: the {choices.judges} of the grades of {several} pairs with several")
+    answered = {query for split in whole_of.qrels.values() for query in split}
+    whole_of.unanswerable -= answered  # a flag beside relevant documents is about something else
+
+
+def _add_pair(
+    item: Judgment,
+    name: str,
+    told: FileCounts,
+    named: tuple[Names, Names],
+    pairs: dict[tuple[str, str, str], _Pair],
+) -> None:
+    grade = number(item.grade)
+    try:
+        if grade is None:
+            raise ValueError(f"the grade {str(item.grade)[:40]!r} is no finite number")
+        if not re.fullmatch(r"[\w.-]{1,64}", item.split) or item.split.startswith("."):
+            raise ValueError(f"the split '{item.split[:40]}'; expected a name of letters, digits, - and _")
+        place = (item.split, named[0].of(item.query), named[1].of(item.doc))
+    except ValueError as error:
+        told.refuse(item.where, str(error))
+        return
+    pair = pairs.setdefault(place, _Pair([], f"{name}: {item.where}", told))
+    if grade in pair.grades:
+        told.counts["repeated judgments"] += 1
+    pair.grades.append(grade)
+
+
+def _take_rankings(file: FileFound, told: FileCounts, named: tuple[Names, Names], whole_of: Imported) -> None:
+    rankings: dict[str, list[tuple[Ranking, str, list[str]]]] = {}
+    for item in file.items:
+        if isinstance(item, Ranking):
+            try:
+                docs = [named[1].of(doc) for doc in item.docs]
+                rankings.setdefault(item.run or file.stem, []).append((item, named[0].of(item.query), docs))
+            except ValueError as error:
+                told.refuse(item.where, str(error))
+    for run, listed in rankings.items():
+        made, ordered = _one_run(listed, told)
+        name = _free_name(run, whole_of.runs)
+        if ordered and made:
+            whole_of.notes.append(
+                f"run {name}: the order of the file is kept, as scores that fall by 1 (none, or ties, in it)"
+            )
+        if made:
+            whole_of.runs[name] = made
+            told.counts["rankings"] += len(made)
+            told.counts["runs"] += 1
+
+
+def _one_run(
+    listed: Sequence[tuple[Ranking, str, list[str]]], told: FileCounts
+) -> tuple[dict[str, dict[str, float]], bool]:
+    """The rankings of a run, and whether ranks stand for scores: where a file has none, or orders ties by itself."""
+    by_rank = any(item.ordered and not _falling(item.scores, len(docs)) for item, _, docs in listed)
+    made: dict[str, dict[str, float]] = {}
+    for item, query, docs in listed:
+        scores = [float(len(docs) - at) for at in range(len(docs))] if by_rank else list(item.scores)
+        row: dict[str, float] = {}
+        for doc, score in zip(docs, scores, strict=True):
+            if doc not in row:
+                row[doc] = score
+            elif item.ordered:
+                told.counts["repeated documents in a ranking"] += 1
+            else:
+                told.refuse(item.where, f"document '{doc[:60]}' twice in the ranking; the first is kept")
+        if query in made and made[query] != row:
+            told.refuse(
+                item.where, f"query '{query[:60]}' was answered before, and otherwise; the first is kept"
+            )
+        else:
+            made.setdefault(query, row)
+    return made, by_rank
+
+
+def _falling(scores: Sequence[float], count: int) -> bool:
+    return len(scores) == count and all(a > b for a, b in pairwise(scores))
+
+
+def _free_name(run: str, taken: Mapping[str, object]) -> str:
+    """A file's name for a run that no other has."""
+    plain = re.sub(r"[^\w.@+-]+", "-", run).strip("-.")[:100] or "run"
+    name, n = plain, 1
+    while fold(name) in map(fold, taken):
+        n += 1
+        name = f"{plain}-{n}"
+    return name
+
+
+def _absent(whole_of: Imported) -> list[str]:
+    """What judgments and rankings name and the collection does not hold."""
+    told = []
+    if nameless := set(whole_of.metadata) - set(whole_of.queries):
+        kept = sum(bool(whole_of.metadata[name]) for name in nameless)
+        told += [f"{kept} queries without a text have metadata, which was dropped"] if kept else []
+    grades = [grade for split in whole_of.qrels.values() for row in split.values() for grade in row.values()]
+    if grades and max(grades) <= 0:
+        told.append("every grade is 0 or less: nothing is relevant")
+    judged = {doc for split in whole_of.qrels.values() for row in split.values() for doc in row}
+    if whole_of.documents and (away := judged - set(whole_of.documents)):
+        told.append(f"{len(away)} of {len(judged)} judged documents are not among the documents")
+    asked = {query for split in whole_of.qrels.values() for query in split}
+    if whole_of.queries and (away := asked - set(whole_of.queries)):
+        told.append(f"{len(away)} of {len(asked)} judged queries have no text")
+    return told

@@ -1,0 +1,379 @@
+"""weir import: files joined, choices, the report, the command, and a folder that is whole or not there."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import weir
+from tests.unit.imports import Q, R, imported, lines, written
+from weir.cli.main import main
+from weir.errors import BadValue, MissingExtra, StoreError, UnknownName, WeirError
+from weir.importing import Choices, import_files
+from weir.importing.names import parse_columns
+from weir.importing.readers import READERS
+
+GOLDEN = lines(
+    {"id": "q1", "query": "red shoes", "relevant_ids": ["a"], "category": "x"},
+    {"id": "q2", "query": "wool socks", "relevant_ids": [], "answerable": False},
+)
+DOCUMENTS = lines({"_id": "a", "title": "Shoes", "text": "Red  SHOES"}, {"_id": "b", "text": "Wool socks"})
+
+
+def files(tmp_path, **contents):
+    """Paths of files made of their contents, by name with _ for the last dot."""
+    paths = []
+    for name, content in contents.items():
+        path = tmp_path / ".".join(name.rsplit("_", 1))
+        path.write_text(content)
+        paths.append(path)
+    return paths
+
+
+def report_of(tmp_path):
+    return json.loads((tmp_path / "out" / "import.json").read_text())
+
+
+def test_the_folder_is_a_collection_that_weir_loads_and_scores(tmp_path):
+    ranked = "red shoes,a,1\nred shoes,b,2\n"
+    paths = files(
+        tmp_path, golden_jsonl=GOLDEN, corpus_jsonl=DOCUMENTS, run_csv="query,doc_id,rank\n" + ranked
+    )
+    report = weir.import_files(paths, tmp_path / "out")
+    ds = weir.load(tmp_path / "out")
+    assert (len(ds.corpus), ds.all_queries.ids.tolist(), ds.qrels.to_dict()) == (
+        2,
+        ["q1", "q2"],
+        {"q1": {"a": 1}},
+    )
+    scores = weir.evaluate(ds.qrels, tmp_path / "out" / "runs" / "run.trec", ["RR"])
+    assert list(scores.means().values()) == [1.0]
+    counts = "2 queries, 1 of them without an answer, 1 judgment (test), 2 documents, 1 run"
+    assert report.lines()[3] == f"{tmp_path / 'out'}: {counts}"
+    assert sorted(report_of(tmp_path)["written"]) == [
+        "corpus.jsonl",
+        "import.json",
+        "qrels/test.tsv",
+        "queries.jsonl",
+        "runs/run.trec",
+    ]
+
+
+def test_metadata_unanswerable_queries_and_evidence_are_kept(tmp_path):
+    report = imported(tmp_path, "g.jsonl", GOLDEN)
+    rows = [json.loads(line) for line in (tmp_path / "out" / "queries.jsonl").read_text().splitlines()]
+    assert rows[0]["metadata"] == {"category": "x"}
+    assert rows[1]["metadata"] == {"answerable": False, "unanswerable": True}
+    told = report_of(tmp_path)["files"][0]
+    assert told["kind"] == "records"
+    assert told["evidence"] == "query_id=id, query=query, relevant=relevant_ids"
+    assert told["columns"] == {"query": "query", "relevant": "relevant_ids", "query_id": "id"}
+    assert told["counts"] == {"queries": 2, "judgments": 1}
+    assert report.files[0] == told
+
+
+def test_texts_and_identifiers_of_several_files_meet(tmp_path):
+    paths = files(
+        tmp_path,
+        a_json=json.dumps(
+            {"judgmentRatings": [{"query": "red shoes", "ratings": [{"docId": "a", "rating": "2"}]}]}
+        ),
+        queries_tsv="7\tred shoes\n",
+        d_jsonl=lines({"input": "red shoes", "expected_output": "x", "retrieval_context": ["Red  SHOES"]}),
+        corpus_jsonl=DOCUMENTS,
+    )
+    report = import_files(paths, tmp_path / "out")
+    assert written(tmp_path / "out") == ({"7": "red shoes"}, {"7": {"a": 2}}, {"d": {"7": {"a": 1.0}}})
+    assert (
+        "queries known by their text, which got the identifier of the same text: 1" in report.whole["notes"]
+    )
+
+
+def test_one_identifier_with_two_texts_is_refused(tmp_path):
+    paths = files(tmp_path, queries_a_tsv="7\tred shoes\n", queries_b_tsv="7\twool socks\n")
+    paths = [path.rename(path.with_name(path.name.replace("_", "."))) for path in paths]
+    with pytest.raises(
+        BadValue, match=r"query '7' is 'red shoes' in .*, line 1 and 'wool socks' in .*, line 1"
+    ):
+        import_files(paths, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ("round", {"a": 1, "b": 0, "c": 3}),
+        ("scale=10", {"a": 5, "b": 4, "c": 26}),
+        ("threshold=0.5", {"a": 1, "b": 0, "c": 1}),
+    ],
+)
+def test_fractions_become_whole_numbers_as_the_user_says(tmp_path, choice, expected):
+    table = "query,doc_id,grade\nred shoes,a,0.5\nred shoes,b,0.4\nred shoes,c,2.55\n"
+    imported(tmp_path, "j.csv", table, choices=Choices(grades=choice))
+    assert written(tmp_path / "out")[1] == {Q: expected}
+    assert f"grades: {choice}, which changed 3 of 3" in report_of(tmp_path)["notes"]
+
+
+@pytest.mark.parametrize(("judges", "grade"), [("max", 3), ("min", 0), ("mean", 1), ("majority", 0)])
+def test_judges_who_disagree(tmp_path, judges, grade):
+    table = "query,doc_id,grade\nred shoes,a,0\nred shoes,a,3\nred shoes,a,0\nred shoes,b,1\n"
+    report = imported(tmp_path, "j.csv", table)
+    assert written(tmp_path / "out")[1] == {Q: {"b": 1}}
+    assert report.files[0]["refused_rows"] == [
+        {
+            "where": "line 2",
+            "reason": f"grades 0, 3, 0 for query '{Q[:40]}', document 'a'; --judges max, min, mean or majority",
+        }
+    ]
+    imported(tmp_path, "j.csv", table, choices=Choices(judges=judges))
+    assert written(tmp_path / "out")[1] == {Q: {"a": grade, "b": 1}}
+
+
+def test_rows_that_are_none_are_refused_by_their_line(tmp_path):
+    table = "query_id,doc_id,grade\nq1,a,1\nq1,,1\n,b,1\nq1,c,nan\nq1,d,x\nq1,e,1,2\nq1,a,1\n"
+    report = imported(tmp_path, "j.csv", table)
+    assert written(tmp_path / "out")[1] == {"q1": {"a": 1}}
+    reasons = {row["where"]: row["reason"] for row in report.files[0]["refused_rows"]}
+    assert reasons == {
+        "line 3": "no document",
+        "line 4": "neither an identifier nor a text of the query",
+        "line 5": "the grade 'nan' is no finite number",
+        "line 6": "the grade 'x' is no finite number",
+        "line 7": "more cells than columns ('2')",
+    }
+    assert report.files[0]["counts"] == {"queries": 1, "repeated judgments": 1, "judgments": 1}
+
+
+def test_many_refused_rows_are_counted_and_some_told(tmp_path):
+    report = imported(tmp_path, "j.csv", "query_id,doc_id,grade\nq,a,1\n" + "q,b,x\n" * 300)
+    assert report.files[0]["rows_refused"] == 300
+    assert len(report.files[0]["refused_rows"]) == 100
+    assert "300 rows refused, the first: line 3: the grade 'x'" in report.lines()[0]
+
+
+def test_judgments_by_words_take_documents(tmp_path):
+    golden = lines(
+        {"query": "red shoes", "relevant_keywords": ["red shoes"]},
+        {"query": "wool socks", "relevant_keywords": ["wool", "silk"]},
+    )
+    report = imported(tmp_path, "g.jsonl", golden)
+    assert (
+        "judged by words (relevant_keywords), which takes documents"
+        in report.files[0]["refused_rows"][0]["reason"]
+    )
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "corpus.jsonl").write_text(DOCUMENTS)
+    report = imported(tmp_path, "g.jsonl", golden, corpus=tmp_path / "mine")
+    assert written(tmp_path / "out")[1] == {Q: {"a": 1}}
+    assert "say --words all or --words any" in report.files[0]["refused_rows"][0]["reason"]
+    imported(tmp_path, "g.jsonl", golden, corpus=tmp_path / "mine", choices=Choices(words="any"))
+    assert written(tmp_path / "out")[1] == {Q: {"a": 1}, R: {"b": 1}}
+    report = imported(tmp_path, "g.jsonl", golden, corpus=tmp_path / "mine", choices=Choices(words="all"))
+    assert "no document holds the words" in report.files[0]["refused_rows"][0]["reason"]
+
+
+def test_placeholders_and_cells_of_several_documents_are_refused(tmp_path):
+    rows = [
+        {"query": "red shoes", "relevant_ids": ["REPLACE_DOC_ID", "a"]},
+        {"query": "wool socks", "relevant_ids": "a;b"},
+    ]
+    report = imported(tmp_path, "g.jsonl", lines(*rows))
+    reasons = [row["reason"] for row in report.files[0]["refused_rows"]]
+    assert "'REPLACE_DOC_ID' is a placeholder that nobody filled" in reasons
+    assert "'a;b' looks like several documents in one cell; write them as a JSON list" in reasons
+    assert written(tmp_path / "out")[1] == {Q: {"a": 1}}
+
+
+def test_splits_have_their_own_judgments(tmp_path):
+    imported(tmp_path, "j.csv", "query_id,doc_id,grade,split\nq1,a,1,dev\nq2,a,1,test\nq3,a,1,../x\n")
+    assert sorted(path.name for path in (tmp_path / "out" / "qrels").iterdir()) == ["dev.tsv", "test.tsv"]
+    assert weir.load(tmp_path / "out", "dev").qrels.to_dict() == {"q1": {"a": 1}}
+
+
+def test_a_file_named_by_a_split_holds_that_split(tmp_path):
+    paths = [tmp_path / "dev.tsv", tmp_path / "test.tsv"]
+    for path in paths:
+        path.write_text(f"query-id\tcorpus-id\tscore\n{path.stem}\ta\t1\n")
+    report = import_files(paths, tmp_path / "out")
+    assert weir.load(tmp_path / "out", "dev").qrels.to_dict() == {"dev": {"a": 1}}
+    assert weir.load(tmp_path / "out", "test").qrels.to_dict() == {"test": {"a": 1}}
+    assert report.files[0]["notes"] == ["the split dev, by the file's name"]
+
+
+def test_fields_that_nobody_knows_are_named(tmp_path):
+    report = imported(tmp_path, "g.jsonl", lines({"query": "red shoes", "must_cite": ["a"]}))
+    assert report.files[0]["notes"] == [
+        "queries alone: no field is known to name documents (must_cite); --columns relevant=NAME says one"
+    ]
+    imported(
+        tmp_path,
+        "g.jsonl",
+        lines({"query": "red shoes", "must_cite": ["a"]}),
+        columns={"relevant": "must_cite"},
+    )
+    assert written(tmp_path / "out")[1] == {Q: {"a": 1}}
+
+
+def test_texts_and_answers_are_no_documents(tmp_path):
+    long = " ".join(["word"] * 30)
+    report = imported(
+        tmp_path, "g.jsonl", lines({"query": "red shoes", "relevant": [long, "a"], "expected": "Paris"})
+    )
+    assert "is a text and no identifier" in report.files[0]["refused_rows"][0]["reason"]
+    assert written(tmp_path / "out")[1] == {Q: {"a": 1}}
+
+
+def test_runs_of_one_name_stay_apart_and_names_are_safe(tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "run.txt").write_text(f"q1 Q0 {folder} 1 2.5 t\n")
+    predictions = json.dumps(
+        {"mteb_model_meta": {"model_name": "../../etc"}, "default": {"test": {"q": {"a": 1.5}}}}
+    )
+    paths = [tmp_path / "a" / "run.txt", tmp_path / "b" / "run.txt", *files(tmp_path, p_json=predictions)]
+    import_files(paths, tmp_path / "out")
+    assert sorted(path.name for path in (tmp_path / "out" / "runs").iterdir()) == [
+        "__..__etc.trec",
+        "run-2.trec",
+        "run.trec",
+    ]
+
+
+def test_a_document_twice_in_a_ranking(tmp_path):
+    report = imported(tmp_path, "run.txt", "q1 Q0 a 1 2.5 t\nq1 Q0 a 2 1.5 t\nq1 Q0 b 3\n", as_kind="run")
+    assert written(tmp_path / "out")[2] == {"run": {"q1": {"a": 2.5}}}
+    reasons = [row["reason"] for row in report.files[0]["refused_rows"]]
+    assert reasons == [
+        "4 columns, or no finite score; expected query Q0 document rank score tag",
+        "document 'a' twice in the ranking; the first is kept",
+    ]
+
+
+def test_refused_files_are_told_and_the_others_written_unless_strict(tmp_path, capsys):
+    paths = files(tmp_path, clicks_csv="a,b\n1,2\n", golden_jsonl=GOLDEN)
+    assert main(["import", *map(str, paths), "-o", str(tmp_path / "out")]) == 2
+    shown = capsys.readouterr()
+    assert shown.out.startswith(
+        f"refused: {paths[0]}: found 'a,b', 2 columns without names; say which is which by number"
+    )
+    assert written(tmp_path / "out")[1] == {"q1": {"a": 1}}
+    assert main(["import", *map(str, paths), "-o", str(tmp_path / "new"), "--strict"]) == 2
+    assert "1 of 2 files are refused, and nothing is written" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_command_takes_columns_kinds_and_choices(tmp_path, capsys):
+    paths = files(tmp_path, j_csv="q,url,ctr\nred shoes,a,0.6\n", r_tsv="1\ta\t0\n")
+    said = ["--columns", "query=q,doc=url,grade=ctr", "--as", "r.tsv=run-ranks", "--grades", "threshold=0.5"]
+    assert main(["import", *map(str, paths), "-o", str(tmp_path / "out"), *said]) == 0
+    assert written(tmp_path / "out") == ({Q: "red shoes"}, {Q: {"a": 1}}, {"r": {"1": {"a": 1.0}}})
+    assert "j.csv: rows with named fields (--columns): 1 query, 1 judgment" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--columns", "qery=a"], "no role of a column named 'qery'; did you mean query"),
+        (["--columns", "query"], "expected role=column"),
+        (["--columns", "query=elsewhere"], "no file has such a column"),
+        (["--as", "nothing"], "no import reader named 'nothing'"),
+        (["--as", "x.csv=qrels"], "--as names 'x.csv', which is not among the files"),
+        (["--grades", "double"], "expected round, scale=N or threshold=X"),
+        (["--grades", "scale=-1"], "expected round, scale=N or threshold=X"),
+        (["--corpus", "nowhere"], "nowhere: found no such file or folder"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_line(tmp_path, capsys, arguments, said):
+    path = files(tmp_path, g_jsonl=GOLDEN)[0]
+    assert main(["import", str(path), "-o", str(tmp_path / "out"), *arguments]) == 2
+    shown = capsys.readouterr().err
+    assert said in shown
+    assert shown.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_every_kind_stands_in_the_page():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "import.md").read_text(encoding="utf-8")
+    assert [name for name in READERS.names() if f"`{name}`" not in page] == []
+
+
+def test_choices_are_checked():
+    with pytest.raises(UnknownName):
+        Choices(judges="median")
+    with pytest.raises(UnknownName):
+        Choices(words="some")
+    assert parse_columns(" query = q , doc=2 ") == {"query": "q", "doc": "2"}
+
+
+def test_a_folder_of_something_else_is_never_replaced(tmp_path):
+    path = files(tmp_path, g_jsonl=GOLDEN)[0]
+    with pytest.raises(BadValue, match=r"holds 'g.jsonl', which weir import did not write"):
+        import_files([path], tmp_path)
+    import_files([path], tmp_path / "out")
+    import_files([path], tmp_path / "out")
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    with pytest.raises(BadValue, match=r"holds 'notes.txt'"):
+        import_files([path], tmp_path / "out")
+    with pytest.raises(BadValue, match="is a file"):
+        import_files([path], path)
+    with pytest.raises(BadValue, match="no file to import"):
+        import_files([], tmp_path / "new")
+
+
+def test_yaml_and_parquet_without_their_packages_name_the_extra(tmp_path, monkeypatch):
+    path = files(tmp_path, g_yaml="- {query: red shoes, relevant: [a]}\n")[0]
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(
+        WeirError, match=r"needs 'yaml', which is not installed; pip install 'weir-ir\[yaml\]'"
+    ) as caught:
+        import_files([path], tmp_path / "out")
+    assert isinstance(caught.value, (MissingExtra, BadValue))
+
+
+def test_importing_needs_numpy_alone(tmp_path):
+    path = files(tmp_path, g_jsonl=GOLDEN)[0]
+    program = f"""
+import sys, weir
+weir.import_files([{str(path)!r}], {str(tmp_path / "out")!r})
+print(sorted({{"pyarrow", "pandas", "yaml", "numba", "orjson"}} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
+    path = files(tmp_path, g_jsonl=GOLDEN)[0]
+    (tmp_path / "locked").write_text("a file where a folder should be")
+    with pytest.raises(StoreError):
+        import_files([path], tmp_path / "locked" / "out")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["g.jsonl", "locked"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kill -9 is of POSIX")
+def test_a_kill_leaves_the_folder_whole_or_as_it_was(tmp_path):
+    rows = "".join(f"q{n % 500},d{n},{n % 3}\n" for n in range(20_000))
+    path = files(tmp_path, j_csv="query_id,doc_id,grade\n" + rows)[0]
+    out = tmp_path / "out"
+    import_files([path], out)
+    before = {one.name for one in out.iterdir()}
+    command = [sys.executable, "-m", "weir", "import", str(path), "-o", str(out)]
+    started = time.monotonic()
+    subprocess.run(command, check=True, capture_output=True)
+    takes = time.monotonic() - started
+    for part in (0.5, 0.7, 0.8, 0.9, 0.95):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(takes * part)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        if out.exists():  # between the two renames it may be aside; the next import is whole again
+            assert {one.name for one in out.iterdir()} == before
+            assert len(weir.load(out).qrels.doc) == 20_000
+    subprocess.run(command, check=True, capture_output=True)
+    assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []

@@ -1,0 +1,344 @@
+"""Golden sets, tables and search engines' own files, as weir import reads them; and what it refuses by name."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.unit.imports import RANKED, Q, R, imported, lines, written
+from weir.errors import WeirError
+from weir.importing import Choices
+
+CASES = {
+    "golden list": (
+        "g.jsonl",
+        lines(
+            {"id": "q1", "question": "red shoes", "expected_sources": ["a", "b"], "category": "x"},
+            {"id": "q2", "question": "wool socks", "expected_sources": []},
+        ),
+        {},
+        ({"q1": "red shoes", "q2": "wool socks"}, {"q1": {"a": 1, "b": 1}}, {}),
+    ),
+    "golden with comments, one document, no identifier": (
+        "g.jsonl",
+        "# a comment\n" + lines({"query": "red shoes", "expected_doc_id": "a"}),
+        {},
+        ({Q: "red shoes"}, {Q: {"a": 1}}, {}),
+    ),
+    "golden with grades by document": (
+        "g.json",
+        json.dumps(
+            {
+                "queries": [
+                    {"qid": "q1", "query": "red shoes", "relevant_ids": ["a", "b"], "grade": {"a": 2, "b": 0}}
+                ]
+            }
+        ),
+        {},
+        ({"q1": "red shoes"}, {"q1": {"a": 2, "b": 0}}, {}),
+    ),
+    "golden with objects": (
+        "g.json",
+        json.dumps(
+            [
+                {"query": "red shoes", "relevance": [{"doc_id": "a", "gain": 3}]},
+                {"query": "wool socks", "relevance": {"b": 1}},
+            ]
+        ),
+        {},
+        ({Q: "red shoes", R: "wool socks"}, {Q: {"a": 3}, R: {"b": 1}}, {}),
+    ),
+    "golden by identifier": (
+        "g.json",
+        json.dumps(
+            {
+                "q1": {"query": "red shoes", "relevant": ["a"]},
+                "q2": {"query": "wool socks", "relevant": ["b"]},
+            }
+        ),
+        {},
+        ({"q1": "red shoes", "q2": "wool socks"}, {"q1": {"a": 1}, "q2": {"b": 1}}, {}),
+    ),
+    "golden in YAML: no is an identifier": (
+        "g.yaml",
+        "cases:\n- id: no\n  query: red shoes\n  expected: {relevant_messages: [1.10]}\n- id: 007\n  query: wool socks\n  expected: {relevant_messages: []}\n",
+        {},
+        ({"no": "red shoes", "007": "wool socks"}, {"no": {"1.10": 1}}, {}),
+    ),
+    "golden as CSV with Python's lists": (
+        "g.csv",
+        "question,relevant_ids\nred shoes,\"['a', 'b']\"\n",
+        {},
+        ({Q: "red shoes"}, {Q: {"a": 1, "b": 1}}, {}),
+    ),
+    "columns by name": (
+        "j.csv",
+        "q,url,ctr,shop\nred shoes,a,2,x\nred shoes,b,0,x\n",
+        {"columns": {"query": "q", "doc": "url", "grade": "ctr"}},
+        ({Q: "red shoes"}, {Q: {"a": 2, "b": 0}}, {}),
+    ),
+    "columns by number, semicolons": (
+        "j.csv",
+        "q1;red shoes;a;2\n",
+        {"columns": {"query_id": "1", "query": "2", "doc": "3", "grade": "4"}},
+        ({"q1": "red shoes"}, {"q1": {"a": 2}}, {}),
+    ),
+    "judgments whose texts are identifiers": (
+        "j.csv",
+        "query,docid,rating\nshoes,a,3.0\nsocks,b,0.0\nboots,,\n",
+        {},
+        ({"shoes": "shoes", "socks": "socks", "boots": "boots"}, {"shoes": {"a": 3}, "socks": {"b": 0}}, {}),
+    ),
+    "rated ranking": (
+        "detailed.csv",
+        "Query Text,Doc ID,Doc Position,Rating\nred shoes,b,2,0.0\nred shoes,a,1,3.0\n",
+        {},
+        ({Q: "red shoes"}, {Q: {"a": 3, "b": 0}}, {"detailed": {Q: RANKED}}),
+    ),
+    "a frame of PyTerrier": (
+        "frame.csv",
+        ",qid,docid,docno,rank,score,query\n0,1,17,b,1,1.5,red shoes\n1,1,18,a,0,2.5,red shoes\n",
+        {},
+        ({"1": "red shoes"}, {}, {"frame": {"1": {"a": 2.5, "b": 1.5}}}),
+    ),
+    "rank-eval request": (
+        "r.json",
+        json.dumps(
+            {
+                "requests": [
+                    {
+                        "id": "q1",
+                        "request": {"query": {"multi_match": {"query": "red shoes", "fields": ["t"]}}},
+                        "ratings": [{"_index": "i", "_id": "a", "rating": 2}],
+                    }
+                ],
+                "metric": {},
+            }
+        ),
+        {},
+        ({"q1": "red shoes"}, {"q1": {"a": 2}}, {}),
+    ),
+    "rank-eval template, two indexes": (
+        "r.json",
+        json.dumps(
+            {
+                "requests": [
+                    {
+                        "id": "q1",
+                        "template_id": "t",
+                        "params": {"query_string": "red shoes", "field": "t"},
+                        "ratings": [
+                            {"_index": "i", "_id": "a", "rating": 1},
+                            {"_index": "j", "_id": "a", "rating": 0},
+                        ],
+                    }
+                ]
+            }
+        ),
+        {},
+        ({"q1": "red shoes"}, {"q1": {"i/a": 1, "j/a": 0}}, {}),
+    ),
+    "rank-eval response: null is unjudged, order is rank": (
+        "resp.json",
+        json.dumps(
+            {
+                "metric_score": 0.5,
+                "failures": {"q2": {"error": {"reason": "no"}}},
+                "details": {
+                    "q1": {
+                        "hits": [
+                            {"hit": {"_id": "a", "_score": 0.4}, "rating": None},
+                            {"hit": {"_id": "b", "_score": 0.4}, "rating": 1},
+                        ]
+                    }
+                },
+            }
+        ),
+        {},
+        ({}, {"q1": {"b": 1}}, {"resp": {"q1": RANKED}}),
+    ),
+    "workbench judgments": (
+        "w.json",
+        json.dumps(
+            {
+                "judgmentRatings": [
+                    {
+                        "query": "red shoes",
+                        "ratings": [{"docId": "a", "rating": "3.000"}, {"docId": "b", "rating": "0.000"}],
+                    }
+                ]
+            }
+        ),
+        {},
+        ({Q: "red shoes"}, {Q: {"a": 3, "b": 0}}, {}),
+    ),
+    "workbench queries": (
+        "w.ndjson",
+        lines({"queryText": "red shoes", "referenceAnswer": "yes"}),
+        {},
+        ({Q: "red shoes"}, {}, {}),
+    ),
+    "workbench results": (
+        "w.json",
+        json.dumps(
+            {
+                "hits": {
+                    "hits": [
+                        {
+                            "_source": {
+                                "searchText": "red shoes",
+                                "searchConfigurationId": "cfg",
+                                "documentIds": ["a", "b"],
+                            }
+                        }
+                    ]
+                }
+            }
+        ),
+        {},
+        ({Q: "red shoes"}, {}, {"cfg": {Q: RANKED}}),
+    ),
+    "quepid case": (
+        "c.json",
+        json.dumps(
+            {
+                "case_name": "c",
+                "queries": [
+                    {
+                        "query_text": "red shoes",
+                        "information_need": "n",
+                        "ratings": [{"doc_id": "a", "rating": 2.0}],
+                    }
+                ],
+            }
+        ),
+        {},
+        ({Q: "red shoes"}, {Q: {"a": 2}}, {}),
+    ),
+    "quepid ratings": (
+        "c.json",
+        json.dumps({"queries": [{"query": "red shoes", "ratings": {"a": 3.0}}]}),
+        {},
+        ({Q: "red shoes"}, {Q: {"a": 3}}, {}),
+    ),
+    "quepid book, the higher judge": (
+        "b.json",
+        json.dumps(
+            {
+                "query_doc_pairs": [
+                    {
+                        "query_text": "red shoes",
+                        "doc_id": "a",
+                        "judgements": [
+                            {"rating": 1.0},
+                            {"rating": 3.0},
+                            {"rating": None, "unrateable": True},
+                        ],
+                    }
+                ]
+            }
+        ),
+        {"choices": Choices(judges="max")},
+        ({Q: "red shoes"}, {Q: {"a": 3}}, {}),
+    ),
+    "quepid book as CSV": (
+        "b.csv",
+        "query,docid,Ann,Bob\nred shoes,a,2.0,2.0\nred shoes,b,,1.0\n",
+        {},
+        ({Q: "red shoes"}, {Q: {"a": 2, "b": 1}}, {}),
+    ),
+    "quepid snapshot": (
+        "s.json",
+        json.dumps(
+            {
+                "name": "snap",
+                "docs": {"7": [{"id": "a"}, {"id": "b"}, {"id": "c", "rated_only": True}]},
+                "queries": [{"query_id": 7, "query_text": "red shoes"}],
+                "scores": [],
+            }
+        ),
+        {},
+        ({"7": "red shoes"}, {}, {"snap": {"7": RANKED}}),
+    ),
+    "quepid needs": ("n.csv", "query,information_need\nred shoes,to run\n", {}, ({Q: "red shoes"}, {}, {})),
+    "RRE, a group of two queries": (
+        "rre.json",
+        json.dumps(
+            {
+                "topics": [
+                    {
+                        "description": "t",
+                        "query_groups": [
+                            {
+                                "name": "g",
+                                "queries": [
+                                    {"placeholders": {"$query": "red shoes"}},
+                                    {"placeholders": {"$query": "wool socks"}},
+                                ],
+                                "relevant_documents": {"a": {"gain": 3}},
+                            }
+                        ],
+                    }
+                ]
+            }
+        ),
+        {},
+        ({Q: "red shoes", R: "wool socks"}, {Q: {"a": 3}, R: {"a": 3}}, {}),
+    ),
+    "RRE by gain": (
+        "rre.json",
+        json.dumps(
+            {
+                "queries": [
+                    {"placeholders": {"$query": "red shoes"}, "relevant_documents": {"2": ["a"], "1": ["b"]}}
+                ]
+            }
+        ),
+        {},
+        ({Q: "red shoes"}, {Q: {"a": 2, "b": 1}}, {}),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_formats(tmp_path, case):
+    name, content, options, expected = CASES[case]
+    report = imported(tmp_path, name, content, **options)
+    assert written(tmp_path / "out") == expected
+    assert not report.refused
+
+
+REFUSED = {
+    "clicks": ("ubi.jsonl", lines({"action_name": "click", "query_id": "1", "user_query": "x"}, {"action_name": "click", "query_id": "2"}), r"a log of clicks \(2 click\); .* takes a model of clicks"),
+    "measures": ("m.txt", "nDCG@10\t0.49\nAP\t0.2\n", "values of measures"),
+    "measures by query": ("m.csv", "name,qid,measure,value\nb,1,map,0.1\n", "values of measures"),
+    "MTEB results": ("r.json", json.dumps({"task_name": "x", "mteb_version": "2", "scores": {}}), "MTEB: the predictions"),
+    "lz4": ("r.lz4", b"\x04\x22\x4d\x18xx", "found LZ4 data"),
+    "xlsx": ("r.xlsx", b"PK\x03\x04xx", "an Excel workbook; expected each sheet saved as CSV"),
+    "sizes": ("g.query", "12\n19\n", "sizes of groups"),
+    "lightgbm": ("g.test", "2 1:0.7 6:0.8 7:1 8:2\n", "write qid:QUERY"),
+    "nuggets": ("n.jsonl", lines({"qid": "1", "query": "x", "nuggets": []}), "nuggets"),
+    "schema": ("s.json", json.dumps({"$schema": "x"}), "a JSON schema"),
+    "facts": ("f.jsonl", lines({"question": "x", "documents": ["a"], "facts": []}), "--columns relevant=documents"),
+    "a score or a grade": ("r.csv", "query_id,doc_id,score\n1,a,1\n", "say --columns grade=score, or --as run"),
+    "rank, grade or score": ("r.tsv", "1\ta\t0\n1\tb\t1\n1\tc\t2\n", "rises within each query .* say --as run-ranks, --as qrels or --as run-scores"),
+    "grades or scores": ("x.json", json.dumps({"q": {"a": 1}}), "say which with --as nested-qrels or --as nested-run"),
+    "relevant or returned": ("r.jsonl", lines({"query": "x y", "documents": ["a"]}), "say --columns relevant=documents, --columns retrieved=documents"),
+    "two columns of documents": ("r.jsonl", lines({"query": "x y", "gold_ids": ["a"], "expected_sources": ["b"]}), "gold_ids and expected_sources could each be the doc; say which: --columns doc=gold_ids"),
+    "queries or documents": ("x.jsonl", lines({"_id": "1", "text": "x"}), "say --as queries or --as corpus"),
+    "queries or documents in columns": ("x.tsv", "1\tred shoes\n", "say --as queries or --as corpus"),
+    "columns without names": ("x.csv", "VESPA_1,red shoes,/a,2\n", "4 columns without names; say which is which by number, as in --columns query=1,doc=2,grade=3"),
+    "nobody's": ("x.json", json.dumps({"a": 1, "b": 2}), "found the fields a, b, which no format has"),
+    "a template": ("x.jsonl", lines({"query": "x y", "expected_ids": []}), "'expected_ids' is empty for every query, as in a template"),
+    "fractions": ("x.csv", "query,doc_id,grade\nred shoes,a,0.9\n", "the grade 0.9 is a fraction, .* --grades round, --grades scale=N or --grades threshold=X"),
+    "excluded alone": ("exclude.txt", "1 a\n", "give their file too"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused_by_name(tmp_path, case):
+    name, content, said = REFUSED[case]
+    with pytest.raises(WeirError, match=said):
+        imported(tmp_path, name, content)
+    assert not (tmp_path / "out").exists()
