@@ -26,7 +26,7 @@ from weir.errors import BadValue, FormatError
 from weir.io.collections import json_lines as jsonl
 from weir.io.collections.layout import CollectionPart, find_layout
 from weir.io.runs.read import read_run
-from weir.io.storage import lines
+from weir.io.storage import text_files as lines
 from weir.io.storage.toml_file import read_toml
 
 QRELS = "q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 2\n"

@@ -21,7 +21,7 @@ from weir.errors import BadRanking, FormatError, MissingExtra
 from weir.io.runs import frames
 from weir.io.runs.frames import judged_from, qrels_from, run_from
 from weir.io.runs.read import judge_file, read_qrels, read_run, read_run_against, write_run
-from weir.io.storage import lines as packed
+from weir.io.storage import text_files as packed
 
 ROWS = {"query_id": ["q2", "q2", "q1", "q1"], "doc_id": ["a", "b", "a", "c"], "score": [1.5, 2.5, 0.25, 0.25]}
 RUN = {"q2": {"b": 2.5, "a": 1.5}, "q1": {"c": 0.25, "a": 0.25}}
@@ -309,7 +309,7 @@ FRAMES = {
 
 @pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
 def test_large_frames_go_through_arrow_and_come_to_the_same(frame, monkeypatch):
-    monkeypatch.setattr(frames, "_MANY", 1)
+    monkeypatch.setattr(frames, "_STREAM_ROWS", 1)
     used = []
     real = frames.frame_source
     monkeypatch.setattr(frames, "frame_source", lambda *a: used.append(a) or real(*a))

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from weir.core.strings import first_repeated
 from weir.errors import FormatError, require
 from weir.importing.tables import Row, parsed_table
-from weir.io.storage.lines import read_bytes, unpacked_name
+from weir.io.storage.text_files import read_bytes, unpacked_name
 
 __all__ = ["Contents", "read_contents"]
 

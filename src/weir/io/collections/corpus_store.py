@@ -134,7 +134,7 @@ def store_paths(part: CollectionPart, beside: bool = True) -> list[Path]:
 
 
 def fingerprint_of(store: Path) -> str:
-    """Hash a store's columns again, to compare with the fingerprint it records (reads everything)."""
+    """Hash a store's columns again, to compare with the fingerprint it records; raises StoreError."""
     opened = _opened(store, None)
     if opened is None:
         raise StoreError(f"{store} is of another version")

@@ -125,7 +125,7 @@ def _lines_of_id(part: CollectionPart, name: str) -> tuple[int, int]:
 
 @contextmanager
 def reading(part: CollectionPart) -> Iterator[BinaryIO]:
-    """Open a part; whatever its packing stumbles over while reading becomes a FormatError."""
+    """Open a part; raises FormatError, while it is read too, where its packing is damaged."""
     try:
         with part.open() as stream:
             yield stream

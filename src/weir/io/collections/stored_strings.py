@@ -21,7 +21,7 @@ from weir.io.storage.checksums import BLOCK_BYTES, Checksum
 
 __all__ = ["CheckedFile", "ColumnWriter", "StoredStrings", "column_files"]
 
-AT_ONCE = 4096
+BATCH_STRINGS = 4096
 """Strings read together by who goes through all of them."""
 
 
@@ -142,8 +142,8 @@ class StoredStrings:
         return self.slice(i, i + 1)[0]
 
     def __iter__(self) -> Iterator[str]:
-        for start in range(0, len(self), AT_ONCE):
-            yield from self.slice(start, start + AT_ONCE)
+        for start in range(0, len(self), BATCH_STRINGS):
+            yield from self.slice(start, start + BATCH_STRINGS)
 
     def lengths(self) -> Int64:
         """Bytes of each string."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from weir.core.corpus import Queries
 from weir.errors import BadValue, FormatError
-from weir.io.storage.lines import read_bytes
+from weir.io.storage.text_files import read_bytes
 
 __all__ = ["read_topics"]
 

@@ -109,7 +109,7 @@ def download(
 
 
 def checksum_of(path: Path, like: str) -> str:
-    """The hash of a file, of the kind and in the form of `like`: "md5:..." or "sha256:..."."""
+    """The hash of a file, of the kind and in the form of `like`: "md5:..." or "sha256:..."; raises BadValue."""
     kind = like.partition(":")[0]
     if kind not in ("md5", "sha256"):
         raise BadValue(f"the checksum '{like}' is neither md5:... nor sha256:...")

@@ -21,7 +21,7 @@ from weir.core.strings import Bytes, Float64, Int32, Int64, Strings
 from weir.errors import FormatError
 from weir.io.runs.column_names import ColumnLayout
 from weir.io.runs.distinct_ids import differs_from_previous
-from weir.io.storage.lines import LineBuffer
+from weir.io.storage.text_files import LineBuffer
 
 __all__ = [
     "ENGINES",

@@ -10,7 +10,7 @@ from weir.errors import FormatError
 from weir.io.runs.column_names import Kind, is_header, kind_of
 from weir.io.runs.json_runs import read_nested
 from weir.io.runs.tables import table_columns
-from weir.io.storage.lines import read_bytes, unpacked_name
+from weir.io.storage.text_files import read_bytes, unpacked_name
 
 __all__ = [
     "FORMATS",

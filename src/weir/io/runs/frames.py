@@ -28,7 +28,7 @@ from weir.io.runs.sources import Source, frame_source
 
 __all__ = ["is_columns", "judged_from", "qrels_from", "run_from"]
 
-_MANY = 20_000  # rows of a frame from which Arrow's stream of its columns is worth being loaded for
+_STREAM_ROWS = 20_000  # rows of a frame from which Arrow's stream of its columns is worth being loaded for
 
 T = TypeVar("T")
 Columns: TypeAlias = dict[str, Callable[[], Sequence[object]]]
@@ -113,7 +113,7 @@ def _quickly(value: object, kind: Kind, use: Callable[[Source], T]) -> T | None:
     The slow way decides what is refused, and says why.
     """
     frame: Any = value.collect() if _is_lazy(value) else value  # type: ignore[attr-defined]  # polars has it
-    if not hasattr(frame, "__arrow_c_stream__") or not hasattr(frame, "columns") or len(frame) < _MANY:
+    if not hasattr(frame, "__arrow_c_stream__") or not hasattr(frame, "columns") or len(frame) < _STREAM_ROWS:
         return None
     try:
         return use(frame_source(frame, kind))

@@ -10,7 +10,7 @@ from weir.core.intents import IntentQrels
 from weir.core.qrels import LARGEST
 from weir.errors import BadValue, FormatError
 from weir.io.storage.atomic import atomic_file
-from weir.io.storage.lines import read_bytes
+from weir.io.storage.text_files import read_bytes
 
 __all__ = ["intents_from", "read_intents", "write_intents"]
 

@@ -23,7 +23,7 @@ from weir.core.strings import Bytes, first_repeated
 from weir.errors import BadRanking, FormatError
 from weir.io.runs.blocks import BLOCK_ROWS, LongIdentifierError, RankingBlock, take_strings
 from weir.io.runs.parsers import filled_rows, row_arrays
-from weir.io.storage.lines import PACKED, open_bytes, read_bytes
+from weir.io.storage.text_files import PACKED, open_bytes, read_bytes
 from weir.kernels.jit import available
 from weir.kernels.jit.code_cache import kept
 

@@ -23,7 +23,7 @@ from weir.io.runs.blocks import (
 from weir.io.runs.column_names import ColumnLayout
 from weir.io.runs.decimals import parse_decimals
 from weir.io.runs.distinct_ids import differs_from_previous
-from weir.io.storage.lines import LineBuffer
+from weir.io.storage.text_files import LineBuffer
 
 __all__ = ["NUMPY_PARSER", "WhitespaceTable", "split_cells", "split_columns"]
 

@@ -20,7 +20,7 @@ __all__ = ["refuse_mismatched", "refuse_rankings"]
 
 Nested: TypeAlias = Mapping[Any, Mapping[Any, Any]]
 _GRADES = range(5)  # the scales in use end at 4
-_ENOUGH = 6  # different whole numbers, which no such scale has
+_RANK_VALUES = 6  # different whole numbers, which no such scale has
 
 
 def refuse_mismatched(qrels: object, run: object) -> None:
@@ -130,7 +130,7 @@ def _scores_look_like_grades(run: Nested) -> bool:
 
 def _like_scores(given: Nested) -> bool:
     different = all(len(set(row.values())) == len(row) for row in given.values())
-    return different and len(set(chain.from_iterable(row.values() for row in given.values()))) >= _ENOUGH
+    return different and len(set(chain.from_iterable(row.values() for row in given.values()))) >= _RANK_VALUES
 
 
 def _like_grades(given: Nested) -> bool:

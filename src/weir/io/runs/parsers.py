@@ -23,12 +23,12 @@ from weir.io.runs.blocks import (
 from weir.io.runs.column_names import ColumnLayout
 from weir.io.runs.decimals import parse_slowly
 from weir.io.runs.numpy_parser import NUMPY_PARSER
-from weir.io.storage.lines import LineBuffer
+from weir.io.storage.text_files import LineBuffer
 from weir.kernels.jit import available, check_available
 from weir.kernels.jit.code_cache import kept
 from weir.kernels.parse.fields import RowArrays, hash_texts
-from weir.kernels.parse.lines import TREC, LineShape, scan_lines
 from weir.kernels.parse.rank_order import IdTable, build_slots, order_rows
+from weir.kernels.parse.tokenize_lines import TREC, LineShape, scan_lines
 
 __all__ = ["choose_engine", "filled_rows", "row_arrays"]
 

@@ -25,7 +25,7 @@ from weir.io.runs.distinct_ids import distinct, distinct_strings
 from weir.io.runs.numpy_parser import WhitespaceTable, split_cells, split_columns
 from weir.io.runs.parsers import choose_engine
 from weir.io.runs.sources import ReadOptions, Source
-from weir.io.storage.lines import LineBuffer
+from weir.io.storage.text_files import LineBuffer
 
 __all__ = ["judgments_of", "read_trec_qrels"]
 
@@ -76,7 +76,7 @@ def _bad_grade(where: str, shown: str) -> FormatError:
 
 
 def read_trec_qrels(path: Path) -> tuple[Qrels, int]:
-    """Read TREC's four columns, or tab-separated ones without a header; errors as `judgments_of`."""
+    """Read TREC's four columns, or tab-separated ones without a header; raises as `judgments_of`."""
     with LineBuffer(path, 1 << 16) as buffer:
         while not buffer.ended:
             buffer.grow()

@@ -28,7 +28,7 @@ from weir.io.runs.qrels_file import judgments_of, read_trec_qrels
 from weir.io.runs.run_file import RankingPart, RunFile, read_parts
 from weir.io.runs.sources import Source, file_source, nested_source
 from weir.io.runs.write import write_qrels, write_run
-from weir.io.storage.lines import unpacked_name
+from weir.io.storage.text_files import unpacked_name
 
 __all__ = [
     "judge_file",
@@ -149,7 +149,7 @@ def read_qrels(path: Path | str) -> Qrels:
 
 
 def read_qrels_counted(path: Path | str) -> tuple[Qrels, int]:
-    """As read_qrels, and how many lines only repeated an earlier judgment."""
+    """As `read_qrels`, and how many lines only repeated an earlier judgment; raises as it does."""
     path = Path(path)
     form = format_of(path, "qrels")
     if form.name == "trec":

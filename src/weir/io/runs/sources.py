@@ -36,7 +36,7 @@ from weir.io.runs.distinct_ids import differs_from_previous
 from weir.io.runs.formats import SEPARATORS, Format, cells_of, first_cells
 from weir.io.runs.json_runs import is_large, large_json_blocks
 from weir.io.runs.tables import frame_chunks, table_chunks
-from weir.io.storage.lines import DAMAGE, LINE_BYTES, PACKED, LineBuffer, damaged, open_bytes
+from weir.io.storage.text_files import DAMAGE, LINE_BYTES, PACKED, LineBuffer, damaged, open_bytes
 
 __all__ = ["ReadOptions", "Source", "file_source", "frame_source", "nested_source"]
 

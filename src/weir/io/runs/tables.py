@@ -19,7 +19,7 @@ from weir.core.strings import Float64, Int64, Strings
 from weir.errors import FormatError, is_shortage, require
 from weir.io.runs.blocks import BLOCK_ROWS, TableChunk
 from weir.io.runs.column_names import Kind, three_columns
-from weir.io.storage.lines import PACKED, open_bytes
+from weir.io.storage.text_files import PACKED, open_bytes
 
 __all__ = ["as_arrow", "frame_chunks", "table_chunks", "table_columns"]
 

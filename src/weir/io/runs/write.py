@@ -20,7 +20,7 @@ from weir.io.runs.decimals import written
 from weir.io.runs.formats import FORMATS, named_format
 from weir.io.runs.tables import as_arrow
 from weir.io.storage.atomic import atomic_file
-from weir.io.storage.lines import PACKED, packing, unpacked_name
+from weir.io.storage.text_files import PACKED, packing, unpacked_name
 
 __all__ = ["Progress", "refuse_unknown", "write_qrels", "write_run"]
 

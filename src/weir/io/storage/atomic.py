@@ -49,7 +49,7 @@ _REASONS = {
 
 @contextmanager
 def storing(path: Path) -> Iterator[None]:
-    """Turn an operating system error while writing `path` into a StoreError of one line."""
+    """While `path` is written: raises StoreError, in one line, for an error of the operating system."""
     try:
         yield
     except OSError as error:

@@ -17,7 +17,7 @@ Float64: TypeAlias = NDArray[np.float64]
 Int32: TypeAlias = NDArray[np.int32]
 Words: TypeAlias = NDArray[np.uint32]
 
-LEAST = np.float32(1e-30)
+LEAST_LENGTH = np.float32(1e-30)
 MAGNITUDE = np.int32(0x7FFFFFFF)
 INFINITE = np.int32(0x7F800000)
 ONE, TOP = np.float32(1), np.float32(127)
@@ -97,7 +97,7 @@ def pack_bytes(
             left_bits[0] = top
             peak = left[0]
             scale, inverse = np.float32(0), np.float32(0)
-            if peak > LEAST:
+            if peak > LEAST_LENGTH:
                 scale, inverse = peak / TOP, TOP / peak
             for j in range(d):
                 rounded[j] = shifted[j] * inverse + ROUND

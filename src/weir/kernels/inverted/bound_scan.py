@@ -22,8 +22,8 @@ from weir.kernels.inverted.query_plan import (
     Int32,
     Int64,
     Postings,
-    Queries,
     QueryTerms,
+    SparseQueries,
     first_at,
     plan,
 )
@@ -253,8 +253,8 @@ def _write(best: Selection, sums: BoundSums, n: int, k: int, q: int, hits: Hits)
 
 @jit
 def search_by_bounds(
-    n_docs: int, postings: Postings, bounds: BlockBounds, columns: ByteBounds, queries: Queries, k: int, rank: int,
-    window: int, sums: BoundSums, best: Selection, terms: QueryTerms, hits: Hits, left: NDArray[np.bool_],
+    n_docs: int, postings: Postings, bounds: BlockBounds, columns: ByteBounds, queries: SparseQueries, k: int,
+    rank: int, window: int, sums: BoundSums, best: Selection, terms: QueryTerms, hits: Hits, left: NDArray[np.bool_],
 ) -> int:  # fmt: skip
     """Search for queries; 0, or 1 when a weight is negative or not finite (nothing is searched then).
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from weir.kernels.inverted.query_plan import Float32, Float64, Int64, Postings, Queries
+from weir.kernels.inverted.query_plan import Float32, Float64, Int64, Postings, SparseQueries
 from weir.kernels.inverted.top_k import LOW, Hits, Selection, keep_largest, sort_descending, write_hits
 from weir.kernels.jit import jit
 
@@ -16,7 +16,7 @@ __all__ = ["search_exhaustively"]
 
 @jit
 def search_exhaustively(
-    postings: Postings, most: Float32, queries: Queries, k: int, acc: Float64, acc_bits: Int64, best: Selection,
+    postings: Postings, most: Float32, queries: SparseQueries, k: int, acc: Float64, acc_bits: Int64, best: Selection,
     hits: Hits,
 ) -> int:  # fmt: skip
     """Search for queries; 0, or 1 when a weight is negative or not finite (nothing is searched then).

@@ -17,8 +17,8 @@ from weir.kernels.inverted.query_plan import (
     Int32,
     Int64,
     Postings,
-    Queries,
     QueryTerms,
+    SparseQueries,
     enter_window,
     first_at,
     plan,
@@ -244,7 +244,7 @@ def _score_window(
 
 @jit
 def search_by_postings(
-    n_docs: int, postings: Postings, bounds: BlockBounds, queries: Queries, k: int, rank: int, window: int,
+    n_docs: int, postings: Postings, bounds: BlockBounds, queries: SparseQueries, k: int, rank: int, window: int,
     sums: WindowSums, best: Selection, terms: QueryTerms, live: Int64, hits: Hits,
 ) -> int:  # fmt: skip
     """Search for queries; 0, or 1 when a weight is negative or not finite (nothing is searched then).

@@ -11,7 +11,7 @@ from weir.kernels.inverted.block_bounds import BlockBounds
 from weir.kernels.inverted.top_k import LOW, Selection, sort_descending
 from weir.kernels.jit import jit
 
-__all__ = ["Postings", "Queries", "QueryTerms", "enter_window", "first_at", "plan"]
+__all__ = ["Postings", "QueryTerms", "SparseQueries", "enter_window", "first_at", "plan"]
 
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
@@ -27,8 +27,8 @@ class Postings(NamedTuple):
     impact: Float32
 
 
-class Queries(NamedTuple):
-    """Queries as terms: those of query q are ptr[q]:ptr[q + 1] of term and weight."""
+class SparseQueries(NamedTuple):
+    """SparseQueries as terms: those of query q are ptr[q]:ptr[q + 1] of term and weight."""
 
     ptr: Int64
     term: Int32
@@ -84,7 +84,7 @@ def first_at(doc: Int32, low: int, high: int, number: int) -> int:
 
 @jit
 def plan(
-    postings: Postings, bounds: BlockBounds, queries: Queries, q: int, rank: int, window: int, terms: QueryTerms,
+    postings: Postings, bounds: BlockBounds, queries: SparseQueries, q: int, rank: int, window: int, terms: QueryTerms,
     best: Selection,
 ) -> tuple[int, float]:  # fmt: skip
     """Fill in the lists of query q: (how many, a score that the k-th best document has at least).

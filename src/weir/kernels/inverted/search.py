@@ -38,7 +38,7 @@ from weir.kernels.inverted.bound_scan import BoundSums, search_by_bounds
 from weir.kernels.inverted.byte_bounds import WINDOW, ByteBounds
 from weir.kernels.inverted.exhaustive import search_exhaustively
 from weir.kernels.inverted.maxscore import WindowSums, search_by_postings
-from weir.kernels.inverted.query_plan import Postings, Queries, QueryTerms
+from weir.kernels.inverted.query_plan import Postings, QueryTerms, SparseQueries
 from weir.kernels.inverted.top_k import Hits, Selection
 
 __all__ = ["Hits", "Impacts", "search"]
@@ -50,7 +50,7 @@ Scratch: TypeAlias = tuple[Any, ...]
 
 _SLACK_KEYS = 64
 _SPACE_KEYS = 512  # beyond twice k: the best are selected that much more rarely
-_DEEPEST = 1000  # documents of a query beyond which byte bounds leave out too little
+_DEEPEST_BOUND_SCAN = 1000  # documents of a query beyond which byte bounds leave out too little
 _scratch = threading.local()  # one thread's memory between calls; its accumulators are zero between calls
 
 
@@ -126,14 +126,17 @@ def search(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, k: int, 
     hits = Hits(np.empty(n, np.int32), np.empty((n, k), np.int32), np.empty((n, k), np.float32))
     parts = min(threads, n)
     if parts <= 1:
-        _chunk(index, Queries(qptr, qterm, qweight), hits)
+        _chunk(index, SparseQueries(qptr, qterm, qweight), hits)
         return hits
     # Several chunks a thread, because queries differ in cost.
     cuts = np.linspace(0, n, 1 + min(n, 4 * parts)).astype(np.int64).tolist()
     with ThreadPoolExecutor(parts) as pool:
         jobs = [
             pool.submit(
-                _chunk, index, Queries(qptr[a : b + 1], qterm, qweight), Hits(*(array[a:b] for array in hits))
+                _chunk,
+                index,
+                SparseQueries(qptr[a : b + 1], qterm, qweight),
+                Hits(*(array[a:b] for array in hits)),
             )
             for a, b in itertools.pairwise(cuts)
         ]
@@ -142,11 +145,11 @@ def search(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, k: int, 
     return hits
 
 
-def _chunk(index: Impacts, queries: Queries, hits: Hits) -> None:
+def _chunk(index: Impacts, queries: SparseQueries, hits: Hits) -> None:
     depth = min(hits.doc.shape[1], max(1, index.n_docs))
     if index.bounds is None:
         _exhaustively(index, queries, depth, hits)
-    elif index.columns is None or depth > _DEEPEST:
+    elif index.columns is None or depth > _DEEPEST_BOUND_SCAN:
         _by_postings(index, queries, depth, hits)
     else:
         for q in _by_bounds(index, queries, depth, hits).tolist():
@@ -154,7 +157,7 @@ def _chunk(index: Impacts, queries: Queries, hits: Hits) -> None:
             _by_postings(index, queries._replace(ptr=queries.ptr[q : q + 2]), depth, one)
 
 
-def _exhaustively(index: Impacts, queries: Queries, depth: int, hits: Hits) -> None:
+def _exhaustively(index: Impacts, queries: SparseQueries, depth: int, hits: Hits) -> None:
     """Search few documents."""
     sizes = -(-index.n_docs // 64) * 64, max(2 * depth + _SPACE_KEYS, _longest(queries.ptr))
 
@@ -170,7 +173,7 @@ def _exhaustively(index: Impacts, queries: Queries, depth: int, hits: Hits) -> N
     )
 
 
-def _by_bounds(index: Impacts, queries: Queries, depth: int, hits: Hits) -> Int64:
+def _by_bounds(index: Impacts, queries: SparseQueries, depth: int, hits: Hits) -> Int64:
     """Search by upper bounds; the queries for which these left too many documents."""
     left = np.zeros(len(queries.ptr) - 1, np.bool_)
     room, longest = 8 * depth + 1024, _longest(queries.ptr)
@@ -187,7 +190,7 @@ def _by_bounds(index: Impacts, queries: Queries, depth: int, hits: Hits) -> Int6
     return np.flatnonzero(left)
 
 
-def _by_postings(index: Impacts, queries: Queries, depth: int, hits: Hits) -> None:
+def _by_postings(index: Impacts, queries: SparseQueries, depth: int, hits: Hits) -> None:
     window, longest = _window(index.n_docs), _longest(queries.ptr)
     rank, room = _rank(hits.doc.shape[1]), 2 * depth + _SLACK_KEYS
 

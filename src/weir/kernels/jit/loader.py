@@ -52,7 +52,10 @@ class Code:
 
 
 def loaded(code: Code) -> Callable[..., Any]:
-    """A function that runs the code; it returns NotImplemented where an argument is not of the types it is for."""
+    """A function that runs the code; it returns NotImplemented where an argument is not of the types it is for.
+
+    It raises RuntimeError where the code fails: no memory, or with bounds checked an index beyond them.
+    """
     engine = _engine(code)
     entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *(TAKEN[a] for a in code.arguments))(
         engine.get_function_address("entry")

@@ -1,7 +1,8 @@
 """Fields of a line, read as eight-byte words: where they end, their hashes, the numbers they hold.
 
 Words are a view of a block of text as the little-endian eight-byte word that starts at each position (see
-`weir.io.storage.lines.LineBuffer`). The slow references are `weir.core.hashing`, `weir.io.runs.decimals` and the tests.
+`weir.io.storage.text_files.LineBuffer`). The slow references are `weir.core.hashing`, `weir.io.runs.decimals` and the
+tests.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from weir.encode.models.hardware import declared_device
 from weir.encode.question_writer import LoadedWriter, QuestionWriter
 from weir.errors import FormatError
 from weir.io.collections.json_lines import read_records
-from weir.io.storage.lines import open_packed
+from weir.io.storage.text_files import open_packed
 from weir.settings import settings
 from weir.systems.protocol import Progress
 from weir.systems.rerank.score_cache import Steps
