@@ -55,7 +55,7 @@ def test_every_module_of_a_command_is_listed():
     folder = Path(weir.cli.__file__).parent
     modules = {p.stem for p in folder.glob("*.py")} - {"__init__", "main", "progress"}
     modules -= {"completion", "table_options", "terminal"}
-    assert modules == {"evaluate" if name == "eval" else name for name in COMMANDS}
+    assert modules == {MODULES.get(name, name) for name in COMMANDS}
 
 
 def test_eval_prints_a_table_and_says_who_did_not_answer(files, capsys):
