@@ -13,7 +13,7 @@ from click.shell_completion import ShellComplete
 
 from tests.unit.brooklet import write_collection
 from weir.cli import main
-from weir.cli.main import COMMANDS, GROUPS, weir
+from weir.cli.main import COMMANDS, GROUPS, MODULES, weir
 
 QRELS = "q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 2\n"
 RUN = "q1 Q0 d1 1 2.5 x\nq1 Q0 d9 2 1.5 x\nq3 Q0 d1 1 1.0 x\n"
