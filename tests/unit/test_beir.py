@@ -13,7 +13,7 @@ import pytest
 from weir.core.strings import Strings
 from weir.datasets.load import load
 from weir.errors import FormatError, UnknownName
-from weir.io.collections.json_lines import BLOCK, read_blocks, read_records
+from weir.io.collections.json_lines import BLOCK_BYTES, read_blocks, read_records
 from weir.io.collections.judgments import read_judgments
 from weir.io.collections.layout import CollectionPart, find_layout
 from weir.io.collections.records import read_documents, read_queries
@@ -242,7 +242,7 @@ def test_a_line_that_is_no_document_is_named(tmp_path: Path, line: bytes, found:
 
 def test_the_line_is_right_far_into_a_file(tmp_path: Path):
     good = b'{"_id": "%d", "text": "some words to fill the blocks"}\n'
-    n = 4 * BLOCK // len(good)
+    n = 4 * BLOCK_BYTES // len(good)
     rows = [good % i for i in range(n)]
     rows[n - 10] = b"oops\n"
     with pytest.raises(FormatError, match=f", line {n - 9}: found oops"):

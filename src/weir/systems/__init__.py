@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from weir.systems.compose import Pipeline, as_reranker, as_system
-from weir.systems.expression import parse_system, system
 from weir.systems.protocol import (
     IN_MEMORY,
     RERANKERS,
@@ -21,7 +19,9 @@ from weir.systems.protocol import (
 )
 
 if TYPE_CHECKING:
+    from weir.systems.compose import Pipeline, as_reranker, as_system
     from weir.systems.dense import dense as Dense
+    from weir.systems.expression import parse_system, system
     from weir.systems.fused import Fused
     from weir.systems.late_interaction import ColBERT
     from weir.systems.learned_sparse import Sparse
@@ -83,8 +83,13 @@ _HOMES = {
     "Fused": "fused:Fused",
     "MonoT5": "rerank.cross:monot5",
     "PairReranker": "rerank.cross:PairReranker",
+    "Pipeline": "compose:Pipeline",
     "Score": "rerank.score_reranker:Score",
     "Sparse": "learned_sparse:Sparse",
+    "as_reranker": "compose:as_reranker",
+    "as_system": "compose:as_system",
+    "parse_system": "expression:parse_system",
+    "system": "expression:system",
 }
 
 
