@@ -13,7 +13,7 @@ from click.shell_completion import ShellComplete
 
 from tests.unit.brooklet import write_collection
 from weir.cli import main
-from weir.cli.main import COMMANDS, GROUPS, weir
+from weir.cli.main import COMMANDS, GROUPS, MODULES, weir
 
 QRELS = "q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 2\n"
 RUN = "q1 Q0 d1 1 2.5 x\nq1 Q0 d9 2 1.5 x\nq3 Q0 d1 1 1.0 x\n"
@@ -55,7 +55,7 @@ def test_every_module_of_a_command_is_listed():
     folder = Path(weir.cli.__file__).parent
     modules = {p.stem for p in folder.glob("*.py")} - {"__init__", "main", "progress"}
     modules -= {"completion", "table_options", "terminal"}
-    assert modules == {"evaluate" if name == "eval" else name for name in COMMANDS}
+    assert modules == {MODULES.get(name, name) for name in COMMANDS}
 
 
 def test_eval_prints_a_table_and_says_who_did_not_answer(files, capsys):

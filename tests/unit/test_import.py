@@ -316,8 +316,8 @@ def test_a_folder_of_something_else_is_never_replaced(tmp_path):
     path = files(tmp_path, g_jsonl=GOLDEN)[0]
     with pytest.raises(BadValue, match=r"holds 'g.jsonl', which weir import did not write"):
         import_files([path], tmp_path)
-    import_files([path], tmp_path / "out")
-    import_files([path], tmp_path / "out")
+    import_files(path, tmp_path / "out")
+    import_files([str(path)], tmp_path / "out")
     (tmp_path / "out" / "notes.txt").write_text("mine")
     with pytest.raises(BadValue, match=r"holds 'notes.txt'"):
         import_files([path], tmp_path / "out")

@@ -51,7 +51,7 @@ class _Read:
 
 
 def import_files(
-    paths: Iterable[str | Path],
+    paths: str | Path | Iterable[str | Path],
     out: str | Path,
     columns: Mapping[str, str] | None = None,
     as_kind: str | Mapping[str, str] = "",
@@ -71,7 +71,7 @@ def import_files(
     folder, given, choices = Path(out), dict(columns or {}), choices or Choices()
     refuse_other_roles(given)
     refuse_foreign(folder)
-    listed = [Path(path) for path in paths]
+    listed = [Path(paths)] if isinstance(paths, (str, Path)) else [Path(path) for path in paths]
     if not listed:
         raise BadValue("no file to import; expected at least one")
     kinds = _kinds(as_kind, listed)
