@@ -80,14 +80,14 @@ def search_child(spec: dict[str, Any]) -> None:
     import numpy as np
     import torch
 
-    from weir.vectors.maxsim_search import HeldTokens, Query, search_tokens
+    from weir.vectors.maxsim_search import HeldTokens, TokenQueries, search_tokens
 
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
     query_ptr, query, ptr, tokens = encoded(spec["data"], spec["texts"])
     rank = np.arange(len(ptr) - 1, dtype=np.int32)
     rows = HeldTokens(np.diff(ptr), tokens.astype(np.float16))
-    asked = Query(query_ptr, query)
+    asked = TokenQueries(query_ptr, query)
     padded = torch.nn.utils.rnn.pad_sequence(
         [torch.from_numpy(tokens[a:b]) for a, b in itertools.pairwise(ptr)], batch_first=True
     )

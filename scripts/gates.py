@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,6 +36,32 @@ LAYERS = [
     {"api"},
     {"cli"},
 ]
+# Packages whose modules bear the name of what they show, and what is one thing in two layers: its procedure, and
+# what a grid or its values make of it.
+FACES = {"cli", "report"}
+LAYERED = {
+    "compare": {"experiment"},
+    "diff": {"experiment"},
+    "plan": {"experiment"},
+}
+# Words that say neither a quantity nor a unit.
+VAGUE = {
+    *(
+        "AT_ONCE",
+        "ASKED",
+        "BLOCK",
+        "DEEP",
+        "DEEPEST",
+        "ENOUGH",
+        "FEW",
+        "HELD",
+        "LEAST",
+        "MANY",
+        "MOST",
+        "MUCH",
+    ),
+    *("OFTEN", "OTHER", "OWN", "PIECE", "SAME", "SMALL", "TOGETHER"),
+}
 ROW = {name: row for row, names in enumerate(LAYERS) for name in names}
 # Rules within the first row, which holds single modules.
 FIRST_ROW = {"errors": set(), "algorithms": set(), "registry": {"errors"}, "settings": {"errors"}}
@@ -123,6 +149,53 @@ def _outside_type_checking(tree: ast.AST) -> Iterator[ast.AST]:
             yield from _outside_type_checking(node)
 
 
+def class_breaches(modules: dict[str, ast.AST]) -> Iterator[str]:
+    """Public classes of one name."""
+    places: dict[str, list[str]] = {}
+    for name, tree in modules.items():
+        for node in getattr(tree, "body", []):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(name)
+    for name, where in places.items():
+        if len(where) > 1:
+            yield f"class {name} stands in {', '.join(where)}: a public class name has one meaning"
+
+
+def module_breaches(names: Iterable[str]) -> Iterator[str]:
+    """Modules of one name that are not layers of one thing.
+
+    A module of cli or report bears the name of what it shows, an adapter that of its tool.
+    """
+    places: dict[str, list[str]] = {}
+    for name in names:
+        package, stem = name.split(".")[1], name.rpartition(".")[2]
+        apart = package in FACES or package in LAYERED.get(stem, set()) or ".adapters." in name
+        if stem != "__init__" and not apart:
+            places.setdefault(stem, []).append(name)
+    for stem, where in places.items():
+        if len(where) > 1:
+            yield f"module {stem} stands in {', '.join(where)}: a module name has one meaning"
+
+
+def docstring_breaches(name: str, tree: ast.AST) -> Iterator[str]:
+    """Public functions that raise and do not say what."""
+    for node in getattr(tree, "body", []):
+        if not isinstance(node, ast.FunctionDef) or node.name.startswith("_") or name.startswith("weir.cli."):
+            continue  # the documentation of a command is its help
+        raises = any(isinstance(n, ast.Raise) and n.exc is not None for n in ast.walk(node))
+        if raises and "raise" not in (ast.get_docstring(node) or "").lower():
+            yield f"{name}.{node.name} raises and its docstring does not say what"
+
+
+def constant_breaches(name: str, tree: ast.AST) -> Iterator[str]:
+    """Constants of the module that say neither quantity nor unit."""
+    for node in getattr(tree, "body", []):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            constant = node.targets[0].id
+            if constant.lstrip("_") in VAGUE:
+                yield f"{name}.{constant}: a constant says its quantity and unit, such as BLOCK_ROWS"
+
+
 def breaches() -> list[str]:
     """Every breach of every gate."""
     found: list[str] = []
@@ -137,6 +210,9 @@ def breaches() -> list[str]:
             found.extend(layer_breaches(path, tree))
             modules[module_name(path)] = tree
     found.extend(cycles(modules))
+    found.extend([*class_breaches(modules), *module_breaches(modules)])
+    for name, tree in modules.items():
+        found.extend([*docstring_breaches(name, tree), *constant_breaches(name, tree)])
     return found
 
 

@@ -30,7 +30,7 @@ from weir.systems import parse_system
 from weir.systems.protocol import Context
 from weir.text import analyzers
 from weir.vectors import ArraySource, search
-from weir.vectors.maxsim_search import HeldTokens, Query, search_tokens
+from weir.vectors.maxsim_search import HeldTokens, TokenQueries, search_tokens
 
 KEPT = Path(__file__).with_name("algorithms.json")
 COLLECTION = "brook-medical"
@@ -98,7 +98,7 @@ def _late() -> str:
     rng = np.random.default_rng(4)
     lengths = rng.integers(0, 9, 60).astype(np.int64)
     rows, asked = (rng.integers(-99, 99, (n, 16)).astype(np.float32) / 64 for n in (int(lengths.sum()), 12))
-    query = Query(np.array([0, 5, 12], np.int64), asked)
+    query = TokenQueries(np.array([0, 5, 12], np.int64), asked)
     found = search_tokens(HeldTokens(lengths, rows), query, 20, np.arange(60))
     return json.dumps([found.ptr.tolist(), found.doc.tolist(), found.score.tolist()])
 

@@ -15,7 +15,7 @@ from weir.kernels.maxsim.maxsim_bounds import HAS_INT8, bounds
 from weir.vectors import centroids as grouping
 from weir.vectors import maxsim_search as late
 from weir.vectors.centroids import clustered, compressed, listed, near, read_clusters, write_clusters
-from weir.vectors.maxsim_search import HeldTokens, Query, pair_maxsim, search_chosen, search_tokens
+from weir.vectors.maxsim_search import HeldTokens, TokenQueries, pair_maxsim, search_chosen, search_tokens
 
 LENGTHS = st.lists(st.integers(0, 30), min_size=1, max_size=40)
 ASKED = st.lists(st.integers(1, 40), min_size=1, max_size=4)
@@ -37,7 +37,11 @@ def drawn(seed, lengths, asked, d, dtype=np.float32, distinct=1000):
 
     lengths = np.array(lengths, np.int64)
     rows = HeldTokens(lengths, near_topics(lengths).astype(dtype))
-    return rows, Query(ptr_of(asked), near_topics(asked).astype(np.float32)), rng.permutation(len(lengths))
+    return (
+        rows,
+        TokenQueries(ptr_of(asked), near_topics(asked).astype(np.float32)),
+        rng.permutation(len(lengths)),
+    )
 
 
 def brute(rows, query, rank, k):
@@ -105,7 +109,7 @@ def test_vectors_of_any_length_are_found(documents, queries):
     rows, query, rank = drawn(3, rng.integers(1, 25, 1200), [32, 17], 64)
     scale = 10.0 ** rng.integers(-22, 2, len(rows.values))[:, None] if documents == "mixed" else documents
     rows = HeldTokens(rows.lengths, (rows.values * scale).astype(np.float32))
-    query, rank = Query(query.ptr, (query.values * queries).astype(np.float32)), rank.astype(np.int32)
+    query, rank = TokenQueries(query.ptr, (query.values * queries).astype(np.float32)), rank.astype(np.int32)
     largest = float(np.abs(rows.values).max()) * queries
     if largest > 1e36:
         with pytest.raises(BadValue, match="not finite"):
@@ -157,7 +161,7 @@ def test_numbers_that_are_not_finite_are_refused_wherever_they_are(value):
         with pytest.raises(BadValue, match="not finite"):
             search_tokens(HeldTokens(rows.lengths, values), query, 3, rank.astype(np.int32))
     with pytest.raises(BadValue, match="queries have vectors of 31 numbers, documents of 32"):
-        search_tokens(rows, Query(query.ptr, query.values[:, :31]), 3, rank.astype(np.int32))
+        search_tokens(rows, TokenQueries(query.ptr, query.values[:, :31]), 3, rank.astype(np.int32))
 
 
 def test_documents_without_tokens_are_never_found():

@@ -82,13 +82,13 @@ def dense(_: Path):
 
 def late(_: Path):
     from weir.kernels.maxsim.exact_maxsim import maxsim
-    from weir.vectors.maxsim_search import HeldTokens, Query, search_tokens
+    from weir.vectors.maxsim_search import HeldTokens, TokenQueries, search_tokens
 
     rng = np.random.default_rng(3)
     lengths = rng.integers(1, 30, 200)
     tokens = rng.standard_normal((int(lengths.sum()), 32)) / 6
     tokens[5] *= 1e-7  # of which half precision keeps fewer bits
-    query = Query(np.array([0, 5, 21]), (rng.standard_normal((21, 32)) / 6).astype(np.float32))
+    query = TokenQueries(np.array([0, 5, 21]), (rng.standard_normal((21, 32)) / 6).astype(np.float32))
     for kind in (np.float16, np.float32):
         given = tokens.astype(kind)
         ptr = np.concatenate([[0], np.cumsum(lengths)])

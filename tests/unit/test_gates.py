@@ -38,3 +38,26 @@ def test_a_cycle_is_a_breach():
         "weir.b": ast.parse("from weir.a import x"),
     }
     assert list(gates.cycles(modules)) == ["import cycle: weir.a -> weir.b -> weir.a"]
+
+
+def test_names_of_two_meanings_are_breaches():
+    modules = {
+        "weir.core.run": ast.parse("class Run: pass"),
+        "weir.io.run": ast.parse("class Run: pass\nclass _Part: pass"),
+        "weir.cli.run": ast.parse("class _Part: pass"),
+    }
+    assert list(gates.class_breaches(modules)) == [
+        "class Run stands in weir.core.run, weir.io.run: a public class name has one meaning"
+    ]
+    assert list(gates.module_breaches(modules)) == [
+        "module run stands in weir.core.run, weir.io.run: a module name has one meaning"
+    ]
+
+
+def test_constants_without_a_quantity_and_silent_raises_are_breaches():
+    tree = ast.parse('_BLOCK = 1\nBLOCK_ROWS = 2\n\n\ndef f():\n    """Does."""\n    raise ValueError\n')
+    assert len(list(gates.constant_breaches("weir.x", tree))) == 1
+    assert list(gates.docstring_breaches("weir.x", tree)) == [
+        "weir.x.f raises and its docstring does not say what"
+    ]
+    assert not list(gates.docstring_breaches("weir.cli.x", tree))

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from weir.core.strings import first_repeated
 from weir.errors import FormatError, require
-from weir.importing.tables import Row, parsed_table
+from weir.importing.read_tables import TableRow, parsed_table
 from weir.io.storage.text_files import read_bytes, unpacked_name
 
 __all__ = ["Contents", "read_contents"]
@@ -29,7 +29,7 @@ _MARKS = (
     (b"%PDF", "a PDF", "text"),
     (b"\x89PNG", "a picture", "text"),
 )
-_DEEPEST = 200
+_MOST_LEVELS = 200
 _MOST_NODES = 20_000_000
 
 
@@ -46,7 +46,7 @@ class Contents:
     path: Path
     shape: Literal["json", "rows", "lines"]
     value: Any = None
-    rows: tuple[Row, ...] = ()
+    rows: tuple[TableRow, ...] = ()
     columns: tuple[str, ...] = ()
     text: str = ""
     given: Mapping[str, str] = field(default_factory=dict)
@@ -163,13 +163,13 @@ def _json(path: Path, text: str) -> Contents:
         raise FormatError(
             path, f"no valid JSON ({reason})", "one JSON value, or one object on each line", line
         )
-    rows = [Row(f"object {n}", value) for n, value in enumerate(_concatenated(path, text), 1)]
+    rows = [TableRow(f"object {n}", value) for n, value in enumerate(_concatenated(path, text), 1)]
     return Contents(path, "rows", rows=tuple(rows), columns=_columns(rows))
 
 
-def _on_lines(path: Path, text: str) -> tuple[list[Row], tuple[int, str] | None]:
+def _on_lines(path: Path, text: str) -> tuple[list[TableRow], tuple[int, str] | None]:
     """The objects of JSON lines up to the first line that is none, and that line with the reason."""
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for line, written in enumerate(text.split("\n"), 1):
         if not written.strip() or written.lstrip().startswith("#"):
             continue
@@ -179,7 +179,7 @@ def _on_lines(path: Path, text: str) -> tuple[list[Row], tuple[int, str] | None]
             return rows, (line, error.msg)
         if not isinstance(value, dict):
             return rows, (line, f"a JSON {type(value).__name__} instead of an object")
-        rows.append(Row(f"line {line}", value))
+        rows.append(TableRow(f"line {line}", value))
     return rows, None
 
 
@@ -215,7 +215,7 @@ def _loads(path: Path, text: str) -> Any:  # noqa: ANN401  JSON holds anything
     except json.JSONDecodeError:
         raise
     except RecursionError:
-        raise FormatError(path, "JSON nested too deeply", f"at most some {_DEEPEST} levels") from None
+        raise FormatError(path, "JSON nested too deeply", f"at most some {_MOST_LEVELS} levels") from None
     except ValueError as error:  # a whole number of thousands of digits
         raise FormatError(path, f"no valid JSON ({error})", "numbers of usual size") from None
     _refuse_bombs(path, value)
@@ -231,7 +231,7 @@ def _yaml(path: Path, text: str) -> Any:  # noqa: ANN401  YAML holds anything
         reason = " ".join(str(error).split())[:200]
         raise FormatError(path, f"no valid YAML ({reason})", "a YAML document") from None
     except (RecursionError, ValueError):
-        raise FormatError(path, "YAML nested too deeply", f"at most some {_DEEPEST} levels") from None
+        raise FormatError(path, "YAML nested too deeply", f"at most some {_MOST_LEVELS} levels") from None
     _refuse_bombs(path, documents)
     return documents[0] if len(documents) == 1 else documents
 
@@ -242,8 +242,8 @@ def _refuse_bombs(path: Path, value: Any) -> None:  # noqa: ANN401  JSON holds a
     while level:
         nodes += len(level)
         depth += 1
-        if depth > _DEEPEST or nodes > _MOST_NODES:
-            raise FormatError(path, "data nested too deeply or too often", f"at most {_DEEPEST} levels")
+        if depth > _MOST_LEVELS or nodes > _MOST_NODES:
+            raise FormatError(path, "data nested too deeply or too often", f"at most {_MOST_LEVELS} levels")
         level = [
             inner
             for one in level
@@ -255,7 +255,7 @@ def _refuse_bombs(path: Path, value: Any) -> None:  # noqa: ANN401  JSON holds a
 
 def _of_value(path: Path, value: Any) -> Contents:  # noqa: ANN401  JSON holds anything
     if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
-        rows = [Row(f"entry {n}", one) for n, one in enumerate(value, 1)]
+        rows = [TableRow(f"entry {n}", one) for n, one in enumerate(value, 1)]
         return Contents(path, "rows", value, tuple(rows), _columns(rows))
     if not isinstance(value, (dict, list)) or not value:
         raise FormatError(
@@ -263,10 +263,10 @@ def _of_value(path: Path, value: Any) -> Contents:  # noqa: ANN401  JSON holds a
         )
     if isinstance(value, list):
         return Contents(path, "json", value)
-    return Contents(path, "json", value, (Row("the object", value),), tuple(map(str, value)))
+    return Contents(path, "json", value, (TableRow("the object", value),), tuple(map(str, value)))
 
 
-def _columns(rows: list[Row]) -> tuple[str, ...]:
+def _columns(rows: list[TableRow]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(name) for row in rows for name in row.fields))
 
 
@@ -280,5 +280,5 @@ def _parquet(path: Path) -> Contents:
     except (arrow.ArrowException, OSError, ValueError, LookupError, ArithmeticError) as error:
         reason = str(error).partition("\n")[0][:160]
         raise FormatError(path, f"a damaged table ({reason})", "a complete Parquet file") from None
-    rows = [Row(f"row {n}", one) for n, one in enumerate(values, 1)]
+    rows = [TableRow(f"row {n}", one) for n, one in enumerate(values, 1)]
     return Contents(path, "rows", rows=tuple(rows), columns=tuple(table.column_names))

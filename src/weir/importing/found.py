@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 __all__ = [
     "ByWords",
     "Document",
+    "FoundQuery",
     "Item",
+    "ItemKey",
     "Judgment",
-    "Key",
     "Note",
-    "Query",
     "Ranking",
     "Refused",
     "Used",
@@ -24,7 +24,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Key:
+class ItemKey:
     """How a file names a query or a document: by identifier, by text, or by both; never by neither."""
 
     id: str = ""
@@ -32,10 +32,10 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Query:
+class FoundQuery:
     """A query; metadata: its other fields; unanswerable: the file says that nothing answers it."""
 
-    key: Key
+    key: ItemKey
     where: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
     unanswerable: bool = False
@@ -45,7 +45,7 @@ class Query:
 class Document:
     """A document; the key's text is its text."""
 
-    key: Key
+    key: ItemKey
     where: str
     title: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -55,8 +55,8 @@ class Document:
 class Judgment:
     """A grade of one document for one query, as the file writes it; split: the qrels file it belongs to."""
 
-    query: Key
-    doc: Key
+    query: ItemKey
+    doc: ItemKey
     grade: object
     where: str
     split: str = "test"
@@ -70,7 +70,7 @@ class ByWords:
     field: what the file calls them.
     """
 
-    query: Key
+    query: ItemKey
     words: tuple[str, ...]
     field: str
     where: str
@@ -87,8 +87,8 @@ class Ranking:
     the scores say; else the scores are.
     """
 
-    query: Key
-    docs: tuple[Key, ...]
+    query: ItemKey
+    docs: tuple[ItemKey, ...]
     where: str
     scores: tuple[float, ...] = ()
     run: str = ""
@@ -118,7 +118,7 @@ class Used:
     field: str
 
 
-Item: TypeAlias = Query | Document | Judgment | ByWords | Ranking | Refused | Note | Used
+Item: TypeAlias = FoundQuery | Document | Judgment | ByWords | Ranking | Refused | Note | Used
 
 
 def plain(value: object) -> str:

@@ -8,15 +8,15 @@ from collections.abc import Iterable
 
 from weir.core.ids import IDENTIFIER_BYTES
 from weir.errors import BadValue
-from weir.importing.found import Key
+from weir.importing.found import ItemKey
 
-__all__ = ["Names", "made_id"]
+__all__ = ["MadeNames", "made_id"]
 
 
-class Names:
+class MadeNames:
     """Identifiers of queries or documents; what is known by its text alone gets that of the same text, or a new one."""
 
-    def __init__(self, what: str, keys: Iterable[tuple[Key, str]]) -> None:
+    def __init__(self, what: str, keys: Iterable[tuple[ItemKey, str]]) -> None:
         self._what = what
         self._of_text: dict[str, set[str]] = {}
         self._text: dict[str, str] = {}
@@ -26,7 +26,7 @@ class Names:
         for key, place in keys:
             self._learn(key, place)
 
-    def _learn(self, key: Key, place: str) -> None:
+    def _learn(self, key: ItemKey, place: str) -> None:
         if not key.id:
             return
         known = self._text.get(key.id, "")
@@ -47,7 +47,7 @@ class Names:
         else:
             self._text.setdefault(key.id, "")
 
-    def of(self, key: Key) -> str:
+    def of(self, key: ItemKey) -> str:
         """The identifier of a query or document; raises ValueError, with the reason, where there is none."""
         if key.id:
             name = key.id

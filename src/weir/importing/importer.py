@@ -14,8 +14,8 @@ from weir.importing.found import Item, Note, Refused, Used
 from weir.importing.merge import FileFound, Imported, merged
 from weir.importing.names import refuse_other_roles
 from weir.importing.policies import Choices
-from weir.importing.readers import READERS, Asked, chosen
-from weir.importing.write import Written, refuse_foreign, write_collection
+from weir.importing.readers import READERS, ReadRequest, chosen
+from weir.importing.write_folder import Written, refuse_foreign, write_collection
 from weir.io.collections.layout import find_layout
 from weir.io.collections.records import read_documents
 
@@ -131,7 +131,7 @@ def _read_file(path: Path, given: Mapping[str, str], kind: str) -> _Read | WeirE
     try:
         contents = read_contents(path, given)
         known, evidence = chosen(contents, kind)
-        items = tuple(_items(contents, known.read(contents, Asked())))
+        items = tuple(_items(contents, known.read(contents, ReadRequest())))
     except WeirError as error:
         return error
     except RecursionError:

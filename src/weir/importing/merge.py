@@ -9,11 +9,21 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from weir.importing.found import ByWords, Document, Item, Judgment, Key, Query, Ranking, Refused, number
-from weir.importing.identifiers import Names
+from weir.importing.answer_words import Matcher, as_judgments
+from weir.importing.found import (
+    ByWords,
+    Document,
+    FoundQuery,
+    Item,
+    ItemKey,
+    Judgment,
+    Ranking,
+    Refused,
+    number,
+)
+from weir.importing.identifiers import MadeNames
 from weir.importing.names import fold
 from weir.importing.policies import Choices, agreed, whole
-from weir.importing.words import Matcher, as_judgments
 
 __all__ = ["FileFound", "Imported", "merged"]
 
@@ -72,10 +82,10 @@ def merged(found: Sequence[FileFound], corpus: Mapping[str, tuple[str, str]], ch
     Raises BadValue where one identifier has two texts of a query, and for grades that a choice is needed for.
     """
     whole_of = Imported(documents=dict(corpus), files=[FileCounts() for _ in found])
-    queries = Names("query", _query_keys(found))
+    queries = MadeNames("query", _query_keys(found))
     for file, told in zip(found, whole_of.files, strict=True):
         _take_documents(file, told, whole_of.documents)
-    docs = Names("document", _document_keys(found, whole_of.documents))
+    docs = MadeNames("document", _document_keys(found, whole_of.documents))
     for file, told in zip(found, whole_of.files, strict=True):
         _take_named_by_text(file, told, docs, whole_of.documents)
         _take_queries(file, told, queries, whole_of)
@@ -86,10 +96,10 @@ def merged(found: Sequence[FileFound], corpus: Mapping[str, tuple[str, str]], ch
     return whole_of
 
 
-def _query_keys(found: Sequence[FileFound]) -> Iterator[tuple[Key, str]]:
+def _query_keys(found: Sequence[FileFound]) -> Iterator[tuple[ItemKey, str]]:
     for file in found:
         for item in file.items:
-            if isinstance(item, Query):
+            if isinstance(item, FoundQuery):
                 yield item.key, f"{file.name}, {item.where}"
             elif isinstance(item, (Judgment, ByWords, Ranking)):
                 yield item.query, f"{file.name}, {item.where}"
@@ -97,9 +107,9 @@ def _query_keys(found: Sequence[FileFound]) -> Iterator[tuple[Key, str]]:
 
 def _document_keys(
     found: Sequence[FileFound], documents: Mapping[str, tuple[str, str]]
-) -> Iterator[tuple[Key, str]]:
+) -> Iterator[tuple[ItemKey, str]]:
     for name, (_, text) in documents.items():
-        yield Key(name, text), ""
+        yield ItemKey(name, text), ""
     for file in found:
         for item in file.items:
             if isinstance(item, Judgment) and item.doc.id:
@@ -123,7 +133,7 @@ def _take_documents(file: FileFound, told: FileCounts, documents: dict[str, tupl
 
 
 def _take_named_by_text(
-    file: FileFound, told: FileCounts, docs: Names, documents: dict[str, tuple[str, str]]
+    file: FileFound, told: FileCounts, docs: MadeNames, documents: dict[str, tuple[str, str]]
 ) -> None:
     """Documents without an identifier."""
     for item in file.items:
@@ -137,10 +147,10 @@ def _take_named_by_text(
             documents.setdefault(name, (item.title, item.key.text))
 
 
-def _take_queries(file: FileFound, told: FileCounts, queries: Names, whole_of: Imported) -> None:
+def _take_queries(file: FileFound, told: FileCounts, queries: MadeNames, whole_of: Imported) -> None:
     seen: set[str] = set()
     for item in file.items:
-        if not isinstance(item, Query):
+        if not isinstance(item, FoundQuery):
             continue
         try:
             name = queries.of(item.key)
@@ -168,7 +178,7 @@ class _Pair:
 
 
 def _take_judgments(
-    found: Sequence[FileFound], whole_of: Imported, named: tuple[Names, Names], choices: Choices
+    found: Sequence[FileFound], whole_of: Imported, named: tuple[MadeNames, MadeNames], choices: Choices
 ) -> None:
     pairs: dict[tuple[str, str, str], _Pair] = {}
     match = Matcher(whole_of.documents, choices.words)
@@ -219,7 +229,7 @@ def _add_pair(
     item: Judgment,
     name: str,
     told: FileCounts,
-    named: tuple[Names, Names],
+    named: tuple[MadeNames, MadeNames],
     pairs: dict[tuple[str, str, str], _Pair],
 ) -> None:
     grade = number(item.grade)
@@ -238,7 +248,9 @@ def _add_pair(
     pair.grades.append(grade)
 
 
-def _take_rankings(file: FileFound, told: FileCounts, named: tuple[Names, Names], whole_of: Imported) -> None:
+def _take_rankings(
+    file: FileFound, told: FileCounts, named: tuple[MadeNames, MadeNames], whole_of: Imported
+) -> None:
     rankings: dict[str, list[tuple[Ranking, str, list[str]]]] = {}
     for item in file.items:
         if isinstance(item, Ranking):

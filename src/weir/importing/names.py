@@ -11,7 +11,7 @@ from importlib.resources import files
 
 from weir.errors import BadValue, UnknownName
 
-__all__ = ["ROLES", "Names", "fold", "names", "parse_columns", "roles_of"]
+__all__ = ["ROLES", "FieldNames", "fold", "names", "parse_columns", "roles_of"]
 
 ROLES = (
     "query_id",
@@ -32,7 +32,7 @@ ROLES = (
 
 
 @dataclass(frozen=True)
-class Names:
+class FieldNames:
     """The names of names.toml, folded: roles: tiers of names; words: within -> names; and the rest likewise."""
 
     roles: Mapping[str, tuple[frozenset[str], ...]]
@@ -49,10 +49,10 @@ def fold(name: str) -> str:
 
 
 @cache
-def names() -> Names:
+def names() -> FieldNames:
     """The names, read once."""
     given = tomllib.loads(files("weir.importing").joinpath("names.toml").read_text(encoding="utf-8"))
-    return Names(
+    return FieldNames(
         {role: tuple(_folded(tier) for tier in tiers) for role, tiers in given["roles"].items()},
         {within: _folded(listed) for within, listed in given["words"].items()},
         _folded(given["containers"]["names"]),

@@ -10,18 +10,18 @@ from weir.importing.contents import Contents
 from weir.importing.found import Item
 from weir.registry import Registry
 
-__all__ = ["READERS", "Asked", "Reader", "chosen", "reader", "refuses"]
+__all__ = ["READERS", "ReadRequest", "Reader", "chosen", "reader", "refuses"]
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReadRequest:
     """What the user said that a reader may want; kind: the reader by name, "" where nothing was said."""
 
     kind: str = ""
 
 
 Detect = Callable[[Contents], str]  # the evidence for a format, "" where there is none
-Read = Callable[[Contents, Asked], Iterator[Item]]
+Read = Callable[[Contents, ReadRequest], Iterator[Item]]
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,9 @@ def reader(name: str, title: str, detect: Detect, general: bool = False) -> Call
 
 
 def refuses(name: str, title: str, detect: Detect, instead: str) -> None:
-    """Register a format that is refused by name; instead: what to do."""
+    """Register a format whose reading raises BadValue with its name and what to give instead."""
 
-    def read(contents: Contents, _: Asked) -> Iterator[Item]:
+    def read(contents: Contents, _: ReadRequest) -> Iterator[Item]:
         raise BadValue(f"{contents.path}: {title}; {instead}")
 
     READERS.add(name, Reader(name, title, detect, read, refused=True))

@@ -49,7 +49,7 @@ from weir.vectors.centroids import (
 )
 from weir.vectors.encode_missing import EncodingBlocks, TextSource
 from weir.vectors.exact_search import Found
-from weir.vectors.maxsim_search import Query, TokenRows, TokenVectors, search_chosen, search_tokens
+from weir.vectors.maxsim_search import TokenQueries, TokenRows, TokenVectors, search_chosen, search_tokens
 from weir.vectors.ragged_store import GatheredRagged, RaggedStore, stored_ragged
 
 __all__ = ["ColBERT", "LateSearcher"]
@@ -286,17 +286,17 @@ class LateSearcher:
         quantisation = 1 - _shared(exact, kept)
         return Loss(quantisation, 1 - _shared(exact, self._found(query, k)) - quantisation)
 
-    def _found(self, query: Query, k: int, progress: Progress | None = None) -> Found:
+    def _found(self, query: TokenQueries, k: int, progress: Progress | None = None) -> Found:
         limit, rank = self.system.limit(len(self.corpus), k), self.corpus.ids.tie_ranks
         if not limit or self.made.clusters is None or self.made.lists is None:
             return search_tokens(self.rows, query, k, rank, progress)
         chosen = near(self.made.clusters, self.made.lists, query, self.system.probes, limit)
         return search_chosen(self.rows, query, chosen, k, rank)
 
-    def _encoded(self, queries: Queries) -> Query:
+    def _encoded(self, queries: Queries) -> TokenQueries:
         """The queries' vectors: computed each time, since how long an answer takes is measured."""
         found = self.loaded.encode(queries.text, "query")
-        return Query(found.ptr, found.values)
+        return TokenQueries(found.ptr, found.values)
 
 
 def _made(system: ColBERT, tokens: TokenVectors) -> TokenIndex:

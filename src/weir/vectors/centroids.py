@@ -20,7 +20,7 @@ from weir.core.pointers import below, cuts
 from weir.core.strings import Int32, Int64
 from weir.errors import BadValue, StoreError
 from weir.io.storage.arrays import read_array
-from weir.vectors.maxsim_search import Query, TokenRows, Tokens
+from weir.vectors.maxsim_search import TokenQueries, TokenRows, Tokens
 
 __all__ = [
     "CentroidLists",
@@ -93,7 +93,9 @@ def listed(clusters: Centroids) -> CentroidLists:
     return CentroidLists(ptr.astype(np.int64), found.astype(np.int32))
 
 
-def near(clusters: Centroids, lists: CentroidLists, query: Query, probes: int, count: int) -> list[Int64]:
+def near(
+    clusters: Centroids, lists: CentroidLists, query: TokenQueries, probes: int, count: int
+) -> list[Int64]:
     """For each query up to `count` documents, ascending: of those that `probes` centroids of each of its tokens have,
     the best where every token is taken for its centroid; among equals those of lower number."""
     from weir.kernels.maxsim.residual_codec import centroid_maxsim

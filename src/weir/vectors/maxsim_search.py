@@ -18,7 +18,7 @@ from weir.vectors.ragged_store import GatheredRagged
 
 __all__ = [
     "HeldTokens",
-    "Query",
+    "TokenQueries",
     "TokenRows",
     "TokenVectors",
     "Tokens",
@@ -153,7 +153,7 @@ class HeldTokens:
 
 
 @dataclass(frozen=True, eq=False)
-class Query:
+class TokenQueries:
     """The token vectors of queries: those of query q are values[ptr[q]:ptr[q + 1]]; values float32[any, d]."""
 
     ptr: Int64
@@ -166,10 +166,10 @@ class Query:
         """The vectors of one query."""
         return self.values[self.ptr[q] : self.ptr[q + 1]]
 
-    def slice(self, start: int, stop: int) -> Query:
+    def slice(self, start: int, stop: int) -> TokenQueries:
         """Queries start..stop-1."""
         low, high = self.ptr[start], self.ptr[stop]
-        return Query(self.ptr[start : stop + 1] - low, self.values[low:high])
+        return TokenQueries(self.ptr[start : stop + 1] - low, self.values[low:high])
 
     def parts(self, tokens: int) -> list[tuple[int, int]]:
         """(start, stop) of queries with about so many tokens together."""
@@ -183,7 +183,7 @@ class Query:
 
 def search_tokens(
     rows: TokenRows,
-    query: Query,
+    query: TokenQueries,
     k: int,
     tie_rank: Int32,
     progress: Progress | None = None,
@@ -219,7 +219,9 @@ def search_tokens(
     return _found(best, tie_rank, exact)
 
 
-def search_chosen(rows: TokenRows, query: Query, chosen: list[Int64], k: int, tie_rank: Int32) -> Found:
+def search_chosen(
+    rows: TokenRows, query: TokenQueries, chosen: list[Int64], k: int, tie_rank: Int32
+) -> Found:
     """As `search_tokens`, of each query's own documents only, whose numbers ascend."""
     _refuse_other(rows, query)
     parts = []
@@ -262,7 +264,7 @@ class _Block:
 
         return len(self.some) > 0 and can_quantise(self.tokens[1])
 
-    def scored(self, query: Query, docs: Int64) -> Float32:
+    def scored(self, query: TokenQueries, docs: Int64) -> Float32:
         """float32[Q, n]: the scores of these documents."""
         from weir.kernels.maxsim.exact_maxsim import maxsim
 
@@ -274,7 +276,7 @@ class _Block:
         return np.concatenate(parts)
 
     def open_ones(
-        self, query: Query, best: NDArray[np.uint64], k: int
+        self, query: TokenQueries, best: NDArray[np.uint64], k: int
     ) -> tuple[NDArray[np.uint64] | None, float]:
         """(keys of the documents that may be among the k best, 0 for none, and the share of pairs that these are);
         None where there are too many of them. best: the keys of those before; with this block at least k."""
@@ -300,7 +302,7 @@ class _Block:
 
     @staticmethod
     def _estimated(
-        query: Query, values: NDArray[np.floating], starts: Int64, ends: Int64
+        query: TokenQueries, values: NDArray[np.floating], starts: Int64, ends: Int64
     ) -> tuple[Float32, Float32]:
         from weir.kernels.maxsim.maxsim_bounds import bounds
 
@@ -347,7 +349,7 @@ def _found(best: NDArray[np.uint64], tie_rank: Int32, exact: int) -> Found:
     return Found(np.arange(len(best) + 1, dtype=np.int64) * count, doc, _scores(keys), exact)
 
 
-def _refuse_other(rows: TokenRows, query: Query) -> None:
+def _refuse_other(rows: TokenRows, query: TokenQueries) -> None:
     if len(rows) and query.values.shape[1] != rows.dimensions:
         raise BadValue(
             f"queries have vectors of {query.values.shape[1]} numbers, documents of {rows.dimensions}"

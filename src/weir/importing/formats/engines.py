@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from weir.importing.contents import Contents
-from weir.importing.found import Item, Judgment, Key, Note, Query, Ranking, Refused, number, plain
-from weir.importing.readers import Asked, reader
+from weir.importing.found import FoundQuery, Item, ItemKey, Judgment, Note, Ranking, Refused, number, plain
+from weir.importing.readers import ReadRequest, reader
 
 __all__: list[str] = []
 
@@ -31,7 +31,7 @@ def _requests(contents: Contents) -> str:
 
 
 @reader("rank-eval-request", "a request to Elasticsearch's or OpenSearch's _rank_eval", _requests)
-def read_request(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_request(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries and judgments; a document is `_id`, or `_index/_id` where the request rates more than one index."""
     requests = members(contents.value, "requests")
     indexes = {plain(one.get("_index")) for request in requests for one in members(request, "ratings")}
@@ -41,15 +41,15 @@ def read_request(contents: Contents, _: Asked) -> Iterator[Item]:
     for n, request in enumerate(requests, 1):
         where = f"request {n}"
         text = _query_text(request)
-        key = Key(plain(request.get("id")), text)
+        key = ItemKey(plain(request.get("id")), text)
         if not key.id and not key.text:
             yield Refused(where, "no id and no query text")
             continue
         if not text:
             yield Note(f"{where}: no query text found in it")
-        yield Query(key, where)
+        yield FoundQuery(key, where)
         for rated in members(request, "ratings"):
-            yield Judgment(key, Key(_document(rated, several)), rated.get("rating"), where)
+            yield Judgment(key, ItemKey(_document(rated, several)), rated.get("rating"), where)
 
 
 def _inside(hit: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -96,7 +96,7 @@ def _response(contents: Contents) -> str:
 
 
 @reader("rank-eval-response", "a response of _rank_eval", _response)
-def read_response(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_response(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """The top of a run; hits without a rating are unjudged, those with one are judgments."""
     details = contents.value["details"]
     every = [hit for one in details.values() for hit in members(one, "hits")]
@@ -107,8 +107,8 @@ def read_response(contents: Contents, _: Asked) -> Iterator[Item]:
         reason = inner.get("reason") if isinstance(inner, dict) else inner
         yield Refused(f"request {name}", f"the engine refused it: {plain(reason)[:200] or 'no reason given'}")
     for name, detail in details.items():
-        where, key, hits = f"request {name}", Key(plain(name)), members(detail, "hits")
-        docs = tuple(Key(_document(_inside(hit), several)) for hit in hits)
+        where, key, hits = f"request {name}", ItemKey(plain(name)), members(detail, "hits")
+        docs = tuple(ItemKey(_document(_inside(hit), several)) for hit in hits)
         scores = tuple(number(_inside(hit).get("_score")) for hit in hits)
         known = tuple(score for score in scores if score is not None)
         yield Ranking(key, docs, where, known if len(known) == len(docs) else ())
@@ -137,16 +137,16 @@ def _workbench(contents: Contents) -> str:
 
 
 @reader("srw-judgments", "judgments of the Search Relevance Workbench", _workbench)
-def read_workbench(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_workbench(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries by their text, and judgments; ratings are text there, often fractions."""
     for n, judged in enumerate(_judged_queries(contents), 1):
-        where, key = f"query {n}", Key(text=plain(judged["query"]))
+        where, key = f"query {n}", ItemKey(text=plain(judged["query"]))
         if not key.text:
             yield Refused(where, "no query text")
             continue
-        yield Query(key, where)
+        yield FoundQuery(key, where)
         for rated in members(judged, "ratings"):
-            yield Judgment(key, Key(plain(rated.get("docId"))), rated.get("rating"), where)
+            yield Judgment(key, ItemKey(plain(rated.get("docId"))), rated.get("rating"), where)
 
 
 def _query_set(contents: Contents) -> str:
@@ -156,14 +156,14 @@ def _query_set(contents: Contents) -> str:
 
 
 @reader("srw-queries", "a query set of the Search Relevance Workbench", _query_set)
-def read_query_set(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_query_set(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries by their text."""
     listed = members(contents.value, "querySetQueries") or [dict(row.fields) for row in contents.rows]
     for n, one in enumerate(listed, 1):
         text = plain(one.get("queryText"))
         answer = plain(one.get("referenceAnswer"))
         if text:
-            yield Query(Key(text=text), f"query {n}", {"answer": answer} if answer else {})
+            yield FoundQuery(ItemKey(text=text), f"query {n}", {"answer": answer} if answer else {})
         else:
             yield Refused(f"query {n}", "no queryText")
 
@@ -174,16 +174,16 @@ def _evaluations(contents: Contents) -> str:
 
 
 @reader("srw-evaluation", "evaluation results of the Search Relevance Workbench", _evaluations)
-def read_evaluation(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_evaluation(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Rankings without scores, a run for each search configuration."""
     for one in sources(contents.value):
-        key, where = Key(text=plain(one.get("searchText"))), f"evaluation {plain(one.get('id'))}"
+        key, where = ItemKey(text=plain(one.get("searchText"))), f"evaluation {plain(one.get('id'))}"
         listed = one.get("documentIds")
         if not key.text or not isinstance(listed, list):
             yield Refused(where, "no searchText, or no list of documentIds")
             continue
-        yield Query(key, where)
-        docs = tuple(Key(plain(doc)) for doc in listed)
+        yield FoundQuery(key, where)
+        docs = tuple(ItemKey(plain(doc)) for doc in listed)
         yield Ranking(key, docs, where, run=plain(one.get("searchConfigurationId")))
 
 
@@ -205,7 +205,7 @@ def _rre(contents: Contents) -> str:
 
 
 @reader("rre", "ratings of the Rated Ranking Evaluator", _rre)
-def read_rre(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_rre(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries with topic and group; the judgments of a group are those of each of its queries."""
     for n, (topic, name, group) in enumerate(_rre_groups(contents), 1):
         asked = members(group, "queries") or [group]
@@ -219,9 +219,9 @@ def read_rre(contents: Contents, _: Asked) -> Iterator[Item]:
             if not text:
                 yield Refused(where, "no placeholder $query, and not exactly one other")
                 continue
-            yield Query(Key(text=text), where, about)
+            yield FoundQuery(ItemKey(text=text), where, about)
             for doc, grade in _rre_grades(group["relevant_documents"]):
-                yield Judgment(Key(text=text), Key(doc), grade, where)
+                yield Judgment(ItemKey(text=text), ItemKey(doc), grade, where)
 
 
 def _rre_grades(given: Mapping[str, Any]) -> Iterator[tuple[str, object]]:

@@ -11,19 +11,19 @@ from weir.importing.contents import Contents
 from weir.importing.formats.engines import members
 from weir.importing.found import (
     Document,
+    FoundQuery,
     Item,
+    ItemKey,
     Judgment,
-    Key,
     Note,
-    Query,
     Ranking,
     Refused,
     Used,
     number,
     plain,
 )
-from weir.importing.readers import Asked, reader
-from weir.importing.tables import Row
+from weir.importing.read_tables import TableRow
+from weir.importing.readers import ReadRequest, reader
 
 __all__ = ["listed"]
 
@@ -60,13 +60,13 @@ def _texts(value: object, mark: str = "") -> list[str]:
     return [one.strip() for one in found or [] if isinstance(one, str) and one.strip()]
 
 
-def _samples(contents: Contents) -> list[Row]:
+def _samples(contents: Contents) -> list[TableRow]:
     """The samples of ragas: rows, or the inputs of annotated metrics."""
     if contents.shape == "rows" or {"user_input", "question"} & set(contents.columns):
         return list(contents.rows)
     value = contents.value if isinstance(contents.value, dict) else {}
     inside = [(name, one.get("metric_input")) for name in value for one in members(value, name)]
-    return [Row(f"{name} {n}", one) for n, (name, one) in enumerate(inside, 1) if isinstance(one, dict)]
+    return [TableRow(f"{name} {n}", one) for n, (name, one) in enumerate(inside, 1) if isinstance(one, dict)]
 
 
 _FIRST = {"question", "contexts"}
@@ -83,7 +83,7 @@ def _ragas(contents: Contents) -> str:
 
 
 @reader("ragas", "a dataset of ragas", _ragas)
-def read_ragas(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_ragas(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries with reference answers; judgments and a run by identifiers, else by the texts of contexts.
 
     A text without an identifier becomes a document whose identifier is made from it.
@@ -94,11 +94,11 @@ def read_ragas(contents: Contents, _: Asked) -> Iterator[Item]:
     for row in rows:
         fields = row.fields
         asked = fields.get("user_input", fields.get("question"))
-        key = Key(text=plain(asked))
+        key = ItemKey(text=plain(asked))
         if not key.text:
             yield Refused(row.where, "a conversation instead of a question" if asked else "no user_input")
             continue
-        yield Query(key, row.where, _answer(fields))
+        yield FoundQuery(key, row.where, _answer(fields))
         if with_ids:
             relevant, returned = (fields.get(name) for name in _IDS)
             yield from _by_id(key, row.where, relevant, returned)
@@ -113,21 +113,21 @@ def _used(with_ids: bool, relevant: str, returned: str) -> Iterator[Item]:
     yield Used("retrieved", returned + end)
 
 
-def _by_id(key: Key, where: str, relevant: object, returned: object) -> Iterator[Item]:
+def _by_id(key: ItemKey, where: str, relevant: object, returned: object) -> Iterator[Item]:
     for doc in listed(relevant) or []:
-        yield Judgment(key, Key(plain(doc)), 1, where)
+        yield Judgment(key, ItemKey(plain(doc)), 1, where)
     found = listed(returned)
     if found is not None:
-        yield Ranking(key, tuple(Key(plain(doc)) for doc in found), where)
+        yield Ranking(key, tuple(ItemKey(plain(doc)) for doc in found), where)
 
 
-def _by_text(key: Key, where: str, relevant: list[str], returned: list[str] | None) -> Iterator[Item]:
+def _by_text(key: ItemKey, where: str, relevant: list[str], returned: list[str] | None) -> Iterator[Item]:
     for text in [*relevant, *(returned or [])]:
-        yield Document(Key(text=text), where)
+        yield Document(ItemKey(text=text), where)
     for text in relevant:
-        yield Judgment(key, Key(text=text), 1, where)
+        yield Judgment(key, ItemKey(text=text), 1, where)
     if returned:
-        yield Ranking(key, tuple(Key(text=text) for text in returned), where)
+        yield Ranking(key, tuple(ItemKey(text=text) for text in returned), where)
 
 
 def _goldens(contents: Contents) -> str:
@@ -137,16 +137,16 @@ def _goldens(contents: Contents) -> str:
 
 
 @reader("deepeval-goldens", "goldens of DeepEval", _goldens)
-def read_goldens(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_goldens(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries and answers; the texts of `context` are relevant, those of `retrieval_context` were returned."""
     yield Used("relevant", "context")
     yield Used("retrieved", "retrieval_context")
     for row in contents.rows:
-        key = Key(text=plain(row.fields.get("input")))
+        key = ItemKey(text=plain(row.fields.get("input")))
         if not key.text:
             yield Refused(row.where, "no input")
             continue
-        yield Query(key, row.where, _answer({"expected_output": row.fields.get("expected_output")}))
+        yield FoundQuery(key, row.where, _answer({"expected_output": row.fields.get("expected_output")}))
         relevant, returned = (_texts(row.fields.get(name), "|") for name in ("context", "retrieval_context"))
         yield from _by_text(key, row.where, relevant, returned)
 
@@ -163,31 +163,31 @@ def _deepeval_traces(contents: Contents) -> str:
 
 
 @reader("deepeval-trace", "a trace or test run of DeepEval", _deepeval_traces)
-def read_deepeval_traces(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_deepeval_traces(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """A ranking for each retriever span; a span whose output is no document is refused."""
     for n, span in enumerate(_traces(contents), 1):
-        where, key = f"retriever span {n}", Key(text=plain(span.get("input")))
+        where, key = f"retriever span {n}", ItemKey(text=plain(span.get("input")))
         output = span.get("output")
         output = output if isinstance(output, list) else []
         docs = [_span_document(one) for one in output]
         if not key.text or not docs or not all(doc.id or doc.text for doc in docs):
             yield Refused(where, "its output holds no documents" if key.text else "no input text")
             continue
-        yield Query(key, where)
+        yield FoundQuery(key, where)
         yield from (Document(doc, where) for doc in docs if doc.text)
         scores = [number(one.get("score")) for one in output if isinstance(one, dict)]
         known = tuple(score for score in scores if score is not None)
         yield Ranking(key, tuple(docs), where, known if len(known) == len(docs) else ())
 
 
-def _span_document(one: object) -> Key:
+def _span_document(one: object) -> ItemKey:
     if isinstance(one, dict):
         named = next(
             (plain(one[name]) for name in ("id", "doc_id", "document_id") if plain(one.get(name))), ""
         )
-        return Key(named, plain(one.get("text", one.get("content"))))
+        return ItemKey(named, plain(one.get("text", one.get("content"))))
     text = plain(one)
-    return Key(text="" if text == "[object Object]" else text)
+    return ItemKey(text="" if text == "[object Object]" else text)
 
 
 _PATH = "ai.observability."
@@ -218,7 +218,7 @@ def _trulens(contents: Contents) -> str:
 
 
 @reader("trulens", "events of TruLens", _trulens)
-def read_trulens(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_trulens(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """A ranking for each retrieval event; contexts are texts, whose identifiers are made from them."""
     others = 0
     for where, event in _events(contents):
@@ -227,8 +227,8 @@ def read_trulens(contents: Contents, _: Asked) -> Iterator[Item]:
         if event.get(f"{_PATH}span_type") != "retrieval" or not text:
             others += 1
             continue
-        yield Query(Key(text=text), where)
-        yield from _by_text(Key(text=text), where, [], contexts)
+        yield FoundQuery(ItemKey(text=text), where)
+        yield from _by_text(ItemKey(text=text), where, [], contexts)
     if others:
         yield Note(f"events that are no retrieval were passed over: {others}")
 
@@ -241,16 +241,16 @@ def _pairs(contents: Contents) -> str:
 
 
 @reader("llama-index-pairs", "LlamaIndex's EmbeddingQAFinetuneDataset", _pairs)
-def read_pairs(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_pairs(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries, documents, and judgments without grades."""
     value = contents.value
     for name, text in value["corpus"].items():
-        yield Document(Key(name, plain(text)), f"corpus {name}")
+        yield Document(ItemKey(name, plain(text)), f"corpus {name}")
     for name, text in value["queries"].items():
-        yield Query(Key(name, plain(text)), f"query {name}")
+        yield FoundQuery(ItemKey(name, plain(text)), f"query {name}")
     for name, docs in value["relevant_docs"].items():
         for doc in docs if isinstance(docs, list) else []:
-            yield Judgment(Key(name), Key(plain(doc)), 1, f"query {name}")
+            yield Judgment(ItemKey(name), ItemKey(plain(doc)), 1, f"query {name}")
 
 
 def _labelled(contents: Contents) -> list[dict[str, Any]]:
@@ -264,13 +264,13 @@ def _rag_dataset(contents: Contents) -> str:
 
 
 @reader("llama-index-rag", "LlamaIndex's LabelledRagDataset", _rag_dataset)
-def read_rag_dataset(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_rag_dataset(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries with reference answers, and judgments by the texts of reference contexts."""
     for n, one in enumerate(_labelled(contents), 1):
-        where, key = f"example {n}", Key(text=plain(one["query"]))
+        where, key = f"example {n}", ItemKey(text=plain(one["query"]))
         if not key.text:
             yield Refused(where, "no query")
             continue
         answer = plain(one.get("reference_answer"))
-        yield Query(key, where, {"answer": answer} if answer else {})
+        yield FoundQuery(key, where, {"answer": answer} if answer else {})
         yield from _by_text(key, where, _texts(one["reference_contexts"]), [])

@@ -9,9 +9,9 @@ from typing import Any
 from weir.errors import BadValue
 from weir.importing.contents import Contents
 from weir.importing.formats.evaluators import listed
-from weir.importing.found import ByWords, Item, Judgment, Key, Refused, number, plain
+from weir.importing.found import ByWords, Item, ItemKey, Judgment, Refused, number, plain
 from weir.importing.names import fold, names
-from weir.importing.tables import Row
+from weir.importing.read_tables import TableRow
 
 __all__ = ["excluded", "flattened", "is_unanswerable", "judgments", "records_of", "word_fields"]
 
@@ -20,8 +20,8 @@ _WORDS = 20  # of an identifier, at most: titles and names stay below
 _NONE = {"", "n/a", "na", "none", "null", "nan", "~"}
 
 
-def records_of(contents: Contents) -> list[Row]:
-    """The rows of a file, also where they stand in a list under a name, or by identifier in an object."""
+def records_of(contents: Contents) -> list[TableRow]:
+    """The rows of a file, also where they stand in a list under a name, or by identifier in an object; raises BadValue."""
     if contents.shape == "rows":
         return _inside_single(contents)
     value = contents.value
@@ -39,15 +39,17 @@ def records_of(contents: Contents) -> list[Row]:
         )
     if known:
         return [
-            Row(f"{known[0]} {n}", one) for n, one in enumerate(lists[known[0]], 1) if isinstance(one, dict)
+            TableRow(f"{known[0]} {n}", one)
+            for n, one in enumerate(lists[known[0]], 1)
+            if isinstance(one, dict)
         ]
     if value and all(isinstance(one, dict) and _has_query(one) for one in value.values()):
         return [
-            Row(f"'{name}'", {"query_id": name, **one})
+            TableRow(f"'{name}'", {"query_id": name, **one})
             for name, one in value.items()
             if "query_id" not in one
         ]
-    return [Row("the object", value)] if _has_query(value) else []
+    return [TableRow("the object", value)] if _has_query(value) else []
 
 
 def _has_query(fields: Mapping[str, Any]) -> bool:
@@ -55,7 +57,7 @@ def _has_query(fields: Mapping[str, Any]) -> bool:
     return any(fold(str(name)) in known for name in fields)
 
 
-def _inside_single(contents: Contents) -> list[Row]:
+def _inside_single(contents: Contents) -> list[TableRow]:
     """The rows; one object with a list of queries in it is that list."""
     if len(contents.rows) != 1:
         return list(contents.rows)
@@ -64,11 +66,11 @@ def _inside_single(contents: Contents) -> list[Row]:
         name for name, one in alone.items() if fold(name) in names().containers and isinstance(one, list)
     ]
     if len(inside) == 1 and all(isinstance(one, dict) for one in alone[inside[0]]):
-        return [Row(f"{inside[0]} {n}", one) for n, one in enumerate(alone[inside[0]], 1)]
+        return [TableRow(f"{inside[0]} {n}", one) for n, one in enumerate(alone[inside[0]], 1)]
     return list(contents.rows)
 
 
-def flattened(row: Row) -> Row:
+def flattened(row: TableRow) -> TableRow:
     """The row with the members of `expected`, `vars` and alike as fields of its own."""
     fields: dict[str, Any] = {}
     for name, value in row.fields.items():
@@ -76,7 +78,7 @@ def flattened(row: Row) -> Row:
             fields |= {inner: one for inner, one in value.items() if inner not in row.fields}
         else:
             fields[name] = value
-    return Row(row.where, fields)
+    return TableRow(row.where, fields)
 
 
 def _grades(value: Mapping[str, Any]) -> bool:
@@ -95,7 +97,7 @@ def word_fields(columns: list[str], taken: Collection[str]) -> dict[str, str]:
     }
 
 
-def is_unanswerable(row: Row, relevant: object) -> bool:
+def is_unanswerable(row: TableRow, relevant: object) -> bool:
     """Whether a row says that nothing answers its query: by a flag, or by an empty list."""
     for name, value in row.fields.items():
         said = names().unanswerable.get(fold(name))
@@ -115,7 +117,9 @@ def _names(value: object) -> list[str]:
     return [name for one in listed(value) or [] if (name := plain(one)).casefold() not in _NONE]
 
 
-def judgments(key: Key, row: Row, value: object, grade: object, words: Mapping[str, str]) -> Iterator[Item]:
+def judgments(
+    key: ItemKey, row: TableRow, value: object, grade: object, words: Mapping[str, str]
+) -> Iterator[Item]:
     """What a row says about its query.
 
     value: of the field of relevant documents: a document, a list of them, objects with a grade, or grades by
@@ -141,7 +145,7 @@ def _how(column: str) -> str:
     return next((how for how in ("all", "any") if fold(column) in names().words[how]), "")
 
 
-def _cell(key: Key, row: Row, doc: str, grade: object) -> Iterator[Item]:
+def _cell(key: ItemKey, row: TableRow, doc: str, grade: object) -> Iterator[Item]:
     if re.search(r"\s[|;]\s|^[^\s:/?]+([|;][^\s:/?]+)+$", doc):
         yield Refused(
             row.where, f"'{doc[:60]}' looks like several documents in one cell; write them as a JSON list"
@@ -150,7 +154,7 @@ def _cell(key: Key, row: Row, doc: str, grade: object) -> Iterator[Item]:
         yield from _one(key, row, doc, 1 if grade is None else grade)
 
 
-def _member(key: Key, row: Row, one: object, grade: object) -> Iterator[Item]:
+def _member(key: ItemKey, row: TableRow, one: object, grade: object) -> Iterator[Item]:
     """The judgment in a member of the list: a document, or an object with document (or words) and grade."""
     if isinstance(one, dict):
         yield from _object(key, row, one)
@@ -162,7 +166,7 @@ def _member(key: Key, row: Row, one: object, grade: object) -> Iterator[Item]:
         yield from _one(key, row, one, 1 if grade is None else grade)
 
 
-def _object(key: Key, row: Row, one: Mapping[str, Any]) -> Iterator[Item]:
+def _object(key: ItemKey, row: TableRow, one: Mapping[str, Any]) -> Iterator[Item]:
     given = next((one[name] for name in one if fold(name) in names().roles["grade"][0] | {"score"}), 1)
     doc = next((one[name] for name in one if fold(name) in _doc_names() and plain(one[name])), None)
     if doc is not None:
@@ -184,7 +188,7 @@ def _doc_names() -> frozenset[str]:
     return frozenset({name for tier in tiers for name in tier} | {"id", "path", "corpusid"})
 
 
-def _one(key: Key, row: Row, doc: object, grade: object) -> Iterator[Item]:
+def _one(key: ItemKey, row: TableRow, doc: object, grade: object) -> Iterator[Item]:
     name = plain(doc)
     if name.casefold() in _NONE:
         return
@@ -193,4 +197,4 @@ def _one(key: Key, row: Row, doc: object, grade: object) -> Iterator[Item]:
     elif _PLACEHOLDER.fullmatch(name):
         yield Refused(row.where, f"'{name[:60]}' is a placeholder that nobody filled")
     else:
-        yield Judgment(key, Key(name), grade, row.where)
+        yield Judgment(key, ItemKey(name), grade, row.where)

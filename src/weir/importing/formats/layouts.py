@@ -9,10 +9,10 @@ from weir.errors import BadValue
 from weir.importing.contents import Contents
 from weir.importing.formats.evaluators import listed
 from weir.importing.formats.lines import two_columns
-from weir.importing.found import Document, Item, Judgment, Key, Note, Query, Refused, plain
+from weir.importing.found import Document, FoundQuery, Item, ItemKey, Judgment, Note, Refused, plain
 from weir.importing.names import fold
-from weir.importing.readers import Asked, reader
-from weir.importing.tables import Row
+from weir.importing.read_tables import TableRow
+from weir.importing.readers import ReadRequest, reader
 
 __all__: list[str] = []
 
@@ -22,7 +22,7 @@ _QUERIES = ("queries", "query", "topics", "topic", "questions")
 _DOCUMENTS = ("corpus", "docs", "documents", "document", "collection", "passages")
 
 
-def _named(row: Row, names: tuple[str, ...]) -> str:
+def _named(row: TableRow, names: tuple[str, ...]) -> str:
     return next((plain(row.fields[name]) for name in names if plain(row.fields.get(name))), "")
 
 
@@ -67,7 +67,7 @@ def _layout(contents: Contents) -> str:
 
 
 @reader("beir", "queries or documents with identifiers and texts", _layout)
-def read_layout(contents: Contents, asked: Asked) -> Iterator[Item]:
+def read_layout(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
     """Queries or documents, as the fields or the file's name say."""
     yield from (read_queries if _which(contents)[0] == "queries" else read_corpus)(contents, asked)
 
@@ -77,21 +77,21 @@ def _by_name(_: Contents) -> str:
 
 
 @reader("queries", "queries", _by_name)
-def read_queries(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_queries(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries with their metadata."""
     if contents.shape == "lines":
         yield from two_columns(contents, documents=False)
         return
     for row in contents.rows:
-        key = Key(_named(row, _IDS), _named(row, (*_TEXTS, "query", "question", "title")))
+        key = ItemKey(_named(row, _IDS), _named(row, (*_TEXTS, "query", "question", "title")))
         if not key.id and not key.text:
             yield Refused(row.where, "neither identifier nor text")
         else:
-            yield Query(key, row.where, _metadata(row))
+            yield FoundQuery(key, row.where, _metadata(row))
 
 
 @reader("corpus", "documents", _by_name)
-def read_corpus(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_corpus(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Documents; one without an identifier gets one made from its text, and vectors are dropped."""
     if contents.shape == "lines":
         yield from two_columns(contents, documents=True)
@@ -99,14 +99,14 @@ def read_corpus(contents: Contents, _: Asked) -> Iterator[Item]:
     if "vector" in contents.columns:
         yield Note("the field vector was dropped: documents are their texts here")
     for row in contents.rows:
-        key = Key(_named(row, _IDS), _named(row, _TEXTS))
+        key = ItemKey(_named(row, _IDS), _named(row, _TEXTS))
         if not key.id and not key.text:
             yield Refused(row.where, "neither identifier nor text")
         else:
             yield Document(key, row.where, _named(row, ("title",)))
 
 
-def _metadata(row: Row) -> dict[str, Any]:
+def _metadata(row: TableRow) -> dict[str, Any]:
     held = row.fields.get("metadata")
     more = dict(held) if isinstance(held, dict) else {}
     taken = {*_IDS, *_TEXTS, "metadata", "vector"}
@@ -127,7 +127,7 @@ def _hub_qrels(contents: Contents) -> str:
 
 
 @reader("hub-qrels", "judgments of BEIR, MTEB or NanoBEIR", _hub_qrels)
-def read_hub_qrels(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_hub_qrels(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Judgments; without a column of grades every pair is relevant."""
     by_role = {fold(name): name for name in contents.columns}
     score = by_role.get("score")
@@ -138,7 +138,7 @@ def read_hub_qrels(contents: Contents, _: Asked) -> Iterator[Item]:
         if not query or not doc:
             yield Refused(row.where, "no query-id or no corpus-id")
         else:
-            yield Judgment(Key(query), Key(doc), row.fields.get(score) if score else 1, row.where)
+            yield Judgment(ItemKey(query), ItemKey(doc), row.fields.get(score) if score else 1, row.where)
 
 
 def _candidates(contents: Contents) -> str:
@@ -152,7 +152,7 @@ def _candidates(contents: Contents) -> str:
 
 
 @reader("candidates", "documents to rank, by query", _candidates)
-def read_candidates(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_candidates(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Candidates, as metadata of the queries."""
     by_role = {fold(name): name for name in contents.columns}
     for row in contents.rows:
@@ -161,7 +161,7 @@ def read_candidates(contents: Contents, _: Asked) -> Iterator[Item]:
         if not query or docs is None:
             yield Refused(row.where, "no query-id, or no list of corpus-ids")
         else:
-            yield Query(Key(query), row.where, {"candidates": [plain(doc) for doc in docs]})
+            yield FoundQuery(ItemKey(query), row.where, {"candidates": [plain(doc) for doc in docs]})
 
 
 def _instructions(contents: Contents) -> str:
@@ -169,13 +169,15 @@ def _instructions(contents: Contents) -> str:
 
 
 @reader("instructions", "instructions, by query", _instructions)
-def read_instructions(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_instructions(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Instructions, as metadata of the queries."""
     by_role = {fold(name): name for name in contents.columns}
     for row in contents.rows:
         query = plain(row.fields.get(by_role["queryid"]))
         if query:
-            yield Query(Key(query), row.where, {"instruction": plain(row.fields.get(by_role["instruction"]))})
+            yield FoundQuery(
+                ItemKey(query), row.where, {"instruction": plain(row.fields.get(by_role["instruction"]))}
+            )
         else:
             yield Refused(row.where, "no query-id")
 
@@ -188,7 +190,7 @@ def _esci(contents: Contents) -> str:
 
 
 @reader("esci", "the shopping queries of ESCI", _esci)
-def read_esci(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_esci(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries with locale, and judgments by split; a product is locale/identifier where there is more than one."""
     yield Note(
         "the letters E, S, C and I (exact, substitute, complement, irrelevant) are the grades 3, 2, 1 and 0"
@@ -196,12 +198,12 @@ def read_esci(contents: Contents, _: Asked) -> Iterator[Item]:
     locales = {plain(row.fields.get("product_locale")) for row in contents.rows} - {""}
     for row in contents.rows:
         fields: Mapping[str, Any] = row.fields
-        key = Key(plain(fields.get("query_id")), plain(fields.get("query")))
+        key = ItemKey(plain(fields.get("query_id")), plain(fields.get("query")))
         locale, letter = plain(fields.get("product_locale")), plain(fields.get("esci_label"))
         if letter not in _LETTERS or not key.text:
             yield Refused(row.where, f"the label '{letter[:20]}'; expected E, S, C or I, and a query")
             continue
         product = plain(fields.get("product_id"))
         doc = f"{locale}/{product}" if len(locales) > 1 else product
-        yield Query(key, row.where, {"locale": locale} if locale else {})
-        yield Judgment(key, Key(doc), _LETTERS[letter], row.where, plain(fields.get("split")) or "test")
+        yield FoundQuery(key, row.where, {"locale": locale} if locale else {})
+        yield Judgment(key, ItemKey(doc), _LETTERS[letter], row.where, plain(fields.get("split")) or "test")

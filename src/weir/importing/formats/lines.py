@@ -10,8 +10,19 @@ from itertools import groupby, pairwise
 
 from weir.errors import BadValue
 from weir.importing.contents import Contents
-from weir.importing.found import ByWords, Document, Item, Judgment, Key, Note, Query, Ranking, Refused, number
-from weir.importing.readers import Asked, reader
+from weir.importing.found import (
+    ByWords,
+    Document,
+    FoundQuery,
+    Item,
+    ItemKey,
+    Judgment,
+    Note,
+    Ranking,
+    Refused,
+    number,
+)
+from weir.importing.readers import ReadRequest, reader
 
 __all__ = ["qrels_lines", "run_lines"]
 
@@ -71,7 +82,7 @@ def _trec_run(contents: Contents) -> str:
 
 
 @reader("trec-run", "a run in TREC's format", _trec_run)
-def read_trec_run(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_trec_run(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Rankings by score; the rank column is ignored, as by trec_eval."""
     if "ir_metadata.start" in contents.text[:1000]:
         header = [line for line in contents.text.split("\n") if line.startswith("#")]
@@ -91,8 +102,8 @@ def run_lines(contents: Contents) -> Iterator[Item]:
         else:
             held.setdefault(cells[0], []).append((cells[2], score))
     for query, found in held.items():
-        docs, scores = tuple(Key(doc) for doc, _ in found), tuple(score for _, score in found)
-        yield Ranking(Key(query), docs, f"query {query}", scores, ordered=False)
+        docs, scores = tuple(ItemKey(doc) for doc, _ in found), tuple(score for _, score in found)
+        yield Ranking(ItemKey(query), docs, f"query {query}", scores, ordered=False)
 
 
 def _trec_qrels(contents: Contents) -> str:
@@ -104,7 +115,7 @@ def _trec_qrels(contents: Contents) -> str:
 
 
 @reader("trec-qrels", "judgments in TREC's format", _trec_qrels)
-def read_trec_qrels(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_trec_qrels(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Judgments."""
     yield from qrels_lines(contents)
 
@@ -115,7 +126,7 @@ def qrels_lines(contents: Contents) -> Iterator[Item]:
         if len(cells) not in (3, 4):
             yield Refused(where, f"{len(cells)} columns; expected query 0 document grade")
         else:
-            yield Judgment(Key(cells[0]), Key(cells[-2]), cells[-1], where)
+            yield Judgment(ItemKey(cells[0]), ItemKey(cells[-2]), cells[-1], where)
 
 
 def _colbert(contents: Contents) -> str:
@@ -128,7 +139,7 @@ def _colbert(contents: Contents) -> str:
 
 
 @reader("colbert", "a ranking of ColBERT", _colbert)
-def read_colbert(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_colbert(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Rankings in the order of their ranks; a fifth column of labels is passed over."""
     rows = _cells(contents)
     if any(len(cells) == 5 for _, cells in rows):
@@ -148,9 +159,9 @@ def _ranked(rows: list[Cells], score_column: int = 0) -> Iterator[Item]:
             held.setdefault(cells[0], []).append((rank, cells[1], score))
     for query, found in held.items():
         found.sort(key=lambda one: one[0])
-        docs = tuple(Key(doc) for _, doc, _ in found)
+        docs = tuple(ItemKey(doc) for _, doc, _ in found)
         scores = tuple(score for _, _, score in found) if score_column else ()
-        yield Ranking(Key(query), docs, f"query {query}", scores)
+        yield Ranking(ItemKey(query), docs, f"query {query}", scores)
 
 
 def _three(contents: Contents) -> str:
@@ -168,7 +179,7 @@ def _three(contents: Contents) -> str:
 
 
 @reader("three-columns", "query, document and a number", _three, general=True)
-def read_three(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_three(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Lines whose query, document and number were told apart by --columns are rows; these never are."""
     yield from ()
     _three(contents)
@@ -179,13 +190,13 @@ def _by_name(_: Contents) -> str:
 
 
 @reader("run-ranks", "query, document, rank (MS MARCO's run, PyTerrier's minimal)", _by_name)
-def read_ranks(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_ranks(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Rankings by rank, from 0 or 1, with or without gaps."""
     yield from _ranked(_lines_only(contents))
 
 
 @reader("run-scores", "query, document, score", _by_name)
-def read_scores(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_scores(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Rankings by score."""
     held: dict[str, list[tuple[str, float]]] = {}
     for where, cells in _lines_only(contents):
@@ -195,8 +206,8 @@ def read_scores(contents: Contents, _: Asked) -> Iterator[Item]:
         else:
             held.setdefault(cells[0], []).append((cells[1], score))
     for query, found in held.items():
-        docs, scores = tuple(Key(doc) for doc, _ in found), tuple(score for _, score in found)
-        yield Ranking(Key(query), docs, f"query {query}", scores, ordered=False)
+        docs, scores = tuple(ItemKey(doc) for doc, _ in found), tuple(score for _, score in found)
+        yield Ranking(ItemKey(query), docs, f"query {query}", scores, ordered=False)
 
 
 def _lines_only(contents: Contents) -> list[Cells]:
@@ -216,7 +227,7 @@ def _excluded(contents: Contents) -> str:
 
 
 @reader("exclude", "documents to leave out, query and document", _excluded)
-def read_excluded(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_excluded(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Excluded documents, as metadata of the queries."""
     held: dict[str, list[str]] = {}
     for where, cells in _lines_only(contents):
@@ -225,7 +236,7 @@ def read_excluded(contents: Contents, _: Asked) -> Iterator[Item]:
         else:
             held.setdefault(cells[0], []).append(cells[1])
     for query, docs in held.items():
-        yield Query(Key(query), f"query {query}", {"excluded": docs})
+        yield FoundQuery(ItemKey(query), f"query {query}", {"excluded": docs})
 
 
 def _answers(text: str) -> list[str]:
@@ -243,13 +254,13 @@ def _dpr(contents: Contents) -> str:
 
 
 @reader("dpr-topics", "topics of DPR: question and answers", _dpr)
-def read_dpr(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_dpr(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries by their text; a document that holds one of the answers is relevant."""
     for where, cells in _lines_only(contents):
         answers = _answers(cells[1]) if len(cells) == 2 else []
         if answers:
-            yield Query(Key(text=cells[0]), where, {"answers": answers})
-            yield ByWords(Key(text=cells[0]), tuple(answers), "answers", where, "any")
+            yield FoundQuery(ItemKey(text=cells[0]), where, {"answers": answers})
+            yield ByWords(ItemKey(text=cells[0]), tuple(answers), "answers", where, "any")
         else:
             yield Refused(where, "expected a question, a tab and a list of answers")
 
@@ -274,7 +285,7 @@ _DOCUMENTS = ("corpus", "docs", "documents", "collection", "passages")
 
 
 @reader("two-columns", "identifier and text between a tab", _two, general=True)
-def read_two(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_two(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries or documents, as the file's name says."""
     yield from two_columns(contents, documents=not contents.says(*_TOPICS))
 
@@ -285,9 +296,9 @@ def two_columns(contents: Contents, documents: bool) -> Iterator[Item]:
         if len(cells) != 2 or not all(cells):
             yield Refused(where, "expected an identifier, a tab and a text")
         elif documents:
-            yield Document(Key(*cells), where)
+            yield Document(ItemKey(*cells), where)
         else:
-            yield Query(Key(*cells), where)
+            yield FoundQuery(ItemKey(*cells), where)
 
 
 _TOP = re.compile(r"<top\b[^>]*>(.*?)(?:</top>|(?=<top\b)|\Z)", re.DOTALL | re.I)
@@ -302,7 +313,7 @@ def _topics(contents: Contents) -> str:
 
 
 @reader("trec-topics", "topics in TREC's tags or XML", _topics)
-def read_topics(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_topics(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries: the title (or query) is the text, description, question and narrative are kept beside it."""
     topics = [(name, dict(_fields(body))) for name, body in _TOPIC.findall(contents.text)]
     topics = topics or [("", dict(_fields(body))) for body in _TOP.findall(contents.text)]
@@ -312,7 +323,7 @@ def read_topics(contents: Contents, _: Asked) -> Iterator[Item]:
             yield Refused(f"topic {name or n}", "no number, or neither title nor query")
             continue
         more = {key: fields[key] for key in ("desc", "narr", "question", "narrative") if fields.get(key)}
-        yield Query(Key(name, text), f"topic {n}", more)
+        yield FoundQuery(ItemKey(name, text), f"topic {n}", more)
 
 
 def _fields(body: str) -> Iterator[tuple[str, str]]:
@@ -332,8 +343,11 @@ def _letor(contents: Contents) -> str:
 
 
 @reader("letor", "LETOR or SVMrank", _letor)
-def read_letor(contents: Contents, _: Asked) -> Iterator[Item]:
-    """Judgments of the documents that comments name; texts of queries stand in comments above; features are dropped."""
+def read_letor(contents: Contents, _: ReadRequest) -> Iterator[Item]:
+    """Judgments of the documents that comments name; texts of queries stand in comments above; features are dropped.
+
+    Raises BadValue where every grade is 0.
+    """
     lines = [line for line in contents.text.split("\n") if line.strip() and not line.startswith("#")]
     if lines and all(re.match(r"\s*0(\.0*)?\s", line) for line in lines):
         reason = (
@@ -344,7 +358,7 @@ def read_letor(contents: Contents, _: Asked) -> Iterator[Item]:
     for line, text in enumerate(contents.text.split("\n"), 1):
         if titled := _TITLE.match(text):
             title = titled[2].strip()
-            yield Query(Key(titled[1], re.sub(r"\*[\d.]+$", "", title)), f"line {line}")
+            yield FoundQuery(ItemKey(titled[1], re.sub(r"\*[\d.]+$", "", title)), f"line {line}")
         elif text.strip() and not text.startswith("#"):
             row = _LETOR.match(text.strip())
             comment = (row[4] or "").split() if row else []
@@ -352,6 +366,8 @@ def read_letor(contents: Contents, _: Asked) -> Iterator[Item]:
                 yield Refused(f"line {line}", "expected grade qid:query features # document")
                 continue
             features += bool(row[3].strip())
-            yield Judgment(Key(row[2]), Key(comment[0].removeprefix("docno=")), row[1], f"line {line}")
+            yield Judgment(
+                ItemKey(row[2]), ItemKey(comment[0].removeprefix("docno=")), row[1], f"line {line}"
+            )
     if features:
         yield Note(f"the features of {features} lines were dropped")

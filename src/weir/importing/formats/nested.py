@@ -8,8 +8,19 @@ from typing import Any
 from weir.errors import BadValue
 from weir.importing.contents import Contents
 from weir.importing.formats.engines import members
-from weir.importing.found import Document, Item, Judgment, Key, Note, Query, Ranking, Refused, number, plain
-from weir.importing.readers import Asked, reader
+from weir.importing.found import (
+    Document,
+    FoundQuery,
+    Item,
+    ItemKey,
+    Judgment,
+    Note,
+    Ranking,
+    Refused,
+    number,
+    plain,
+)
+from weir.importing.readers import ReadRequest, reader
 
 __all__: list[str] = []
 
@@ -46,7 +57,7 @@ def _is_run(contents: Contents) -> bool:
 
 
 @reader("nested", "{query: {document: number}} as ranx and pytrec_eval hold it", _nested, general=True)
-def read_nested(contents: Contents, asked: Asked) -> Iterator[Item]:
+def read_nested(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
     """A run where a number is a fraction, judgments where the file's name says so; else asked."""
     yield from (read_nested_run if _is_run(contents) else read_nested_qrels)(contents, asked)
 
@@ -56,17 +67,17 @@ def _only_by_name(_: Contents) -> str:
 
 
 @reader("nested-run", "a run as {query: {document: score}}", _only_by_name)
-def read_nested_run(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_nested_run(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Rankings by score."""
     yield from _rankings(_checked(contents), "")
 
 
 @reader("nested-qrels", "judgments as {query: {document: grade}}", _only_by_name)
-def read_nested_qrels(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_nested_qrels(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Judgments."""
     for query, row in _checked(contents).items():
         for doc, grade in row.items():
-            yield Judgment(Key(query), Key(doc), grade, f"query {query}")
+            yield Judgment(ItemKey(query), ItemKey(doc), grade, f"query {query}")
 
 
 def _checked(contents: Contents) -> Mapping[str, Mapping[str, float]]:
@@ -84,8 +95,8 @@ def _rankings(nested: Mapping[str, Mapping[str, float]], run: str) -> Iterator[I
         for doc in odd:
             yield Refused(f"query {query}", f"the score of document '{doc}' is no finite number")
         kept = {doc: float(score) for doc, score in row.items() if doc not in odd}
-        docs = tuple(Key(doc) for doc in kept)
-        yield Ranking(Key(query), docs, f"query {query}", tuple(kept.values()), run, ordered=False)
+        docs = tuple(ItemKey(doc) for doc in kept)
+        yield Ranking(ItemKey(query), docs, f"query {query}", tuple(kept.values()), run, ordered=False)
 
 
 def _predictions(contents: Contents) -> str:
@@ -95,7 +106,7 @@ def _predictions(contents: Contents) -> str:
 
 
 @reader("mteb-predictions", "predictions of MTEB", _predictions)
-def read_predictions(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_predictions(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """A run for each subset and split, by score: the file is not sorted."""
     model = contents.value["mteb_model_meta"]
     name = plain(model.get("model_name")).replace("/", "__") if isinstance(model, dict) else ""
@@ -121,17 +132,21 @@ def _requests(contents: Contents) -> str:
 
 
 @reader("rerank-requests", "requests to Anserini's re-rankers", _requests)
-def read_requests(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_requests(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries, documents, and the first stage's run."""
     for row in contents.rows:
         query = row.fields.get("query")
-        key = Key(plain(query.get("qid")), plain(query.get("text"))) if isinstance(query, dict) else Key()
+        key = (
+            ItemKey(plain(query.get("qid")), plain(query.get("text")))
+            if isinstance(query, dict)
+            else ItemKey()
+        )
         if not key.id and not key.text:
             yield Refused(row.where, "no query")
             continue
-        yield Query(key, row.where)
+        yield FoundQuery(key, row.where)
         found = members(row.fields, "candidates")
-        docs = tuple(Key(plain(one.get("docid")), _text(one.get("doc"))) for one in found)
+        docs = tuple(ItemKey(plain(one.get("docid")), _text(one.get("doc"))) for one in found)
         yield from (Document(doc, row.where) for doc in docs if doc.text)
         scores = tuple(score for one in found if (score := number(one.get("score"))) is not None)
         yield Ranking(key, docs, row.where, scores if len(scores) == len(docs) else ())

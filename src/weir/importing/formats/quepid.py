@@ -7,8 +7,19 @@ from typing import Any
 
 from weir.importing.contents import Contents
 from weir.importing.formats.engines import members
-from weir.importing.found import Item, Judgment, Key, Note, Query, Ranking, Refused, Used, number, plain
-from weir.importing.readers import Asked, reader
+from weir.importing.found import (
+    FoundQuery,
+    Item,
+    ItemKey,
+    Judgment,
+    Note,
+    Ranking,
+    Refused,
+    Used,
+    number,
+    plain,
+)
+from weir.importing.readers import ReadRequest, reader
 
 __all__: list[str] = []
 
@@ -20,16 +31,16 @@ def _case(contents: Contents) -> str:
 
 
 @reader("quepid-case", "a case of Quepid", _case)
-def read_case(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_case(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries by their text, with information need and notes, and judgments."""
     for n, query in enumerate(members(contents.value, "queries"), 1):
-        where, key = f"query {n}", Key(text=plain(query.get("query_text")))
+        where, key = f"query {n}", ItemKey(text=plain(query.get("query_text")))
         if not key.text:
             yield Refused(where, "no query_text")
             continue
-        yield Query(key, where, _about(query))
+        yield FoundQuery(key, where, _about(query))
         for rated in members(query, "ratings"):
-            yield Judgment(key, Key(plain(rated.get("doc_id"))), rated.get("rating"), where)
+            yield Judgment(key, ItemKey(plain(rated.get("doc_id"))), rated.get("rating"), where)
 
 
 def _about(query: Mapping[str, Any]) -> dict[str, str]:
@@ -43,16 +54,16 @@ def _ratings(contents: Contents) -> str:
 
 
 @reader("quepid-ratings", "ratings of a case of Quepid", _ratings)
-def read_ratings(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_ratings(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries by their text, and judgments."""
     for n, query in enumerate(members(contents.value, "queries"), 1):
-        where, key = f"query {n}", Key(text=plain(query["query"]))
+        where, key = f"query {n}", ItemKey(text=plain(query["query"]))
         if not key.text:
             yield Refused(where, "no query text")
             continue
-        yield Query(key, where)
+        yield FoundQuery(key, where)
         for doc, grade in query["ratings"].items():
-            yield Judgment(key, Key(doc), grade, where)
+            yield Judgment(key, ItemKey(doc), grade, where)
 
 
 def _book(contents: Contents) -> str:
@@ -61,20 +72,20 @@ def _book(contents: Contents) -> str:
 
 
 @reader("quepid-book", "a book of Quepid", _book)
-def read_book(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_book(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries by their text, and every judge's judgment; pairs that nobody could rate are counted."""
     unrateable = 0
     for n, pair in enumerate(members(contents.value, "query_doc_pairs"), 1):
-        where, key = f"pair {n}", Key(text=plain(pair.get("query_text")))
+        where, key = f"pair {n}", ItemKey(text=plain(pair.get("query_text")))
         if not key.text:
             yield Refused(where, "no query_text")
             continue
-        yield Query(key, where, _about(pair))
+        yield FoundQuery(key, where, _about(pair))
         for judged in members(pair, "judgements"):
             if judged.get("rating") is None:
                 unrateable += 1
             else:
-                yield Judgment(key, Key(plain(pair.get("doc_id"))), judged["rating"], where)
+                yield Judgment(key, ItemKey(plain(pair.get("doc_id"))), judged["rating"], where)
     if unrateable:
         yield Note(f"{unrateable} judgments say 'unrateable' or 'later', and are none")
 
@@ -92,15 +103,15 @@ def _book_table(contents: Contents) -> str:
 
 
 @reader("quepid-book-csv", "judgments of a book of Quepid as CSV", _book_table)
-def read_book_table(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_book_table(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Every judge's judgment; empty cells are none."""
     yield Used("judges", ", ".join(contents.columns[2:]))
     for row in contents.rows:
-        key, doc = Key(text=plain(row.fields.get("query"))), Key(plain(row.fields.get("docid")))
+        key, doc = ItemKey(text=plain(row.fields.get("query"))), ItemKey(plain(row.fields.get("docid")))
         if not key.text:
             yield Refused(row.where, "no query")
             continue
-        yield Query(key, row.where)
+        yield FoundQuery(key, row.where)
         for judge in contents.columns[2:]:
             if plain(row.fields.get(judge)):
                 yield Judgment(key, doc, row.fields[judge], row.where)
@@ -114,23 +125,23 @@ def _snapshot(contents: Contents) -> str:
 
 
 @reader("quepid-snapshot", "a snapshot of Quepid", _snapshot)
-def read_snapshot(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_snapshot(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries with Quepid's identifiers, their rankings without scores, and ratings where it holds some."""
     value = contents.value
     name = plain(value.get("name"))
     texts: dict[str, str] = {}
     for n, query in enumerate(members(value, "queries"), 1):
-        key = Key(plain(query.get("query_id")), plain(query.get("query_text")))
+        key = ItemKey(plain(query.get("query_id")), plain(query.get("query_text")))
         texts[key.id] = key.text
-        yield Query(key, f"query {n}", _about(query))
+        yield FoundQuery(key, f"query {n}", _about(query))
         for doc, grade in (
             (query.get("ratings") or {}).items() if isinstance(query.get("ratings"), dict) else ()
         ):
-            yield Judgment(key, Key(doc), grade, f"query {n}")
+            yield Judgment(key, ItemKey(doc), grade, f"query {n}")
     for query_id, listed in value["docs"].items():
         docs = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-        shown = tuple(Key(plain(one.get("id"))) for one in docs if not one.get("rated_only"))
-        yield Ranking(Key(query_id, texts.get(query_id, "")), shown, f"docs of {query_id}", run=name)
+        shown = tuple(ItemKey(plain(one.get("id"))) for one in docs if not one.get("rated_only"))
+        yield Ranking(ItemKey(query_id, texts.get(query_id, "")), shown, f"docs of {query_id}", run=name)
 
 
 def _needs(contents: Contents) -> str:
@@ -138,10 +149,10 @@ def _needs(contents: Contents) -> str:
 
 
 @reader("quepid-needs", "information needs of a case of Quepid", _needs)
-def read_needs(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_needs(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries by their text, with information needs."""
     for row in contents.rows:
         if text := plain(row.fields.get("query")):
-            yield Query(Key(text=text), row.where, _about(row.fields))
+            yield FoundQuery(ItemKey(text=text), row.where, _about(row.fields))
         else:
             yield Refused(row.where, "no query")

@@ -12,7 +12,7 @@ from weir.errors import BadValue
 from weir.importing.contents import Contents
 from weir.importing.formats.engines import sources
 from weir.importing.found import Item, plain
-from weir.importing.readers import READERS, Asked, Detect, Reader, refuses
+from weir.importing.readers import READERS, Detect, Reader, ReadRequest, refuses
 
 __all__: list[str] = []
 
@@ -250,7 +250,7 @@ def _is_log(contents: Contents) -> str:
     return told or ("no action" if counts else "")
 
 
-def _refuse_clicks(contents: Contents, _: Asked) -> Iterator[Item]:
+def _refuse_clicks(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     raise BadValue(
         f"{contents.path}: a log of clicks ({_is_log(contents)}); clicks are no judgments, "
         "and a grade takes a model of clicks; give what such a model made, as rows of query, document and grade"

@@ -10,8 +10,8 @@ from typing import Any
 
 from weir.importing.contents import Contents
 from weir.importing.formats.engines import members
-from weir.importing.found import Document, Item, Key, Note, Query, Ranking, Refused, number, plain
-from weir.importing.readers import Asked, reader
+from weir.importing.found import Document, FoundQuery, Item, ItemKey, Note, Ranking, Refused, number, plain
+from weir.importing.readers import ReadRequest, reader
 
 __all__: list[str] = []
 
@@ -69,7 +69,7 @@ def _traced(contents: Contents) -> str:
 
 
 @reader("spans", "retrieval spans of OpenInference or OpenTelemetry GenAI", _traced)
-def read_spans(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_spans(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """A ranking for each retrieval span, in the order of its documents; other spans are passed over.
 
     A document without an identifier is known by its text.
@@ -84,15 +84,15 @@ def read_spans(contents: Contents, _: Asked) -> Iterator[Item]:
             yield Refused(where, "no text of the query; have the instrumentation record it")
             continue
         docs = _retrieved(attributes)
-        keys = tuple(Key(_id(one), _text(one)) for one in docs)
+        keys = tuple(ItemKey(_id(one), _text(one)) for one in docs)
         if not all(key.id or key.text for key in keys):
             yield Refused(where, "documents with neither identifier nor text")
             continue
-        yield Query(Key(text=text), where)
+        yield FoundQuery(ItemKey(text=text), where)
         yield from (Document(key, where) for key in keys if key.text)
         scores = [_score(one) for one in docs]
         known = tuple(score for score in scores if score is not None)
-        yield Ranking(Key(text=text), keys, where, known if len(known) == len(keys) else ())
+        yield Ranking(ItemKey(text=text), keys, where, known if len(known) == len(keys) else ())
     if others:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
         yield Note(f"spans that are no retrieval were passed over: {kinds}")
@@ -161,7 +161,7 @@ def _frame(contents: Contents) -> str:
 
 
 @reader("phoenix-documents", "retrieved documents as Phoenix writes them", _frame)
-def read_frame(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_frame(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """A ranking for each span, by position; documents are known by their text (`reference`)."""
     spans: dict[str, list[Mapping[str, Any]]] = {}
     for row in contents.rows:
@@ -171,12 +171,12 @@ def read_frame(contents: Contents, _: Asked) -> Iterator[Item]:
             spans.setdefault(plain(row.fields.get("context.span_id")), []).append(row.fields)
     for span, rows in spans.items():
         rows.sort(key=lambda row: number(row["document_position"]) or 0.0)
-        where, key = f"span {span}", Key(text=plain(rows[0]["input"]))
-        docs = tuple(Key(plain(row.get("document_id")), plain(row.get("reference"))) for row in rows)
+        where, key = f"span {span}", ItemKey(text=plain(rows[0]["input"]))
+        docs = tuple(ItemKey(plain(row.get("document_id")), plain(row.get("reference"))) for row in rows)
         if not all(doc.id or doc.text for doc in docs):
             yield Refused(where, "documents with neither identifier nor text")
             continue
-        yield Query(key, where)
+        yield FoundQuery(key, where)
         yield from (Document(doc, where) for doc in docs if doc.text)
         scores = [number(row.get("document_score")) for row in rows]
         known = tuple(score for score in scores if score is not None)

@@ -31,7 +31,7 @@ from weir.io.runs.distinct_ids import as_bytes, distinct, distinct_strings
 from weir.io.runs.parsers import choose_engine
 from weir.io.runs.sources import ReadOptions, Source
 
-__all__ = ["Names", "RankingPart", "RunFile", "read_parts"]
+__all__ = ["IdentifierNumbers", "RankingPart", "RunFile", "read_parts"]
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ class _InterleavedError(Exception):
     """A query came back after another one."""
 
 
-class Names:
+class IdentifierNumbers:
     """Numbers queries and documents of one file."""
 
     def __init__(self, file: RunFile) -> None:
@@ -126,7 +126,7 @@ class Names:
         return codes, Ids(strings)
 
 
-def read_parts(file: RunFile, step: Callable[[RankingPart], T]) -> tuple[list[T], Names]:
+def read_parts(file: RunFile, step: Callable[[RankingPart], T]) -> tuple[list[T], IdentifierNumbers]:
     """Read rankings and apply `step`, a pure function, to each part: the rankings of some of the queries.
 
     Memory: one block and what `step` keeps, unless the file's queries are interleaved; then the file is read
@@ -135,7 +135,7 @@ def read_parts(file: RunFile, step: Callable[[RankingPart], T]) -> tuple[list[T]
     engine = choose_engine(file.engine, file.source.size)
     how = ReadOptions(engine)
     while True:  # twice or thrice at most: a way of reading that did not do is not tried again
-        names = Names(file)
+        names = IdentifierNumbers(file)
         lookup = Lookup.of(file.docs)
         try:
             blocks = file.source.blocks(how)
@@ -148,7 +148,7 @@ def read_parts(file: RunFile, step: Callable[[RankingPart], T]) -> tuple[list[T]
 
 
 def _part(
-    block: RankingBlock, file: RunFile, names: Names, by: tuple[Parser, Lookup, bool]
+    block: RankingBlock, file: RunFile, names: IdentifierNumbers, by: tuple[Parser, Lookup, bool]
 ) -> RankingPart | None:
     """The rankings of a block, None where none of its queries is known; ignored ones are checked all the same."""
     engine, lookup, whole = by

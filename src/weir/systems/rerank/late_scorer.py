@@ -16,7 +16,7 @@ from weir.settings import settings
 from weir.systems.protocol import IN_MEMORY, Context, Costs
 from weir.systems.rerank.score_cache import CacheCounts
 from weir.vectors.encode_missing import EncodingBlocks, TextSource
-from weir.vectors.maxsim_search import HeldTokens, Query, TokenRows, TokenVectors, pair_maxsim
+from weir.vectors.maxsim_search import HeldTokens, TokenQueries, TokenRows, TokenVectors, pair_maxsim
 from weir.vectors.ragged_store import Block, RaggedStore, stored_ragged
 
 __all__ = [
@@ -58,7 +58,7 @@ def asked_of(queries: Queries) -> Int64:
     return np.array([i for i, text in enumerate(queries.text.tolist()) if text.strip()], np.int64)
 
 
-def score_candidates(rows: TokenRows, asked: Int64, query: Query, candidates: Run) -> Float64:
+def score_candidates(rows: TokenRows, asked: Int64, query: TokenQueries, candidates: Run) -> Float64:
     """The score of each candidate of the queries asked, whose vectors `query` has in their order; the lowest there is
     for the others, and for documents without tokens."""
     score = np.full(len(candidates.doc), LOWEST_SCORE)
@@ -95,7 +95,7 @@ class LateScorer:
         docs, place = np.unique(candidates.doc, return_inverse=True)
         rows = self._vectors(docs.astype(np.int64), place, context)
         there = replace(candidates, doc=place.astype(np.int32))
-        return score_candidates(rows, asked, Query(found.ptr, found.values), there)
+        return score_candidates(rows, asked, TokenQueries(found.ptr, found.values), there)
 
     def costs(self) -> Costs:
         """How many scores were asked for, and of how many the document had to be encoded, so far; without reuse every

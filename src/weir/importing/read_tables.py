@@ -12,13 +12,13 @@ from typing import Any
 from weir.errors import FormatError
 from weir.importing.names import fold, names
 
-__all__ = ["Row", "Table", "parsed_table"]
+__all__ = ["Table", "TableRow", "parsed_table"]
 
 _MARKS = {".csv": ",", ".tsv": "\t"}
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """One record, and where it stands: "line 3", "entry 2"."""
 
     where: str
@@ -30,7 +30,7 @@ class Table:
     """header: the names of the columns, () where the first line is data; then cells are called "1", "2" ..."""
 
     header: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     separator: str
 
 
@@ -61,12 +61,12 @@ def parsed_table(path: Path, text: str, suffix: str, expected: frozenset[str]) -
     return Table((), tuple(_row(line, numbered, cells) for line, cells in records), separator)
 
 
-def _row(line: int, header: tuple[str, ...], cells: list[str]) -> Row:
+def _row(line: int, header: tuple[str, ...], cells: list[str]) -> TableRow:
     fields: dict[str, Any] = dict(zip(header, cells, strict=False))
     extra = [cell for cell in cells[len(header) :] if cell.strip()]
     if extra:
         fields[""] = extra  # more cells than columns: the readers refuse the row
-    return Row(f"line {line}", fields)
+    return TableRow(f"line {line}", fields)
 
 
 def _separator(lines: list[str], suffix: str) -> str:

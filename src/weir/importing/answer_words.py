@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from weir.importing.found import ByWords, Item, Judgment, Key
+from weir.importing.found import ByWords, Item, ItemKey, Judgment
 
 __all__ = ["Matcher", "as_judgments"]
 
@@ -67,4 +67,4 @@ def as_judgments(
                 refuse(item.where, str(error))
                 continue
             for name in names:
-                yield Judgment(item.query, Key(name), item.grade, item.where)
+                yield Judgment(item.query, ItemKey(name), item.grade, item.where)

@@ -20,11 +20,11 @@ from weir.importing.formats.golden import (
 from weir.importing.formats.lines import qrels_lines, run_lines
 from weir.importing.found import (
     Document,
+    FoundQuery,
     Item,
+    ItemKey,
     Judgment,
-    Key,
     Note,
-    Query,
     Ranking,
     Refused,
     Used,
@@ -32,8 +32,8 @@ from weir.importing.found import (
     plain,
 )
 from weir.importing.names import roles_of
-from weir.importing.readers import Asked, reader
-from weir.importing.tables import Row
+from weir.importing.read_tables import TableRow
+from weir.importing.readers import ReadRequest, reader
 
 __all__: list[str] = []
 
@@ -46,12 +46,12 @@ class _Layout:
     words: Mapping[str, str] = field(default_factory=dict)
     texts_are_ids: bool = False
 
-    def of(self, row: Row, role: str) -> Any:  # noqa: ANN401  a field holds anything
+    def of(self, row: TableRow, role: str) -> Any:  # noqa: ANN401  a field holds anything
         """The value of a role in a row; None where there is none."""
         return row.fields.get(self.roles[role]) if role in self.roles else None
 
 
-def _layout(contents: Contents) -> tuple[_Layout, list[Row]]:
+def _layout(contents: Contents) -> tuple[_Layout, list[TableRow]]:
     rows = [flattened(row) for row in records_of(contents)]
     columns = list(dict.fromkeys(name for row in rows for name in row.fields))
     roles = roles_of(columns, contents.given, contents.path)
@@ -62,7 +62,7 @@ def _layout(contents: Contents) -> tuple[_Layout, list[Row]]:
     return _Layout(roles, words, short and "query_id" not in roles), rows
 
 
-def _by_values(roles: dict[str, str], rows: list[Row], given: Mapping[str, str]) -> None:
+def _by_values(roles: dict[str, str], rows: list[TableRow], given: Mapping[str, str]) -> None:
     """Names that hold documents in some files and grades in others: lists and objects are documents."""
     held = {role: [row.fields.get(roles[role]) for row in rows] for role in ("grade", "doc") if role in roles}
     if "grade" in held and "doc" not in roles and "relevant" not in roles and any(map(_many, held["grade"])):
@@ -95,7 +95,7 @@ def _known(contents: Contents) -> str:
 
 
 @reader("records", "rows with named fields", _known, general=True)
-def read_records(contents: Contents, asked: Asked) -> Iterator[Item]:
+def read_records(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
     """Queries, judgments and rankings, by the names of the fields."""
     layout, rows = _layout(contents)
     read = _meaning(contents, layout, rows, asked.kind)
@@ -103,10 +103,10 @@ def read_records(contents: Contents, asked: Asked) -> Iterator[Item]:
     yield from (Used(f"words in the {within}", column) for column, within in layout.words.items())
     yield from _without_judgments(layout, rows)
     yield from _queries(layout, rows)
-    yield from read(layout, [row for row in rows if _key(layout, row) != Key()])
+    yield from read(layout, [row for row in rows if _key(layout, row) != ItemKey()])
 
 
-def _without_judgments(layout: _Layout, rows: list[Row]) -> Iterator[Item]:
+def _without_judgments(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
     """A note where nothing is known to name documents, with the fields that may."""
     if layout.words or {"relevant", "doc", "retrieved"} & set(layout.roles):
         return
@@ -128,7 +128,7 @@ def _promptfoo(contents: Contents) -> str:
 
 
 @reader("promptfoo", "tests of promptfoo", _promptfoo)
-def read_promptfoo(contents: Contents, asked: Asked) -> Iterator[Item]:
+def read_promptfoo(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
     """Queries by their variables, and judgments where a variable names the documents; assertions are passed over."""
     yield Note("assertions are about answers, and were passed over")
     yield from read_records(contents, asked)
@@ -139,27 +139,27 @@ def _by_name(_: Contents) -> str:
 
 
 @reader("qrels", "judgments, a row for each", _by_name)
-def read_qrels_rows(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_qrels_rows(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Judgments of rows with named fields, or of lines of three or four columns."""
     if contents.shape == "lines":
         yield from qrels_lines(contents)
     else:
-        yield from read_records(contents, Asked("qrels"))
+        yield from read_records(contents, ReadRequest("qrels"))
 
 
 @reader("run", "rankings, a row for each document", _by_name)
-def read_run_rows(contents: Contents, _: Asked) -> Iterator[Item]:
+def read_run_rows(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Rankings of rows with named fields, or of TREC's lines."""
     if contents.shape == "lines":
         yield from run_lines(contents)
     else:
-        yield from read_records(contents, Asked("run"))
+        yield from read_records(contents, ReadRequest("run"))
 
 
-Meaning = Callable[[_Layout, list[Row]], Iterator[Item]]
+Meaning = Callable[[_Layout, list[TableRow]], Iterator[Item]]
 
 
-def _meaning(contents: Contents, layout: _Layout, rows: list[Row], kind: str) -> Meaning:
+def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow], kind: str) -> Meaning:
     """How the documents of rows are read; raises BadValue where the names leave it open."""
     roles = layout.roles
     if kind:
@@ -179,7 +179,7 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[Row], kind: str) ->
     )
 
 
-def _scored(contents: Contents, layout: _Layout, rows: list[Row]) -> Meaning:
+def _scored(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meaning:
     """Whether `score` is a grade or a score: fractions are scores, and the file's name may say it."""
     values = [number(layout.of(row, "score")) for row in rows]
     if any(value is not None and not value.is_integer() for value in values):
@@ -195,14 +195,14 @@ def _scored(contents: Contents, layout: _Layout, rows: list[Row]) -> Meaning:
     )
 
 
-def _key(layout: _Layout, row: Row) -> Key:
+def _key(layout: _Layout, row: TableRow) -> ItemKey:
     text = plain(layout.of(row, "query"))
-    return Key(text if layout.texts_are_ids else plain(layout.of(row, "query_id")), text)
+    return ItemKey(text if layout.texts_are_ids else plain(layout.of(row, "query_id")), text)
 
 
-def _queries(layout: _Layout, rows: list[Row]) -> Iterator[Item]:
+def _queries(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
     """Each query once, with the fields that have one value in all its rows."""
-    held: dict[Key, tuple[str, dict[str, Any], bool]] = {}
+    held: dict[ItemKey, tuple[str, dict[str, Any], bool]] = {}
     taken = {*layout.roles.values(), *layout.words, ""}
     no_lists = 0
     for row in rows:
@@ -224,7 +224,7 @@ def _queries(layout: _Layout, rows: list[Row]) -> Iterator[Item]:
             f"'{name}' is empty for every query, as in a template; expected relevant documents for some"
         )
     for key, (where, more, silent) in held.items():
-        yield Query(key, where, more, silent)
+        yield FoundQuery(key, where, more, silent)
 
 
 def _small(value: object) -> bool:
@@ -234,7 +234,7 @@ def _small(value: object) -> bool:
     return isinstance(value, (bool, int)) or bool(plain(value))
 
 
-def _golden(layout: _Layout, rows: list[Row]) -> Iterator[Item]:
+def _golden(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
     """Rows of one query each with its relevant documents, or words that they hold, and perhaps what was returned."""
     nothing = 0
     for row in rows:
@@ -249,22 +249,22 @@ def _golden(layout: _Layout, rows: list[Row]) -> Iterator[Item]:
         yield Note(f"{nothing} rows name no relevant document")
 
 
-def _list_returned(layout: _Layout, row: Row, key: Key) -> Iterator[Item]:
+def _list_returned(layout: _Layout, row: TableRow, key: ItemKey) -> Iterator[Item]:
     found = listed(layout.of(row, "retrieved"))
     if found is None:
         yield Refused(row.where, f"no list in '{layout.roles['retrieved']}'")
         return
-    yield Ranking(key, tuple(Key(plain(one)) for one in found), row.where)
+    yield Ranking(key, tuple(ItemKey(plain(one)) for one in found), row.where)
 
 
-def _whole_row(layout: _Layout, row: Row) -> str:
+def _whole_row(layout: _Layout, row: TableRow) -> str:
     """Why a row of one document is none; "" where nothing is wrong."""
     if "" in row.fields:
         return f"more cells than columns ('{row.fields[''][0][:40]}')"
     return "" if plain(layout.of(row, "doc") or layout.of(row, "relevant")) else "no document"
 
 
-def _judged(layout: _Layout, rows: list[Row]) -> Iterator[Item]:
+def _judged(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
     """A judgment in each row; a row with neither document nor grade is a query without judgments."""
     without = 0
     name = next((role for role in ("grade", "score") if role in layout.roles), "")
@@ -278,20 +278,20 @@ def _judged(layout: _Layout, rows: list[Row]) -> Iterator[Item]:
             yield Refused(row.where, reason)
             continue
         split = plain(layout.of(row, "split")) or "test"
-        yield Judgment(_key(layout, row), Key(doc), grade, row.where, split)
+        yield Judgment(_key(layout, row), ItemKey(doc), grade, row.where, split)
         if text := plain(layout.of(row, "text")):
-            yield Document(Key(doc, text), row.where, plain(layout.of(row, "title")))
+            yield Document(ItemKey(doc, text), row.where, plain(layout.of(row, "title")))
     if not name:
         yield Note("no column of grades: every document counts as relevant, grade 1")
     if without:
         yield Note(f"{without} rows hold a query and no judgment")
 
 
-def _returned(layout: _Layout, rows: list[Row]) -> Iterator[Item]:
+def _returned(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
     """A document of a ranking in each row: by score where there is one, else by rank."""
     if not {"score", "rank"} & set(layout.roles):
         yield Note("neither scores nor ranks: the order of rows is taken for the ranking")
-    held: dict[Key, list[tuple[float, Row]]] = {}
+    held: dict[ItemKey, list[tuple[float, TableRow]]] = {}
     name = "score" if "score" in layout.roles else "rank" if "rank" in layout.roles else ""
     for at, row in enumerate(rows):
         value = number(layout.of(row, name)) if name else float(at)
@@ -304,15 +304,17 @@ def _returned(layout: _Layout, rows: list[Row]) -> Iterator[Item]:
             held.setdefault(_key(layout, row), []).append((value, row))
             if text := plain(layout.of(row, "text")):
                 doc = plain(layout.of(row, "doc"))
-                yield Document(Key(doc, text), row.where, plain(layout.of(row, "title")))
+                yield Document(ItemKey(doc, text), row.where, plain(layout.of(row, "title")))
     for key, found in held.items():
         ordered = found if name == "score" else sorted(found, key=lambda one: one[0])
-        docs = tuple(Key(plain(layout.of(row, "doc") or layout.of(row, "relevant"))) for _, row in ordered)
+        docs = tuple(
+            ItemKey(plain(layout.of(row, "doc") or layout.of(row, "relevant"))) for _, row in ordered
+        )
         scores = tuple(value for value, _ in ordered) if name == "score" else ()
         yield Ranking(key, docs, ordered[0][1].where, scores, ordered=name != "score")
 
 
-def _judged_and_returned(layout: _Layout, rows: list[Row]) -> Iterator[Item]:
+def _judged_and_returned(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
     """Rows with a grade and a rank or score: judgments, and the ranking that was judged."""
     yield from _judged(layout, [row for row in rows if plain(layout.of(row, "grade"))])
     number_of = "score" if "score" in layout.roles else "rank"
