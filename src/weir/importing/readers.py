@@ -52,7 +52,7 @@ READERS: Registry[Reader] = Registry(
             "nested",
             "layouts",
             "lines",
-            "records",
+            "field_records",
             "refused",
         )
     ),

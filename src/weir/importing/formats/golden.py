@@ -21,7 +21,7 @@ _NONE = {"", "n/a", "na", "none", "null", "nan", "~"}
 
 
 def records_of(contents: Contents) -> list[TableRow]:
-    """The rows of a file, also where they stand in a list under a name, or by identifier in an object; raises BadValue."""
+    """The rows of a file, also of a list under a name or by identifier in an object; raises BadValue."""
     if contents.shape == "rows":
         return _inside_single(contents)
     value = contents.value
