@@ -21,7 +21,7 @@ from weir.datasets.load import Dataset
 from weir.errors import BadValue, WeirError
 from weir.experiment.observations import approximation_loss, cost_facts, latencies, noted, silent
 from weir.io.runs.read import read_run, read_run_against, write_run
-from weir.io.storage.atomic import locked, sweep
+from weir.io.storage.atomic import clear_lock, locked, sweep
 from weir.io.storage.checksums import Checksum, checksums_of
 from weir.registry import session_only
 from weir.stages.maker import made_now
@@ -103,9 +103,11 @@ class StageShelf:
 
     def cached_run(self, stage: Stage, search: Search, root: Path) -> tuple[Path, Run]:
         """The run of a stage, read where it is sound, else made by `search` and kept below `root`."""
-        found = self.sound_run(stage)
-        if found is None:
-            with locked(root / f".{stage.folder_name}.lock"):
+        found, lock = self.sound_run(stage), root / f".{stage.folder_name}.lock"
+        if found is not None:
+            clear_lock(lock)
+        else:
+            with locked(lock):
                 found = self.sound_run(stage)  # another process may have made it meanwhile
                 if found is None:
                     found = self._kept(stage, search, root)
@@ -172,9 +174,11 @@ class StageShelf:
         """Open an index or build it; one that declares no version is built in memory."""
         if session_only(stage.declared):
             return self._built(part, corpus, stage, None)
-        opened = self._opened(part, corpus, stage)
-        if opened is None:
-            with locked(self.store / INDEXES / f".{stage.folder_name}.lock"):
+        opened, lock = self._opened(part, corpus, stage), self.store / INDEXES / f".{stage.folder_name}.lock"
+        if opened is not None:
+            clear_lock(lock)
+        else:
+            with locked(lock):
                 opened = self._opened(part, corpus, stage)  # another process may have built it meanwhile
                 if opened is None:
                     opened = self._built(part, corpus, stage, self.store / INDEXES / stage.folder_name)

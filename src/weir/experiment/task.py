@@ -27,7 +27,7 @@ from weir.errors import WeirError
 from weir.experiment.stage_store import StageShelf, inputs_below, run_file
 from weir.io.runs.read import judge_file
 from weir.io.runs.scores_file import write_scores
-from weir.io.storage.atomic import atomic_file, locked, sweep
+from weir.io.storage.atomic import atomic_file, clear_lock, locked, sweep
 from weir.io.storage.checksums import Checksum
 from weir.measures import Measure, parse_measure, scores_of
 from weir.stages.maker import made_now
@@ -94,9 +94,7 @@ class Cell:
         lock = self.shelf.root / f".{self.stage.folder_name}.cell.lock"
         found = self.finished(measures)
         if found is not None:
-            if lock.exists():  # of a process that was killed before it took it away
-                with locked(lock, wait=False):
-                    pass
+            clear_lock(lock)
             return found
         with locked(lock, wait) as held:
             if not held:

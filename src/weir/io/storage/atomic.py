@@ -24,6 +24,7 @@ from weir.errors import StoreError
 __all__ = [
     "atomic_dir",
     "atomic_file",
+    "clear_lock",
     "locked",
     "storing",
     "sweep",
@@ -139,6 +140,16 @@ def locked(path: Path, wait: bool = True) -> Iterator[bool]:
                 OSError
             ):  # before it is let go: whoever waits for it sees that it is not the file any more
                 path.unlink()
+
+
+def clear_lock(path: Path) -> None:
+    """Take away the file of a lock that a killed process left behind; one that is held stays.
+
+    Raises StoreError as `locked`.
+    """
+    if path.exists():
+        with locked(path, wait=False):
+            pass
 
 
 def _locked_file(path: Path, wait: bool) -> IO[bytes] | None:
