@@ -94,6 +94,6 @@ def _tie_notes(scores: Scores) -> list[str]:
             )
     if found and not parse_conventions(scores.conventions).over_orders:
         found.append(
-            "note: --ties expected is the mean over all orders of ties, --ties bounds the worst and the best"
+            "note: ties=expected is the mean over all orders of ties, ties=bounds the worst and the best"
         )
     return found
