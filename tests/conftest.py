@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+os.environ.pop(
+    "COLUMNS", None
+)  # pytest-xdist sets it; tables are tested as a pipe gets them, unless a test sets a width
 SHARED = Path(os.environ.get("WEIR_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 
 
