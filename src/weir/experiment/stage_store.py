@@ -1,7 +1,7 @@
 """The stages of a collection on disk: indexes and rankings, each made once and used by every system that needs it.
 
 <results>/<collection>/indexes/<system>-<key>/    an index, and stage.json
-<results>/<collection>/<system>-<key>/            rankings, and stage.json; scores beside them, see cell.py
+<results>/<collection>/<system>-<key>/            rankings, and stage.json; scores beside them, see task.py
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The protocol of systems: what one declares, how it is indexed and searched, what it is given and what it costs.
 
 A system's name is a value: `bm25(k1=1.2, b=0.75)` prints, parses back (expression.py) and compares, and so does
-`bm25 >> score(rm3, depth=50)`. Objects that know nothing of this protocol are adapted to it by adapters.py.
+`bm25 >> score(rm3, depth=50)`. Objects that know nothing of this protocol are adapted to it by compose.py.
 """
 
 from __future__ import annotations

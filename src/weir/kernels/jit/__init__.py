@@ -1,7 +1,7 @@
 """One way to compile a kernel: once for each machine, without the interpreter lock, found again without the compiler.
 
 A kernel is compiled by numba when it is first called with arguments of some types; its machine code is kept
-(`code_cache.py`) and later processes load it (`machine.py`) without importing numba, whose import and set-up take
+(`code_cache.py`) and later processes load it (`loader.py`) without importing numba, whose import and set-up take
 longer than most of what they would be for. Arithmetic is IEEE double or single, never reordered: scores must not
 depend on the machine.
 """

@@ -1,7 +1,7 @@
 """Documents of equal score: the places they share, and what each measure makes of them.
 
 A measure registers with `over_ties` its exact mean over all orders of tied documents and what a document is worth
-to it. A measure that registers nothing is still served, by enumeration (`arrangements.py`), within limits.
+to it. A measure that registers nothing is still served, by enumeration (`permutations.py`), within limits.
 """
 
 from __future__ import annotations
