@@ -19,6 +19,23 @@ def shared() -> Path:
     return SHARED
 
 
+SLOW = ("test_portability.py", "test_warm.py", "test_doc2query.py", "test_dense_kills.py", "test_faults.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest tests first, so that no worker is left with one of them at the end."""
+    items.sort(key=lambda item: item.path.name not in SLOW)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def session_home(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What fixtures of a module or the session make stands in a WEIR_HOME of its own, too."""
+    from weir.settings import settings
+
+    os.environ["WEIR_HOME"] = str(tmp_path_factory.mktemp("session-home"))
+    settings.cache_clear()
+
+
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Every test has its own WEIR_HOME: nothing of the user's is read or written."""
