@@ -68,7 +68,9 @@ def package(tmp_path) -> Path:
 def ran(package: Path, **variables: str) -> list[object]:
     """[answers, kernels compiled, whether numba was imported] of a process that runs the copy."""
     code = package.parents[1]
-    environment = {"PYTHONPATH": str(code), "PATH": "", "WEIR_HOME": str(code.parent / "home"), **variables}
+    # Python keeps its own compiled files by size and second: an edit within one would not be seen.
+    environment = {"PYTHONPATH": str(code), "PATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment |= {"WEIR_HOME": str(code.parent / "home"), **variables}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, cwd=code, env=environment
     )
