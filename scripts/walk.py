@@ -33,7 +33,7 @@ def walked(action: Callable[[], object], source: Path = SOURCE) -> tuple[list[st
             return
         name = Path(code.co_filename).relative_to(source).as_posix()
         order.setdefault(name)
-        functions.add((name, code.co_qualname if sys.version_info >= (3, 11) else code.co_name))
+        functions.add((name, code.co_qualname))
         if name != last:
             entered[name] += 1
         last = name

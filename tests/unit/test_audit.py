@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests.unit.brooklet import write_collection
 from weir.audit import CHECKS, Subject, audited, check
-from weir.audit.duplicates import duplicate_groups, expanded, normalised
+from weir.audit.duplicates import copies, expanded
 from weir.audit.holes import judged_share
-from weir.audit.labels import ceiling
+from weir.audit.labels import ceilings
 from weir.audit.texts import damage_of
 from weir.cli import main
 from weir.core.corpus import Corpus, Queries
@@ -19,6 +19,7 @@ from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Strings
+from weir.datasets.same_text import normalised
 from weir.errors import BadValue, UnknownName
 
 DOCUMENTS = {
@@ -33,10 +34,10 @@ DOCUMENTS = {
 
 @given(st.lists(st.sampled_from(["x", "X ", "y", "", " ", "\u212b", "\u00e5"]), max_size=12))
 def test_groups_are_those_of_a_double_loop(texts):
-    for form in (str, normalised):
-        groups = duplicate_groups((Strings.of(texts),), form)
+    for form in (None, str, normalised):
+        groups, shaped = copies((Strings.of(texts),), form), form or str
         same = [
-            [i for i, other in enumerate(texts) if form(other) == form(text) and form(text).strip()]
+            [i for i, other in enumerate(texts) if shaped(other) == shaped(text) and text.strip()]
             for text in texts
         ]
         expected = {tuple(rows) for rows in same if len(rows) > 1}
@@ -47,19 +48,19 @@ def test_groups_are_those_of_a_double_loop(texts):
 
 def test_titles_count_where_they_are_asked_about():
     corpus = Corpus.of(DOCUMENTS)
-    by_text = duplicate_groups((corpus.text,))
+    by_text = copies((corpus.text,))
     assert by_text.number.tolist() == [-1, -1, 0, 0, -1, -1]
-    assert duplicate_groups((corpus.title, corpus.text)).rows == 0
-    assert duplicate_groups((corpus.title, corpus.text), normalised).number.tolist() == [0, 0, -1, -1, -1, -1]
+    assert copies((corpus.title, corpus.text)).rows == 0
+    assert copies((corpus.title, corpus.text), normalised).number.tolist() == [0, 0, -1, -1, -1, -1]
 
 
 def test_judgments_given_to_copies_change_only_the_queries_that_have_some():
     corpus = Corpus.of(DOCUMENTS)
     qrels = Qrels.of({"q": {"a": 2, "zz": 1}, "r": {"c": 1}, "s": {"a": 0, "b": 1}})
-    wider, added = expanded(qrels, corpus, duplicate_groups((corpus.title, corpus.text), normalised))
+    wider, added = expanded(qrels, corpus, copies((corpus.title, corpus.text), normalised))
     assert added == 1
     assert wider.to_dict() == {"q": {"a": 2, "zz": 1, "b": 2}, "r": {"c": 1}, "s": {"a": 0, "b": 1}}
-    again, more = expanded(wider, corpus, duplicate_groups((corpus.title, corpus.text), normalised))
+    again, more = expanded(wider, corpus, copies((corpus.title, corpus.text), normalised))
     assert (again.to_dict(), more) == (wider.to_dict(), 0)
 
 
@@ -127,11 +128,12 @@ def test_a_check_of_ones_own_is_one_function():
         CHECKS._known.pop("long queries")
 
 
-def test_the_judged_share_is_of_what_is_returned():
+def test_the_judged_share_is_of_what_is_returned_and_leaves_out_who_does_not_answer():
     qrels = Qrels.of({"q": {"a": 1, "b": 0}, "r": {"a": 1}})
-    judged = Judged.of(Run.of({"q": {"a": 3.0, "x": 2.0, "b": 1.0}}), qrels)
-    np.testing.assert_allclose(judged_share(judged, 10), [2 / 3, np.nan])
-    np.testing.assert_allclose(judged_share(judged, 2), [1 / 2, np.nan])
+    assert judged_share(Judged.of(Run.of({"q": {"a": 3.0, "x": 2.0, "b": 1.0}}), qrels)) == pytest.approx(
+        2 / 3
+    )
+    assert np.isnan(judged_share(Judged.of(Run.of({}), qrels)))
 
 
 def test_ceilings_are_what_the_best_ranking_scores():
@@ -140,7 +142,10 @@ def test_ceilings_are_what_the_best_ranking_scores():
     qrels = Qrels.of({"q": {f"d{i}": 1 for i in range(15)}, "r": {"a": 2, "b": 0}, "s": {"c": 0}})
     best = Run.of({q: {d: float(g) for d, g in grades.items()} for q, grades in qrels.to_dict().items()})
     for name in ("P@10", "R@10", "R@100"):
-        assert ceiling(qrels, name) == pytest.approx(evaluate(qrels, best, [name]).means()[name], abs=1e-15)
+        assert ceilings(qrels)[name] == pytest.approx(evaluate(qrels, best, [name]).means()[name], abs=1e-15)
+    assert ceilings(qrels) == pytest.approx(
+        {"P@10": (1 + 0.1 + 0) / 3, "R@10": (10 / 15 + 1 + 0) / 3, "R@100": 2 / 3}
+    )
 
 
 @pytest.mark.parametrize("text", ["naïve café", "x < y & z > 0", "AT&T", "3 â 4", "a\tb\nc", "Ângela Ã"])

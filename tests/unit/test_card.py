@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from weir.datasets import card
+from weir.datasets import card, same_text
 from weir.datasets.card import CollectionCard
 from weir.datasets.load import load
 
@@ -78,7 +78,7 @@ def test_copies(counted: CollectionCard):
 def test_copies_are_told_by_the_texts_not_by_their_hashes(
     counted: CollectionCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(card, "hash_strings", lambda data, start, length: length.astype("u8") * 0)
+    monkeypatch.setattr(same_text, "hash_strings", lambda data, start, length: length.astype("u8") * 0)
     again = load(tmp_path).card
     assert again == counted
 
@@ -86,6 +86,7 @@ def test_copies_are_told_by_the_texts_not_by_their_hashes(
 def test_batches_do_not_matter(counted: CollectionCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     for size in (1, 3):
         monkeypatch.setattr(card, "_BATCH", size)
+        monkeypatch.setattr(same_text, "BATCH_ROWS", size)
         assert load(tmp_path).card == counted
 
 

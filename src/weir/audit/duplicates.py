@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import unicodedata
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -13,83 +10,18 @@ from weir.audit.check import Finding, check
 from weir.audit.subject import Subject
 from weir.core.corpus import Corpus
 from weir.core.ids import Ids
+from weir.core.judged import Judged
 from weir.core.qrels import Qrels
-from weir.core.strings import Int16, Int32, Int64, StringColumn, Strings
+from weir.core.strings import Int16, Int32, StringColumn, Strings
+from weir.datasets.same_text import DuplicateGroups, duplicate_groups, normalised, title_and_text
+from weir.io.runs.distinct_ids import distinct_strings
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import parse_measure
 from weir.stats.bootstrap import SEED, interval
 
-__all__ = ["DuplicateGroups", "duplicate_groups", "expanded", "normalised", "title_and_text"]
+__all__ = ["copies", "expanded"]
 
-DIGEST_BYTES = 16
-BATCH_DOCUMENTS = 1 << 14
 MEASURE = "nDCG@10"
-
-
-@dataclass(frozen=True, eq=False)
-class DuplicateGroups:
-    """Rows that share a text: number: int64[n], the group of each row, -1 where no other row has its text."""
-
-    number: Int64
-
-    @property
-    def rows(self) -> int:
-        """Rows that share their text with another."""
-        return int(np.count_nonzero(self.number >= 0))
-
-    @property
-    def surplus(self) -> int:
-        """Rows beyond the first of each group."""
-        return self.rows - int(self.number.max(initial=-1) + 1)
-
-    def members(self) -> list[Int64]:
-        """The rows of each group, ascending."""
-        rows = np.flatnonzero(self.number >= 0)
-        order = rows[np.argsort(self.number[rows], kind="stable")]
-        cuts = np.flatnonzero(np.diff(self.number[order])) + 1
-        return np.split(order, cuts) if len(order) else []
-
-
-def normalised(text: str) -> str:
-    """A text without differences of form: Unicode NFKC, lower case, each run of white space one blank."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-
-
-def as_it_is(text: str) -> str:
-    """The text itself."""
-    return text
-
-
-def duplicate_groups(
-    columns: tuple[StringColumn, ...], form: Callable[[str], str] = as_it_is
-) -> DuplicateGroups:
-    """Rows whose texts are the same in every column, after `form`; rows without any text are in no group.
-
-    Texts are compared by 128-bit BLAKE2b digests. Memory: 24 bytes for each row.
-    """
-    count = len(columns[0])
-    digests = np.zeros((count, 2), np.uint64)
-    empty = np.zeros(count, np.bool_)
-    for start in range(0, count, BATCH_DOCUMENTS):
-        stop = min(start + BATCH_DOCUMENTS, count)
-        texts = [column.slice(start, stop).tolist() for column in columns]
-        for row, parts in enumerate(zip(*texts, strict=True), start):
-            shaped = [form(part).encode("utf-8", "surrogatepass") for part in parts]
-            empty[row] = not any(part.strip() for part in shaped)
-            whole = hashlib.blake2b(digest_size=DIGEST_BYTES)
-            for part in shaped:
-                whole.update(len(part).to_bytes(8, "little") + part)
-            digests[row] = np.frombuffer(whole.digest(), np.uint64)
-    _, first, group, size = np.unique(
-        digests, axis=0, return_index=True, return_inverse=True, return_counts=True
-    )
-    group = group.reshape(-1)
-    shared = (size[group] > 1) & ~empty
-    # DuplicateGroups are numbered in the order of their first rows.
-    order = np.unique(first[group[shared]], return_inverse=True)[1] if shared.any() else np.zeros(0, np.int64)
-    number = np.full(count, -1, np.int64)
-    number[shared] = order.reshape(-1)
-    return DuplicateGroups(number)
 
 
 def expanded(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> tuple[Qrels, int]:
@@ -120,12 +52,12 @@ def expanded(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> tuple[Qre
         return qrels, 0
     query, doc, grade = (np.array(column) for column in zip(*added, strict=True))
     names = Strings.concatenated([qrels.docs.strings, corpus.ids.strings.take(doc)])
-    docs, codes = _distinct(names)
+    codes, distinct = distinct_strings(names)
     known = len(qrels.docs)
     return (
         Qrels.from_columns(
             qrels.queries,
-            docs,
+            Ids(distinct),
             np.concatenate([row_query, query.astype(np.int32)]),
             np.concatenate([codes[qrels.doc], codes[known:]]),
             np.concatenate([row_grade.astype(np.int64), grade]),
@@ -134,15 +66,19 @@ def expanded(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> tuple[Qre
     )
 
 
-def _distinct(names: Strings) -> tuple[Ids, Int32]:
-    numbers: dict[str, int] = {}
-    codes = [numbers.setdefault(name, len(numbers)) for name in names]
-    return Ids.of(numbers), np.array(codes, np.int32)
+def _with_text(groups: DuplicateGroups, columns: Sequence[StringColumn]) -> DuplicateGroups:
+    """The groups without that of the rows that hold nothing but white space: those are no copies of anything."""
+    firsts = [int(rows[0]) for rows in groups.members()]
+    empty = [n for n, row in enumerate(firsts) if not any(column[row].strip() for column in columns)]
+    left = np.setdiff1d(np.unique(groups.number[groups.number >= 0]), empty)
+    renumbered = np.full(len(firsts) + 1, -1, np.int64)
+    renumbered[left] = np.arange(len(left))
+    return DuplicateGroups(renumbered[groups.number])
 
 
-def title_and_text(corpus: Corpus) -> tuple[StringColumn, ...]:
-    """The columns of title and text, or of text alone where there are no titles."""
-    return (corpus.text,) if corpus.title is None else (corpus.title, corpus.text)
+def copies(columns: Sequence[StringColumn], form: Callable[[str], str] | None = None) -> DuplicateGroups:
+    """Rows that share a text, rows without any text left out; arguments as `duplicate_groups`."""
+    return _with_text(duplicate_groups(columns, form), columns)
 
 
 @check("duplicates", needs=["corpus"])
@@ -155,10 +91,10 @@ def duplicates(subject: Subject) -> Iterator[Finding]:
     corpus = subject.need_corpus()
     both = title_and_text(corpus)
     counts = {
-        "by title and text": duplicate_groups(both),
-        "by text": duplicate_groups((corpus.text,)),
-        "by title and text, normalised": duplicate_groups(both, normalised),
-        "by text, normalised": duplicate_groups((corpus.text,), normalised),
+        "by title and text": copies(both),
+        "by text": copies((corpus.text,)),
+        "by title and text, normalised": copies(both, normalised),
+        "by text, normalised": copies((corpus.text,), normalised),
     }
     numbers = [(f"documents {name}", float(g.rows)) for name, g in counts.items()]
     numbers += [(f"surplus {name}", float(g.surplus)) for name, g in counts.items()]
@@ -233,7 +169,7 @@ def _effects(subject: Subject, wider: Qrels) -> list[tuple[str, float]]:
     found = []
     for name, run in subject.runs.items():
         before = scores_of(subject.joins[name], (measure,))
-        after = scores_of(type(subject.joins[name]).of(run, wider), (measure,))
+        after = scores_of(Judged.of(run, wider), (measure,))
         difference = after.in_id_order(MEASURE) - before.in_id_order(MEASURE)
         low, high = interval(difference, np.random.default_rng(SEED))
         change = float(difference.mean())
@@ -245,7 +181,7 @@ def _effects(subject: Subject, wider: Qrels) -> list[tuple[str, float]]:
 def duplicate_queries(subject: Subject) -> Iterator[Finding]:
     """Queries of the same text after normalising."""
     queries = subject.need_queries()
-    groups = duplicate_groups((queries.text,), normalised)
+    groups = copies((queries.text,), normalised)
     if not groups.rows:
         return
     members = groups.members()

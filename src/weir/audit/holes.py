@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,26 +10,25 @@ import numpy as np
 from weir.audit.check import Finding, Severity, check
 from weir.audit.subject import Subject
 from weir.core.judged import Judged
-from weir.core.strings import Float64
+from weir.measures.measure import parse_measure
 
 __all__ = ["judged_share"]
 
 CUTOFF = 10
+JUDGED = parse_measure(f"Judged@{CUTOFF}")
 FULLY_JUDGED = 0.9
 """Share of judged documents in the first 10 from which holes are no longer said to matter."""
 UNEQUAL = 0.05
 """Difference of judged shares of two systems from which a comparison of them is said to be unequal."""
 
 
-def judged_share(judged: Judged, k: int) -> Float64:
-    """The share of the first k documents returned that are judged, float64[Q]; NaN where nothing is returned.
+def judged_share(judged: Judged) -> float:
+    """The mean share of judged documents among the first 10 returned, over the queries that are answered.
 
-    Elastic's judge rate: the divisor is what was returned, at most k, and queries without an answer are left out.
+    Elastic's judge rate: Judged@10, where a query without an answer is left out and not counted as 0. NaN without any.
     """
-    returned = np.minimum(judged.retrieved, k)
-    hits = judged.per_query(judged.query, judged.rank <= k)
-    shares: Float64 = np.divide(hits, returned, out=np.full(len(judged), np.nan), where=returned > 0)
-    return shares
+    values = JUDGED.per_query(judged)[judged.answered]
+    return float(values.mean()) if len(values) else math.nan
 
 
 @check("holes", needs=["runs", "qrels"])
@@ -38,11 +38,7 @@ def holes(subject: Subject) -> Iterator[Finding]:
     An unjudged document counts as not relevant: a system whose answers are judged less often is scored too low.
     Source: Thakur et al. 2021, section 6.
     """
-    shares = {
-        name: float(np.nanmean(judged_share(judged, CUTOFF)))
-        for name, judged in subject.joins.items()
-        if judged.answered.any()
-    }
+    shares = {name: judged_share(judged) for name, judged in subject.joins.items() if judged.answered.any()}
     for name, share in shares.items():
         if share < FULLY_JUDGED:
             ranks = _by_rank(subject.joins[name])

@@ -9,10 +9,11 @@ import numpy as np
 from weir.audit.check import Finding, check
 from weir.audit.subject import Subject
 from weir.core.qrels import Qrels
+from weir.core.run import Run
 from weir.core.strings import Int64
-from weir.measures.measure import parse_measure
+from weir.measures.evaluate import evaluate
 
-__all__ = ["ceiling", "relevant_per_query"]
+__all__ = ["ceilings", "relevant_per_query"]
 
 SHALLOW = 1.5
 """Mean relevant documents of a query below which markup is called shallow."""
@@ -24,12 +25,11 @@ def relevant_per_query(qrels: Qrels) -> Int64:
     return np.bincount(qrels.query_of_row()[qrels.grade > 0], minlength=len(qrels))
 
 
-def ceiling(qrels: Qrels, name: str) -> float:
-    """The mean of P@k or R@k that a ranking of all relevant documents first reaches, over all judged queries."""
-    measure, relevant = parse_measure(name), relevant_per_query(qrels)
-    found = np.minimum(relevant, measure.cutoff or len(qrels.docs))
-    divisor = np.full(len(relevant), measure.cutoff) if measure.name == "P" else np.maximum(relevant, 1)
-    return float((found / divisor).mean())
+def ceilings(qrels: Qrels) -> dict[str, float]:
+    """What the best ranking there could be scores: the judged documents by falling grade."""
+    query, score = qrels.query_of_row(), qrels.grade.astype(np.float64)
+    best = Run.from_columns(qrels.queries, qrels.docs, query, qrels.doc, score)
+    return evaluate(qrels, best, CEILINGS).means()
 
 
 @check("dangling judgments", needs=["qrels", "corpus", "queries"])
@@ -87,7 +87,7 @@ def labels(subject: Subject) -> Iterator[Finding]:
             "differences of systems that find other relevant documents are not seen: judge the first 10 of each",
             (("relevant per query", float(relevant.mean())), ("judged not relevant", float(zeros))),
         )
-    reached = {name: ceiling(qrels, name) for name in CEILINGS}
+    reached = ceilings(qrels)
     low = {name: value for name, value in reached.items() if value < 0.99}
     if low:
         said = ", ".join(f"{name} {value:.4f}" for name, value in low.items())

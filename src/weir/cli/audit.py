@@ -59,15 +59,14 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
 
 def _expand(subjects: Sequence[Subject], out: Path) -> None:
     """Write the judgments of one subject with grades given to copies."""
-    from weir.audit.duplicates import duplicate_groups, expanded, normalised, title_and_text
+    from weir.audit.duplicates import copies, expanded
+    from weir.datasets.same_text import normalised, title_and_text
     from weir.io.runs.write import write_qrels
 
     if len(subjects) != 1:
         raise click.UsageError(f"--expand takes one collection; found {len(subjects)}")
     [subject] = subjects
     corpus = subject.need_corpus()
-    wider, added = expanded(
-        subject.need_qrels(), corpus, duplicate_groups(title_and_text(corpus), normalised)
-    )
+    wider, added = expanded(subject.need_qrels(), corpus, copies(title_and_text(corpus), normalised))
     write_qrels(wider, out)
     click.echo(f"{out}: {added:,} judgments added to {len(subject.need_qrels().grade):,}", err=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
-from weir.cli.completion import dataset_names, measure_names, system_names
+from weir.cli.completion import dataset_names, measures_option, systems_option
 from weir.cli.table_options import label_option
 from weir.cli.terminal import say
 
@@ -25,14 +25,7 @@ Shown: TypeAlias = tuple[tuple[str, ...], str | None, bool]  # labels, form, lon
 
 @click.command("compare")
 @click.argument("paths", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option(
-    "-m",
-    "--measure",
-    "measures",
-    shell_complete=measure_names,
-    multiple=True,
-    help="A measure such as nDCG@10; repeatable.",
-)
+@measures_option()
 @click.option("--baseline", help="The system that the others are compared with, instead of each with each.")
 @click.option("--test", default="permutation", show_default=True,
               help="permutation, t, tukey (randomised HSD), bootstrap-shift, wilcoxon or sign.")  # fmt: skip
@@ -54,14 +47,7 @@ Shown: TypeAlias = tuple[tuple[str, ...], str | None, bool]  # labels, form, lon
               help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
 @click.option("-d", "--dataset", "datasets", shell_complete=dataset_names, multiple=True,
               help="Of a results folder: this dataset or group; repeatable.")  # fmt: skip
-@click.option(
-    "-s",
-    "--system",
-    "systems",
-    shell_complete=system_names,
-    multiple=True,
-    help="Of a results folder: this system; repeatable.",
-)
+@systems_option("Of a results folder: this system; repeatable.")
 @label_option
 @click.option("--json", "form", flag_value="json", help="One JSON object per comparison, at full precision.")
 @click.option("--csv", "form", flag_value="csv", help="One line per pair, at full precision.")

@@ -1,13 +1,23 @@
-"""What the shell offers behind <Tab>: names of measures, systems and collections; nothing is loaded for them."""
+"""The options -m, -d and -s, and what the shell offers behind them: names of measures, collections and systems."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
-from click import Context, Parameter
+from click import Context, Parameter, option
 from click.shell_completion import CompletionItem
 
-__all__ = ["dataset_names", "measure_names", "system_names"]
+__all__ = [
+    "dataset_names",
+    "datasets_option",
+    "measure_names",
+    "measures_option",
+    "system_names",
+    "systems_option",
+]
+
+F = TypeVar("F", bound=Callable[..., object])
 
 CUTS = ("@10", "@100")
 
@@ -44,3 +54,18 @@ def dataset_names(context: Context, parameter: Parameter, begun: str) -> list[Co
 
 def _items(names: Iterable[str], begun: str) -> list[CompletionItem]:
     return [CompletionItem(name) for name in names if name.lower().startswith(begun.lower())]
+
+
+def measures_option(help: str = "A measure such as nDCG@10; repeatable.") -> Callable[[F], F]:
+    """-m as the argument `measures`."""
+    return option("-m", "--measure", "measures", shell_complete=measure_names, multiple=True, help=help)
+
+
+def datasets_option(help: str) -> Callable[[F], F]:
+    """-d as the argument `datasets`."""
+    return option("-d", "--dataset", "datasets", shell_complete=dataset_names, multiple=True, help=help)
+
+
+def systems_option(help: str) -> Callable[[F], F]:
+    """-s as the argument `systems`."""
+    return option("-s", "--system", "systems", shell_complete=system_names, multiple=True, help=help)

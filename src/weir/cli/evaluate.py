@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weir.cli.completion import dataset_names, measure_names
+from weir.cli.completion import dataset_names, measures_option
 from weir.cli.table_options import label_option, table_options
 from weir.cli.terminal import output_width, say, show
 
@@ -26,14 +26,7 @@ __all__ = ["command"]
 @click.command("eval")
 @click.argument("qrels", type=click.Path(path_type=Path))
 @click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="RUN...")
-@click.option(
-    "-m",
-    "--measure",
-    "measures",
-    shell_complete=measure_names,
-    multiple=True,
-    help="A measure such as nDCG@10; repeatable.",
-)
+@measures_option()
 @click.option("--per-query", is_flag=True, help="One line for each query and measure instead of the means.")
 @label_option
 @table_options

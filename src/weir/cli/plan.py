@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from weir.cli.completion import dataset_names, system_names
+from weir.cli.completion import datasets_option, systems_option
 from weir.cli.terminal import output_width, say, show
 
 __all__ = ["command"]
@@ -15,22 +15,8 @@ __all__ = ["command"]
 
 @click.command("plan")
 @click.argument("experiment", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "-d",
-    "--dataset",
-    "datasets",
-    shell_complete=dataset_names,
-    multiple=True,
-    help="As for weir run; repeatable.",
-)
-@click.option(
-    "-s",
-    "--system",
-    "systems",
-    shell_complete=system_names,
-    multiple=True,
-    help="As for weir run; repeatable.",
-)
+@datasets_option("As for weir run; repeatable.")
+@systems_option("As for weir run; repeatable.")
 @click.option("-k", "depth", type=int, help="Documents returned for each query, at most.  [default: 1000]")
 @click.option("--device", help="Where neural models run: cpu, cuda or cuda:1.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")

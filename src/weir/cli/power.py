@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from weir.cli.completion import measure_names
+from weir.cli.completion import measures_option
 from weir.cli.terminal import output_width, say, show
 
 __all__ = ["command"]
@@ -16,14 +16,7 @@ __all__ = ["command"]
 @click.argument("qrels", type=click.Path(path_type=Path))
 @click.argument("first", type=click.Path(path_type=Path))
 @click.argument("second", type=click.Path(path_type=Path))
-@click.option(
-    "-m",
-    "--measure",
-    "measures",
-    shell_complete=measure_names,
-    multiple=True,
-    help="A measure such as nDCG@10; repeatable.",
-)
+@measures_option()
 @click.option("--effect", "effects", multiple=True, type=float,
               help="A difference to plan for; repeatable.  [default: 0.01, 0.02, 0.05]")  # fmt: skip
 @click.option("--alpha", type=float, default=0.05, show_default=True, help="Level of the two-sided test.")

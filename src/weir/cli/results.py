@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from weir.cli.completion import dataset_names, measure_names, system_names
+from weir.cli.completion import datasets_option, measures_option, systems_option
 from weir.cli.table_options import label_option, table_options
 from weir.cli.terminal import output_width, say, show
 
@@ -15,30 +15,9 @@ __all__ = ["command"]
 
 @click.command("results")
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
-@click.option(
-    "-m",
-    "--measure",
-    "measures",
-    shell_complete=measure_names,
-    multiple=True,
-    help="Show this measure; repeatable.",
-)
-@click.option(
-    "-d",
-    "--dataset",
-    "datasets",
-    shell_complete=dataset_names,
-    multiple=True,
-    help="Show this dataset or group; repeatable.",
-)
-@click.option(
-    "-s",
-    "--system",
-    "systems",
-    shell_complete=system_names,
-    multiple=True,
-    help="Show this system; repeatable.",
-)
+@measures_option("Show this measure; repeatable.")
+@datasets_option("Show this dataset or group; repeatable.")
+@systems_option("Show this system; repeatable.")
 @label_option
 @table_options
 @click.option("--provenance", is_flag=True, help="What made each result, stage by stage; with --json whole.")

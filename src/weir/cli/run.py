@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weir.cli.completion import dataset_names, measure_names, system_names
+from weir.cli.completion import datasets_option, measures_option, systems_option
 from weir.cli.table_options import label_option, table_options
 from weir.cli.terminal import say
 from weir.errors import WeirError
@@ -23,30 +23,9 @@ __all__ = ["command"]
 
 @click.command("run")
 @click.argument("experiment", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "-d",
-    "--dataset",
-    "datasets",
-    shell_complete=dataset_names,
-    multiple=True,
-    help="A catalogue name, a group, or a folder; repeatable.",
-)
-@click.option(
-    "-s",
-    "--system",
-    "systems",
-    shell_complete=system_names,
-    multiple=True,
-    help="A system such as 'bm25(k1=1.2, b=0.75)'; repeatable.",
-)
-@click.option(
-    "-m",
-    "--measure",
-    "measures",
-    shell_complete=measure_names,
-    multiple=True,
-    help="A measure such as nDCG@10; repeatable.",
-)
+@datasets_option("A catalogue name, a group, or a folder; repeatable.")
+@systems_option("A system such as 'bm25(k1=1.2, b=0.75)'; repeatable.")
+@measures_option()
 @click.option("-k", "depth", type=int, help="Documents returned for each query, at most.  [default: 1000]")
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
               help="The results folder; what is finished there is not repeated.")  # fmt: skip

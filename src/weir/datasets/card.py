@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from weir.core.corpus import Corpus, Queries
-from weir.core.hashing import hash_strings
 from weir.core.qrels import Qrels
-from weir.core.strings import Int64, StringColumn, Strings
+from weir.core.strings import Int64, Strings
 from weir.datasets.catalogue import Entry
+from weir.datasets.same_text import duplicate_groups, title_and_text
 from weir.io.collections.corpus_store import CorpusStore
 
 __all__ = ["CollectionCard", "JudgmentsCard", "card_of", "judgments_card"]
@@ -98,8 +96,7 @@ def card_of(
     """
     corpus, judged = store.corpus, qrels[split]
     texts = _texts(corpus)
-    by_text, _ = _copies([corpus.text])
-    copies, having = _copies([corpus.text] if corpus.title is None else [corpus.title, corpus.text])
+    by_text, whole = duplicate_groups((corpus.text,)), duplicate_groups(title_and_text(corpus))
     pairs = _pairs(judged)
     asked = queries.take(np.flatnonzero(judged.queries.codes(queries.ids.strings) >= 0))
     present = queries.ids.codes(judged.queries.strings) >= 0
@@ -122,9 +119,9 @@ def card_of(
         relevant_per_query=_mean(positive, len(judged)),
         words_per_query=_mean(int(_words(asked.text).sum()), len(asked)),
         words_per_document=_mean(texts.words, len(corpus)),
-        copies_of_text=by_text,
-        copies=copies,
-        having_copies=having,
+        copies_of_text=by_text.surplus,
+        copies=whole.surplus,
+        having_copies=whole.rows,
         empty=texts.empty,
         without_text=texts.without_text,
         without_title=texts.without_title,
@@ -180,35 +177,3 @@ def _texts(corpus: Corpus) -> _Texts:
 
 def _words(texts: Strings) -> Int64:
     return np.array([len(text.split()) for text in texts], np.int64)
-
-
-def _copies(columns: Sequence[StringColumn]) -> tuple[int, int]:
-    """Rows beyond the first of their kind, and rows that have any other of their kind."""
-    hashes = _row_hashes(columns)
-    order = np.argsort(hashes, kind="stable")
-    sorted_hashes = hashes[order]
-    starts = (
-        np.flatnonzero(np.append(True, sorted_hashes[1:] != sorted_hashes[:-1])) if len(hashes) else order
-    )
-    lengths = np.diff(np.append(starts, len(hashes)))
-    extra = having = 0
-    for start, length in zip(starts[lengths > 1].tolist(), lengths[lengths > 1].tolist(), strict=True):
-        # Equal hashes are only a hint; the texts decide.
-        kinds: dict[tuple[str, ...], int] = {}
-        for row in order[start : start + length].tolist():
-            kind = tuple(column[row] for column in columns)
-            kinds[kind] = kinds.get(kind, 0) + 1
-        extra += length - len(kinds)
-        having += sum(n for n in kinds.values() if n > 1)
-    return extra, having
-
-
-def _row_hashes(columns: Sequence[StringColumn]) -> NDArray[np.uint64]:
-    whole = np.zeros(len(columns[0]), np.uint64)
-    for column in columns:
-        for start in range(0, len(column), _BATCH):
-            texts = column.slice(start, start + _BATCH)
-            part = whole[start : start + _BATCH]
-            part *= np.uint64(0x9E3779B97F4A7C15)
-            part ^= hash_strings(texts.data, texts.ptr[:-1], texts.lengths())
-    return whole

@@ -70,10 +70,12 @@ class Context:
     def for_part(self, number: int, parts: int) -> Context:
         """That of one of several parts that are done one after the other: its share of the progress, no folder."""
         report = self.progress
-        share: Progress | None = None
-        if report is not None:
-            share = lambda done, total: report(number * total + done, parts * total)  # noqa: E731
-        return replace(self, folder=None, progress=share)
+
+        def share(done: int, total: int) -> None:
+            if report is not None:
+                report(number * total + done, parts * total)
+
+        return replace(self, folder=None, progress=None if report is None else share)
 
 
 IN_MEMORY = Context()

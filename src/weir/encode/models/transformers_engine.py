@@ -60,8 +60,8 @@ def inputs(batch: Tokens, fill: int, segments: bool) -> dict[str, Any]:
     return tables
 
 
-def transformers_engine(checkpoint: Checkpoint, device: str, dtype: str) -> Padded:
-    """The reference engine; dtype fp32, bf16 or fp16.
+def transformers_engine(checkpoint: Checkpoint, device: str, dtype: str, head: str = "") -> Padded:
+    """The reference engine; dtype fp32, bf16 or fp16; head: see `load_model`.
 
     Raises BadValue for another dtype, StoreError where transformers cannot read the checkpoint.
     """
@@ -70,7 +70,7 @@ def transformers_engine(checkpoint: Checkpoint, device: str, dtype: str) -> Padd
     if dtype not in kinds:
         raise BadValue(f"the engine 'transformers' does not compute in {dtype}; expected {', '.join(kinds)}")
     place = torch.device(device)
-    module = load_model(checkpoint, kinds[dtype]).to(place)
+    module = load_model(checkpoint, kinds[dtype], head).to(place)
     config = checkpoint.config
     segments = int(config.get("type_vocab_size") or 0) > 1
     return Padded(module, place, kinds[dtype], int(config.get("pad_token_id") or 0), segments)

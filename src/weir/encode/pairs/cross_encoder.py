@@ -18,7 +18,7 @@ from weir.encode.models.engine import ComputePlace, Declared, Engine, build, che
 from weir.encode.models.linear import linear
 from weir.encode.models.tokens import ModelTokenizer, Text, Tokens, load_tokenizer
 from weir.encode.models.torch_engine import to_device
-from weir.encode.models.transformers_engine import Padded, inputs, load_model, refuse_own_code
+from weir.encode.models.transformers_engine import Padded, inputs, refuse_own_code, transformers_engine
 from weir.encode.recipes.cards import known
 from weir.encode.recipes.checkpoint import Checkpoint, read_checkpoint
 from weir.encode.recipes.fingerprint import fingerprint
@@ -224,16 +224,7 @@ def _headed(engine: Engine, head: _Head, batch: Tokens) -> Tensor:
 
 def _whole(checkpoint: Checkpoint, place: ComputePlace) -> tuple[Callable[[Tokens], Tensor], Engine]:
     """transformers' own model with its own head."""
-    torch = require("torch", extra="neural")
-    kinds = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-    if place.dtype not in kinds:
-        raise BadValue(
-            f"the engine 'transformers' does not compute in {place.dtype}; expected {', '.join(kinds)}"
-        )
-    device, kind, config = torch.device(place.device), kinds[place.dtype], checkpoint.config
-    module = load_model(checkpoint, kind, "AutoModelForSequenceClassification").to(device)
-    segments = int(config.get("type_vocab_size") or 0) > 1
-    engine = Padded(module, device, kind, int(config.get("pad_token_id") or 0), segments)
+    engine = transformers_engine(checkpoint, place.device, place.dtype, "AutoModelForSequenceClassification")
     return partial(_logits, engine), engine
 
 

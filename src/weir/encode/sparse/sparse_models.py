@@ -13,7 +13,7 @@ from weir.encode.models.bert_weights import Tensor
 from weir.encode.models.engine import ComputePlace, Engine, build
 from weir.encode.models.tokens import ModelTokenizer, Tokens
 from weir.encode.models.torch_engine import to_device
-from weir.encode.models.transformers_engine import Padded, inputs, load_model
+from weir.encode.models.transformers_engine import Padded, inputs, transformers_engine
 from weir.encode.recipes.checkpoint import Checkpoint
 from weir.encode.sparse.sparse_heads import (
     MLM,
@@ -115,16 +115,7 @@ def _whole(
     checkpoint: Checkpoint, place: ComputePlace, pooling: str, activation: str
 ) -> tuple[Weigh, Engine]:
     """transformers' own model with its own head."""
-    torch = require("torch", extra="neural")
-    kinds = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-    if place.dtype not in kinds:
-        raise BadValue(
-            f"the engine 'transformers' does not compute in {place.dtype}; expected {', '.join(kinds)}"
-        )
-    device, kind, config = torch.device(place.device), kinds[place.dtype], checkpoint.config
-    module = load_model(checkpoint, kind, "AutoModelForMaskedLM").to(device)
-    segments = int(config.get("type_vocab_size") or 0) > 1
-    engine = Padded(module, device, kind, int(config.get("pad_token_id") or 0), segments)
+    engine = transformers_engine(checkpoint, place.device, place.dtype, "AutoModelForMaskedLM")
     return partial(_logits, engine, pooling, activation), engine
 
 
