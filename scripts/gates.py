@@ -15,8 +15,8 @@ SOURCE = ROOT / "src" / "weir"
 FILE_LINES = 400
 BODY_LINES = 60
 ALLOWED = {
-    # Loops over bytes whose dozen of running values stay in registers; each part would need most of them. Cut into
-    # three functions, scan_lines takes 8% longer for TREC's lines and 9% for separated cells (medians, 3 million lines).
+    # Loops over bytes whose dozen of running values stay in registers; each part would need most of them.
+    # Cut into three functions, scan_lines takes 8% longer for TREC's lines and 9% for separated cells (medians).
     "words.py:scan",
     "tokenize_lines.py:scan_lines",
 }
