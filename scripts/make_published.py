@@ -3,6 +3,8 @@
     python scripts/make_published.py FACTS SCORES
 
 FACTS: a folder with results-beir.csv (model, family, dataset, split, metric, value, value_as_printed, source, note);
+and birco-results.csv (system, method, task_objective_O, dataset, metric, mean_x100, source), what BIRCO's program
+prints of the rank files that its authors publish;
 SCORES: a folder with pyserini.msmarco-v1-passage.csv (condition, topics, measure, value, source). Only numbers, names
 and sources are taken. Left out is what nobody can look up: values from recollection, values that were derived rather
 than printed, and values of unpublished reproductions. What is changed: per cent become shares of 1, more than six
@@ -22,6 +24,8 @@ from pathlib import Path
 
 OUT = Path(__file__).resolve().parents[1] / "src" / "weir" / "experiment" / "facts"
 PYSERINI = "castorini/pyserini@0a0be2960d:pyserini/2cr/msmarco-v1-passage.yaml"
+BIRCO = "BIRCO-benchmark/BIRCO@84b2b05"
+BIRCO_MEASURES = {"MAP": "AP", "MRR@10": "RR@10"}  # the sets here have grades 0 and 1, whose best is 1
 DECIMALS = 6
 MEASURES = {"MAP@10": "AP@10", "MAP@1000": "AP@1000", "MAP": "AP@1000", "MRR@10": "RR@10", "R@1K": "R@1000"}
 TOPICS = {
@@ -88,6 +92,22 @@ def passages(path: Path) -> Iterator[Fact]:
             yield Fact(model, family, dataset, split, measure, row["value"], PYSERINI, "")
 
 
+def birco(path: Path) -> Iterator[Fact]:
+    """What BIRCO's rank2metric prints of each published rank file without resampling: per cent with three decimals."""
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            method = row["method"].partition(" (")[0].removeprefix("scoring + ")
+            model = f"{row['system']}, {method}{' +O' if row['task_objective_O'] == 'yes' else ''} [BIRCO]"
+            ranks = re.search(r"evaluation/ranks/[^/]+/(\S+)", row["source"])
+            assert ranks is not None, row
+            source = f"{BIRCO}:evaluation/rank2metric.py of evaluation/ranks/*/{ranks[1]}"
+            family = "dense" if method == "embedding" else "re-ranking"
+            family = "learned-sparse" if model.startswith("SPLADE") else family
+            value = f"{Decimal(row['mean_x100']).scaleb(-2):.5f}"
+            measure = BIRCO_MEASURES.get(row["metric"], row["metric"].replace("Recall", "R"))
+            yield Fact(model, family, f"birco-{row['dataset']}", "test", measure, value, source, "")
+
+
 def named(metric: str, dataset: str, note: str) -> str:
     """Weir's name of a measure."""
     name = MEASURES.get(metric, metric)
@@ -146,7 +166,10 @@ def main() -> None:
     if len(sys.argv) != 3:
         sys.exit((__doc__ or "").split("\n")[2].strip())
     facts, scores = map(Path, sys.argv[1:])
-    write([*beir(facts / "results-beir.csv"), *passages(scores / "pyserini.msmarco-v1-passage.csv")])
+    beirs = beir(facts / "results-beir.csv")
+    write(
+        [*beirs, *passages(scores / "pyserini.msmarco-v1-passage.csv"), *birco(facts / "birco-results.csv")]
+    )
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ GROUPS = {
     "binary": "binary",
     "drawn": "drawn",
     "examples": "examples",
+    "fractions": "fractions",
     "grades": "grades",
     "ideal-and-cut": "ideal",
     "identifiers": "identifiers",
@@ -28,6 +29,7 @@ GROUPS = {
     "missing-queries": "missing",
     "order": "order",
     "refused": "refused",
+    "restricted": "restricted",
     "self-matches": "selfmatch",
     "ties": "ties",
 }
@@ -47,6 +49,7 @@ def _tagged(v: Vector) -> Vector:
     """The conventions that differ from the usual ones, as tags, and whether scores tie or queries miss."""
     usual = type(v.case.conventions)()
     tags = [f"{key}={value}" for key, value in vars(v.case.conventions).items() if value != vars(usual)[key]]
+    tags += [name for name in ("candidates", "excluded") if vars(v.case)[name]]
     if any(len({s for _, s in row}) < len(row) for row in v.case.run.values()):
         tags.append("ties")
     if any(row and not v.case.run.get(q) for q, row in v.case.qrels.items()):

@@ -15,8 +15,8 @@ from weir.systems.compose import Pipeline
 
 __all__ = ["IDLE", "Setting", "key_of", "settings_of"]
 
-IDLE = frozenset({"batch_tokens", "key"})
-"""Settings that cannot move a number: how much is computed at once, and which variable holds a password."""
+IDLE = frozenset({"batch", "batch_tokens", "concurrency", "key", "timeout_s", "workers"})
+"""Settings that cannot move a number: how much is computed or asked at once, which variable holds a password."""
 PARTS = (BM25(), RM3())
 NOTHING: Mapping[str, object] = MappingProxyType({})
 OTHER: dict[str, tuple[object, ...]] = {
@@ -28,6 +28,8 @@ OTHER: dict[str, tuple[object, ...]] = {
     "document_prompt": ("passage: ",),
     "dtype": ("bf16",),
     "engine": ("transformers", "packed", "torch"),
+    "fields": (["title text", "title"],),
+    "filter": ("title",),
     "first": (BM25(b=0.6),),
     "k1": (1.3,),
     "b": (0.55,),
@@ -82,8 +84,9 @@ class Setting:
         builder: Any = (SYSTEMS if self.kind == "system" else RERANKERS).get(self.name)
         parameters = inspect.signature(builder).parameters
         given = {**given, **BESIDE.get(self.setting, {})} | (
-            {"system": PARTS[1]} if self.name == "score" else {}
+            {"system": PARTS[1]} if self.name in ("score", "filtered") else {}
         )
+        given |= {"filter": "text"} if self.name == "filtered" else {}
         parts = PARTS if any(p.kind is p.VAR_POSITIONAL for p in parameters.values()) else ()
         default, said = given.get(self.setting, parameters[self.setting].default), None
         for value in values or _others(self.setting, default):

@@ -76,7 +76,7 @@ def reciprocal_rank(ranked, grades, k, rel=1):
 
 
 def _gain(grade: int, gain: str) -> int:
-    if grade < 1:
+    if grade <= 0:
         return 0
     return 2**grade - 1 if gain == "exp" else grade
 

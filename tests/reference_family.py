@@ -134,7 +134,7 @@ def inferred_ap(ranked, grades, k, rel=1):
 def err(ranked, grades, k, max_grade=4):
     total, still_reading = Fraction(0), Fraction(1)
     for rank, document in enumerate(ranked[:k], 1):
-        satisfied = Fraction(2 ** max(grades.get(document, 0), 0) - 1, 2**max_grade)
+        satisfied = Fraction(2 ** max(grades.get(document, 0), 0) - 1) / 2**max_grade
         total += still_reading * satisfied / rank
         still_reading *= 1 - satisfied
     return total
@@ -162,7 +162,7 @@ def rbp_residual(ranked, grades, k, p=0.8):
 
 
 def _gain(grade: int, gain: str) -> int:
-    if grade < 1:
+    if grade <= 0:
         return 0
     return 2**grade - 1 if gain == "exp" else grade
 
@@ -180,11 +180,11 @@ def q_measure(ranked, grades, k, beta=1.0, gain="linear"):
     beta, total = Fraction(beta), Fraction(0)
     best = sorted(grades, key=grades.get, reverse=True)
     for rank, document in enumerate(ranked[:k], 1):
-        if grades.get(document, 0) >= 1:
-            count = len(_hits(ranked, grades, rank, 1))
+        if grades.get(document, 0) > 0:
+            count = sum(grades.get(above, 0) > 0 for above in ranked[:rank])
             top = count + beta * _gains(ranked[:rank], grades, gain)
             total += top / (rank + beta * _gains(best[:rank], grades, gain))
-    return _over(total, len(_relevant(grades, 1)))
+    return _over(total, sum(grade > 0 for grade in grades.values()))
 
 
 FAMILY = {

@@ -23,8 +23,8 @@ def worth(grade: int | None, gain: str) -> Fraction:
         return Fraction(0)
     if gain in ("linear", "exp"):
         return Fraction(grade if gain == "linear" else 2**grade - 1)
-    table = dict(pair.split("=") for pair in gain.split(","))
-    return Fraction(float(table[str(grade)])) if str(grade) in table else Fraction(grade)
+    table = {float(of): float(worth) for of, worth in (pair.split("=") for pair in gain.split(","))}
+    return Fraction(table.get(grade, grade))
 
 
 def gains(ranked, grades, gain):
@@ -162,7 +162,7 @@ def reader(continues: Callable[..., float]) -> Callable[..., float]:
         reached, so_far, seen, all_reached = Fraction(1), Fraction(0), [], []
         for rank in range(1, (k or 1000) + 1):
             grade = grades.get(ranked[rank - 1], 0) if rank <= len(ranked) else 0
-            gain = Fraction(max(grade, 0), max_grade)
+            gain = Fraction(max(grade, 0)) / max_grade
             so_far += gain
             seen.append(float(reached * gain))
             all_reached.append(float(reached))

@@ -7,7 +7,17 @@ from hypothesis import strategies as st
 
 from weir.measures import MEASURES
 
-__all__ = ["grades", "identifiers", "judgments", "measure_texts", "rankings", "scores", "texts", "trials"]
+__all__ = [
+    "fractions",
+    "grades",
+    "identifiers",
+    "judgments",
+    "measure_texts",
+    "rankings",
+    "scores",
+    "texts",
+    "trials",
+]
 
 # How long one example takes says more about the machine than about the code.
 settings.register_profile("weir", deadline=None)
@@ -28,6 +38,7 @@ scores = st.one_of(
     st.sampled_from([0.0, -0.0, 0.1, 0.1 + 1e-12, 16777217.0, 16777216.0, 1e-300, 1e300, -1e300]),
 )
 grades = st.integers(-2, 5)
+fractions = st.one_of(grades, st.sampled_from([0.5, 0.1, 1 / 3, 1e-3, 0.999, 1.25, 2.9, -0.5]))
 rankings = st.dictionaries(identifiers, st.dictionaries(identifiers, scores, max_size=8), max_size=6)
 judgments = st.dictionaries(
     identifiers, st.dictionaries(identifiers, grades, min_size=1, max_size=8), min_size=1, max_size=6
@@ -35,7 +46,9 @@ judgments = st.dictionaries(
 
 
 @st.composite
-def trials(draw: st.DrawFn, grade: st.SearchStrategy[int] = grades, score: st.SearchStrategy[float] = scores):
+def trials(
+    draw: st.DrawFn, grade: st.SearchStrategy[float] = grades, score: st.SearchStrategy[float] = scores
+):
     """A run and judgments that meet: mostly the same queries, and documents out of one small pool."""
     pool = draw(st.lists(identifiers, min_size=1, max_size=9, unique=True))
     asked = draw(st.lists(identifiers, min_size=1, max_size=5, unique=True))
@@ -48,7 +61,7 @@ def trials(draw: st.DrawFn, grade: st.SearchStrategy[int] = grades, score: st.Se
 
 
 _SETTINGS = {
-    "rel": st.integers(-2, 4),
+    "rel": st.one_of(st.integers(-2, 4), st.sampled_from([0.1, 0.5, 1.25])),
     "beta": st.floats(0, 3),
     "max_grade": st.integers(5, 8),  # the grades drawn above reach 5
     "p": st.floats(0, 0.99),
@@ -58,13 +71,13 @@ _SETTINGS = {
     "times": st.floats(0, 3),
     **{name: st.floats(-2, 2) for name in ("hit", "noise", "miss")},
 }
-_TABLES = st.sampled_from(["1=1,2=3", "1=3,2=1", "0=1,3=0", "2=0.5", "5=1000"])
+_TABLES = st.sampled_from(["1=1,2=3", "1=3,2=1", "0=1,3=0", "2=0.5", "5=1000", "0.5=2,1=1"])
 
 
 @st.composite
 def measure_texts(draw: st.DrawFn, largest: int = 12) -> str:
     """The text of a registered measure with random settings and cut-off."""
-    name = draw(st.sampled_from([n for n in MEASURES.names() if MEASURES.get(n).of == "documents"]))
+    name = draw(st.sampled_from([n for n in MEASURES.names() if MEASURES.get(n).of != "intents"]))
     definition = MEASURES.get(name)
     choices = {key: st.sampled_from(values) for key, values in definition.choices}
     choices |= {key: st.one_of(choices[key], _TABLES) for key, _ in definition.forms}

@@ -134,13 +134,6 @@ def judgments() -> Iterator[Vector]:
         "a b",
         ALL,
     )
-    yield case(
-        "grade-half",
-        "A grade of 0.5: whether it is relevant is not defined.",
-        {"q1": [("a", 0.5), ("b", 1)]},
-        "a b",
-        ALL,
-    )
     yield case("grade-nan", "A grade that is not a number.", {"q1": [("a", math.nan), ("b", 1)]}, "a b", ALL)
     yield case("grade-inf", "A grade that is infinite.", {"q1": [("a", math.inf), ("b", 1)]}, "a b", ALL)
     yield case(

@@ -26,9 +26,9 @@ def tied(documents: str, score: float = 1.0) -> Pairs:
 
 
 def judged(text: str) -> Pairs:
-    """Judgments such as "a:2 b:0"; "a" alone is a:1."""
+    """Judgments such as "a:2 b:0 c:0.5"; "a" alone is a:1."""
     parts = [word.partition(":") for word in text.split()]
-    return [(d, int(grade) if colon else 1) for d, colon, grade in parts]
+    return [(d, (float(grade) if "." in grade else int(grade)) if colon else 1) for d, colon, grade in parts]
 
 
 def case(

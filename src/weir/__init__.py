@@ -13,20 +13,26 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from weir.api.auditing import agree, align, audits, estimate, judging_pool, relabel, subset
     from weir.api.benchmark import Benchmark, benchmark
-    from weir.api.comparisons import abstention, compare, diff, gate, power, why
+    from weir.api.comparisons import abstention, compare, diff, power, threshold, why
     from weir.api.evaluation import evaluate
     from weir.api.fusing import fit_fusion, fuse
+    from weir.api.gating import gate, save_baseline
+    from weir.api.paired_queries import p_mrr, within_groups
     from weir.api.result_set import ResultSet
-    from weir.api.results_folder import audits, describe, efficiency, plan, reproduce, results, verify
+    from weir.api.results_folder import describe, efficiency, plan, reproduce, results, verify
     from weir.core.corpus import Corpus, Queries
     from weir.core.intents import IntentQrels
     from weir.core.judged import Judged
+    from weir.core.layers import layered
     from weir.core.qrels import Qrels
+    from weir.core.query_groups import QueryGroups
     from weir.core.result_row import Row
     from weir.core.run import Run
-    from weir.core.scores import MeasureScores, Scores
-    from weir.datasets.load import Dataset, fetch, load, load_group
+    from weir.core.scores import GroupedScores, MeasureScores, Scores
+    from weir.datasets.fetching import fetch
+    from weir.datasets.load import Dataset, load, load_group
     from weir.encode.object_encoder import as_encoder as encoder
     from weir.errors import WeirError
     from weir.experiment import Experiment
@@ -99,7 +105,20 @@ if TYPE_CHECKING:
     from weir.measures.conventions import Conventions, parse_conventions
     from weir.stats.comparison import ComparisonMethod
     from weir.stats.score_rows import rows
-    from weir.systems import BM25, RM3, ColBERT, Cross, Dense, MonoT5, Score, Sparse, parse_system, system
+    from weir.systems import (
+        BM25,
+        BM25F,
+        RM3,
+        ColBERT,
+        Cross,
+        Dense,
+        Filtered,
+        MonoT5,
+        Score,
+        Sparse,
+        parse_system,
+        system,
+    )
     from weir.systems import as_reranker as reranker
     from weir.systems.fused import (
         borda,
@@ -121,6 +140,7 @@ __all__ = [
     "AP",
     "AP_IA",
     "BM25",
+    "BM25F",
     "BPM",
     "DCG",
     "ERR",
@@ -152,7 +172,9 @@ __all__ = [
     "Dense",
     "Experiment",
     "F",
+    "Filtered",
     "G",
+    "GroupedScores",
     "Hole",
     "IPrec",
     "IntentQrels",
@@ -169,6 +191,7 @@ __all__ = [
     "Q",
     "Qrels",
     "Queries",
+    "QueryGroups",
     "R",
     "RBP_residual",
     "R_cap",
@@ -191,6 +214,8 @@ __all__ = [
     "WeirError",
     "__version__",
     "abstention",
+    "agree",
+    "align",
     "alpha_DCG",
     "alpha_nDCG",
     "audits",
@@ -211,6 +236,7 @@ __all__ = [
     "diff",
     "efficiency",
     "encoder",
+    "estimate",
     "evaluate",
     "fetch",
     "fit_fusion",
@@ -221,6 +247,8 @@ __all__ = [
     "import_files",
     "infAP",
     "isr",
+    "judging_pool",
+    "layered",
     "load",
     "load_group",
     "logisr",
@@ -230,6 +258,7 @@ __all__ = [
     "nERR",
     "nERR_IA",
     "nNRBP",
+    "p_mrr",
     "parse_conventions",
     "parse_measure",
     "parse_system",
@@ -237,33 +266,44 @@ __all__ = [
     "power",
     "published",
     "rbc",
+    "relabel",
     "reproduce",
     "reranker",
     "results",
     "rows",
     "rrf",
+    "save_baseline",
+    "subset",
     "system",
+    "threshold",
     "verify",
     "why",
+    "within_groups",
     "wsum",
 ]
 
 # The public names of each module, "name=its name there" where that is another.
 _MODULES = {
     "api.benchmark": "Benchmark benchmark",
-    "api.comparisons": "abstention compare diff gate power why",
+    "api.comparisons": "abstention compare diff power threshold why",
     "api.evaluation": "evaluate",
     "api.fusing": "fit_fusion fuse",
+    "api.gating": "gate save_baseline",
+    "api.paired_queries": "p_mrr within_groups",
     "api.result_set": "ResultSet",
-    "api.results_folder": "audits describe efficiency plan reproduce results verify",
+    "api.auditing": "agree align audits estimate judging_pool relabel subset",
+    "api.results_folder": "describe efficiency plan reproduce results verify",
     "core.corpus": "Corpus Queries",
     "core.intents": "IntentQrels",
     "core.judged": "Judged",
+    "core.layers": "layered",
     "core.qrels": "Qrels",
+    "core.query_groups": "QueryGroups",
     "core.result_row": "Row",
     "core.run": "Run",
-    "core.scores": "MeasureScores Scores",
-    "datasets.load": "Dataset fetch load load_group",
+    "core.scores": "GroupedScores MeasureScores Scores",
+    "datasets.fetching": "fetch",
+    "datasets.load": "Dataset load load_group",
     "encode.object_encoder": "encoder=as_encoder",
     "errors": "WeirError",
     "experiment": "Experiment",
@@ -279,7 +319,9 @@ _MODULES = {
     "measures.conventions": "Conventions parse_conventions",
     "stats.comparison": "ComparisonMethod",
     "stats.score_rows": "rows",
-    "systems": "BM25 ColBERT Cross Dense MonoT5 RM3 Score Sparse parse_system reranker=as_reranker system",
+    "systems": (
+        "BM25 BM25F ColBERT Cross Dense Filtered MonoT5 RM3 Score Sparse parse_system reranker=as_reranker system"
+    ),
     "systems.fused": "borda combanz combmax combmed combmin combmnz combsum condorcet isr logisr rbc rrf wsum",
 }
 _HOMES = {

@@ -11,15 +11,18 @@ __all__ = ["ALGORITHMS", "algorithm"]
 
 ALGORITHMS = {
     "analysis": 1,
+    "bm25f": 1,
     "bootstrap interval": 1,
     "dense search": 1,
     "encoding": 1,
     "fusion": 1,
     "late search": 1,
+    "llm verdicts": 1,
     "measures": 1,
     "passages": 1,
     "pipeline": 1,
     "questions": 1,
+    "restricted search": 1,
     "rm3": 1,
     "sparse index": 1,
     "sparse search": 1,

@@ -12,6 +12,7 @@ WeirError                   the command line prints it in one line and exits wit
 └── MissingExtra            an optional part is not installed; names the extra
 
 RankingWarning              a warning: a ranking looks as if something had gone wrong in making it
+DownloadWarning             a warning: a collection came from another source than the first
 StoreWarning                a warning: something on disk was damaged and is made again
 """
 
@@ -27,6 +28,7 @@ __all__ = [
     "BadRanking",
     "BadValue",
     "DownloadError",
+    "DownloadWarning",
     "FormatError",
     "MissingExtra",
     "PluginError",
@@ -79,14 +81,20 @@ class FormatError(WeirError):
 class UnknownName(WeirError):
     """No thing of that kind has that name."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], here: str | None = None) -> None:
-        """A name of that kind among the known ones; here: what is called so elsewhere, where that is known."""
+    def __init__(
+        self, kind: str, name: str, known: Iterable[str], here: str | None = None, all_known: bool = False
+    ) -> None:
+        """A name of that kind among the known ones; here: what is called so elsewhere, where that is known.
+
+        all_known: name the known ones beside the nearest, as where they differ from user to user.
+        """
         names, name = sorted(known), name if len(name) <= _SHOWN else name[: _SHOWN - 3] + "..."
         folded = {n.lower(): n for n in names}
         near = [folded[n] for n in difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.5)]
         near = [here] if here is not None else near
         if near:
             hint = f"did you mean {' or '.join(near)}?"
+            hint += f" known: {', '.join(names)}" if all_known else ""
         else:
             hint = f"known: {', '.join(names)}" if names else "none is known"
         super().__init__(f"no {kind} named '{name}'; {hint}")
@@ -102,6 +110,13 @@ class BadRanking(WeirError):
 
 class RankingWarning(UserWarning):
     """A ranking can be scored, but looks as if something had gone wrong in making it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
+
+
+class DownloadWarning(UserWarning):
+    """A collection came from another source than the first, which is named with the reason."""
 
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))

@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from weir.errors import BadValue, PluginError, UnknownName
@@ -16,7 +16,7 @@ from weir.errors import BadValue, PluginError, UnknownName
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["SESSION", "Identity", "Registry", "printed", "session_only"]
+__all__ = ["SESSION", "Identity", "Registry", "declared_version", "printed", "session_only"]
 
 T = TypeVar("T")
 
@@ -129,9 +129,24 @@ class Identity:
             raise BadValue(f"name is {found!r}; expected a text of printable characters")
         if len(found) > NAME_CHARACTERS:
             raise BadValue(f"a name of {len(found)} characters; expected at most {NAME_CHARACTERS}")
-        if not (version is None or (isinstance(version, str) and version)):
-            raise BadValue(f"version is {version!r}; expected a text, such as '2026-11'")
+        declared_version(version)
         return Identity(found, version)
+
+
+def declared_version(version: str | None) -> dict[str, object]:
+    """The entries of a description for what may answer otherwise tomorrow: its version, or the session.
+
+    Two things of one description and without a version are the same within a process, and to no other process.
+    Raises BadValue for a version that is no text.
+    """
+    if not (version is None or (isinstance(version, str) and version)):
+        raise BadValue(f"version is {version!r}; expected a text, such as '2026-11'")
+    return {"version": version} if version is not None else {"version": None, SESSION: _process_session()}
+
+
+@cache
+def _process_session() -> str:
+    return os.urandom(8).hex()
 
 
 def _own_name(given: object) -> str:
@@ -154,10 +169,12 @@ def session_only(description: object) -> bool:
 
 
 def printed(value: object) -> str:
-    """A setting as it is written, on one line: texts in double quotes, several numbers as a list."""
+    """A setting as it is written, on one line: texts in double quotes, several values as a list, named ones a dict."""
     if isinstance(value, str):
         written = json.dumps(value, ensure_ascii=False)  # its escapes are Python's too
         return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in written)
     if isinstance(value, (tuple, list)):
         return "[" + ", ".join(map(printed, value)) + "]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{printed(key)}: {printed(one)}" for key, one in value.items()) + "}"
     return str(value)

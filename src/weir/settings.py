@@ -9,7 +9,17 @@ from pathlib import Path
 
 from weir.errors import BadValue
 
-__all__ = ["KEY_VARIABLE", "Settings", "gpus_hidden", "hub_cache", "secret", "settings", "use_device"]
+__all__ = [
+    "KEY_VARIABLE",
+    "Settings",
+    "gpus_hidden",
+    "hub_cache",
+    "hub_endpoint",
+    "hub_offline",
+    "secret",
+    "settings",
+    "use_device",
+]
 
 KEY_VARIABLE = "WEIR_KEY_[A-Z0-9_]+"
 """What an environment variable is called that an experiment may name as the key of a service."""
@@ -22,8 +32,9 @@ class Settings:
     home: folder of downloaded collections and their stores (WEIR_HOME, else ~/.cache/weir).
     threads: worker threads of search and indexing (WEIR_THREADS, else the cores this process may use).
     mirror: address tried before the published ones, same layout (WEIR_MIRROR, else none).
-    api_budget, api_price, api_rate: what embedding APIs may cost in one run, the price in dollars for a million
-    tokens, and how much a minute they are asked (WEIR_API_BUDGET, WEIR_API_PRICE, WEIR_API_RATE).
+    api_budget, api_price, api_rate: what APIs may cost in one run, the price in dollars for a million tokens ("0.15 in,
+    0.6 out" where a model's answers have another), and how much a minute they are asked (WEIR_API_BUDGET,
+    WEIR_API_PRICE, WEIR_API_RATE).
     device: where neural models run, auto, cpu, cuda, cuda:1 or several with commas, on which documents are encoded
     side by side (WEIR_DEVICE, else auto: a GPU where there is one).
     """
@@ -73,6 +84,16 @@ def hub_cache() -> Path:
         return Path(given).expanduser()
     caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(os.environ.get("HF_HOME") or f"{caches}/huggingface").expanduser() / "hub"
+
+
+def hub_endpoint() -> str:
+    """Where the Hugging Face hub is: HF_ENDPOINT, for a mirror of it, else its own address."""
+    return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
+
+
+def hub_offline() -> bool:
+    """Whether HF_HUB_OFFLINE forbids to ask the hub."""
+    return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
 
 
 def gpus_hidden() -> bool:

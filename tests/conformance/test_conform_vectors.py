@@ -15,6 +15,7 @@ import weir
 from weir.conform.adapters import weir as adapter
 from weir.conform.run_adapter import numbers
 from weir.conform.vectors import groups, questions, vectors
+from weir.core.document_lists import DocumentLists
 from weir.errors import BadValue, WeirError
 from weir.measures import evaluate, parse_measure
 from weir.measures.conventions import parse_conventions
@@ -43,19 +44,24 @@ def scored(vector):
         f"ties={'bounds' if end else asked.ties}, missing={asked.missing}, empty={asked.empty}, "
         f"self_matches={asked.self_matches}"
     )
-    run = {q: dict(row) for q, row in vector.case.run.items()}
+    run = weir.Run.of({q: dict(row) for q, row in vector.case.run.items()})
+    candidates, excluded = (
+        DocumentLists.of(lists.get(q, ()) for q in run.queries)
+        for lists in (vector.case.candidates, vector.case.excluded)
+    )
+    run = run.among(candidates).without(excluded)
     qrels = {q: dict(row) for q, row in vector.case.qrels.items()}
-    if run.keys() & qrels.keys():
+    if set(run.queries) & qrels.keys():
         scores = weir.evaluate(qrels, run, vector.measures, conventions)
     else:  # which the public face takes for a mistake
         with pytest.raises(BadValue, match=r"no query in common|no ranking"):
             weir.evaluate(qrels, run, vector.measures)
         rules = parse_conventions(conventions)
-        scores = evaluate(weir.Qrels.of(qrels), weir.Run.of(run), vector.measures, rules)
+        scores = evaluate(weir.Qrels.of(qrels), run, vector.measures, rules)
     if not end:
         return scores, scores.values, scores.mean_values()
     worst = asked.ties == "worst"
-    return scores, scores.low if worst else scores.high, scores.corridor()[:, 0 if worst else 1]
+    return scores, scores.low if worst else scores.high, scores.tie_bounds()[:, 0 if worst else 1]
 
 
 @pytest.mark.parametrize("vector", ANSWERED, ids=lambda v: v.id)

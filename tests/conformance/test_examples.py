@@ -45,6 +45,18 @@ def test_without_real_collections_their_examples_are_skipped_with_the_reason(tmp
     assert "needs scifact in ../shared/data" in done.stdout
 
 
+def test_without_a_package_its_examples_are_skipped_with_the_reason(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "<!-- examples: packages numpy no_such_package -->\n```python\n1 / 0\n```\n<!-- examples: fresh -->\n"
+        "<!-- examples: packages numpy -->\n```python\n1 + 1\n```\n"
+    )
+    done = ran(page)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 run, 1 skipped" in done.stdout
+    assert "needs no_such_package" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("page", "said"),
     [

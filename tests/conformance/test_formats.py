@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.strategies import grades, identifiers
+from tests.strategies import fractions, identifiers
 from tests.strategies import scores as numbers
 
 from weir.core.judged import Judged
@@ -43,6 +43,7 @@ wild = st.one_of(
     ),
 )
 runs = st.dictionaries(wild, st.dictionaries(wild, numbers, min_size=1, max_size=6), max_size=5)
+grades = st.one_of(fractions, st.floats(-(2**14), 2**14))
 qrels = st.dictionaries(wild, st.dictionaries(wild, grades, min_size=1, max_size=6), max_size=5)
 
 
@@ -132,7 +133,7 @@ def test_rows_may_stand_in_any_order(ending, tmp_path):
     rng = np.random.default_rng(3)
     run = Run.of({f"q{q}": {f"d{d}": float(rng.normal()) for d in range(30)} for q in range(20)})
     write_run(run, tmp_path / f"r{ending}")
-    if ending == ".json":
+    if ending in (".json", ".pickle"):
         return
     shuffle(tmp_path / f"r{ending}", rng)
     assert read_run(tmp_path / f"r{ending}").to_dict() == run.to_dict()
@@ -169,16 +170,18 @@ def test_the_beginning_tells_the_format_where_the_name_does_not(ending, tmp_path
 def test_a_document_twice_names_query_and_document(ending, tmp_path):
     write_run(Run.of({"q1": {"dd": 3.0, "e": 1.0}, "q2": {"dd": 1.0, "ee": 2.0}}), tmp_path / f"r{ending}")
     duplicate(tmp_path / f"r{ending}")
-    with pytest.raises(BadRanking, match=r"query 'q2' ranks document 'dd' twice|'dd' occurs twice"):
+    with pytest.raises(
+        (BadRanking, FormatError), match=r"query 'q2' ranks document 'dd' twice|'dd' (occurs )?twice"
+    ):
         read_run(tmp_path / f"r{ending}")
-    with pytest.raises(BadRanking, match=r"'dd'"):
+    with pytest.raises((BadRanking, FormatError), match=r"'dd'"):
         judge_file(tmp_path / f"r{ending}", Qrels.of({"q2": {"x": 1}}))
 
 
 def duplicate(path):
     """Call the document `ee` of `q2` `dd` too."""
     if path.suffix not in (".parquet", ".arrow"):
-        path.write_text(path.read_text().replace("ee", "dd"))
+        path.write_bytes(path.read_bytes().replace(b"ee", b"dd"))
         return
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -218,7 +221,7 @@ def test_text_as_a_number_and_nan_are_refused(ending, tmp_path):
     path = tmp_path / f"r{ending}"
     for text in ("high", "nan", "inf", ""):
         write_run(Run.of({"q": {"d": 1.25}}), path)
-        if ending in (".parquet", ".arrow"):
+        if ending in (".parquet", ".arrow", ".pickle"):
             continue
         path.write_text(path.read_text().replace("1.25", text))
         with pytest.raises(FormatError, match=re.escape(str(path))):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+from pathlib import Path
 
 import pytest
 
@@ -24,7 +25,17 @@ CALLS = {
     "costs": ("self",),
     "components": ("self",),
 }
-NEEDED = {"deepct": {"model": "a/b"}}
+NEEDED = {
+    "deepct": {"model": "a/b"},
+    "filtered": {"system": BM25(), "filter": "text"},
+    "run": {"path": "first.trec"},
+    "command": {"command": "node search.mjs"},
+    "elasticsearch": {"url": "http://localhost:9200"},
+    "http": {"file": "search.toml"},
+    "llm": {"method": "listwise", "model": "openai:gpt-4o-mini"},
+    "postgres": {"file": str(Path(__file__).with_name("shop.toml"))},
+    "rerank": {"model": "cohere:rerank-v3.5"},
+}
 
 
 def made(registry, name):

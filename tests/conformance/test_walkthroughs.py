@@ -50,7 +50,7 @@ print(scores.measures, scores.values.tolist())
 PLACED = {
     "Add a check of an audit": (
         "audit/query_lengths.py",
-        ("audit/__init__.py", "import duplicates, holes", "import duplicates, query_lengths, holes"),
+        ("audit/__init__.py", "    howlers,\n", "    howlers,\n    query_lengths,\n"),
         ["audit", "--list"],
         "long queries",
     ),

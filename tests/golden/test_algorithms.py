@@ -12,6 +12,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -19,15 +20,22 @@ import numpy as np
 import pytest
 
 from weir.algorithms import ALGORITHMS
+from weir.core.document_lists import DocumentLists
 from weir.core.qrels import Qrels
+from weir.core.query_metadata import QueryMetadata
 from weir.core.run import Run
 from weir.core.scores import Scores
 from weir.datasets.load import load
 from weir.errors import RankingWarning
+from weir.llm.chat_shapes import ChatReply
+from weir.llm.orderings import read_order
+from weir.llm.verdicts import read_score
 from weir.measures import MEASURES, evaluate
 from weir.stats.score_rows import rows
 from weir.systems import parse_system
+from weir.systems.plugins import rankings
 from weir.systems.protocol import Context
+from weir.systems.rerank.kept_places import kept_places
 from weir.text import analyzers
 from weir.vectors import ArraySource, search
 from weir.vectors.maxsim_search import HeldTokens, TokenQueries, search_tokens
@@ -44,6 +52,22 @@ def _ranked(*systems: str) -> str:
         run = parse_system(name).index(dataset.corpus).search(dataset.queries, 20)
         found.append([run.ptr.tolist(), [run.docs[d] for d in run.doc.tolist()], run.score.tolist()])
     return json.dumps(found)
+
+
+def _restricted() -> str:
+    """The rankings of what may be ranked: every third document, without every fifth."""
+    dataset = load(COLLECTION)
+    count, names = len(dataset.queries), dataset.corpus.ids.tolist()
+    lists = (
+        DocumentLists.of([names[q % 3 :: 3] for q in range(count)]),
+        DocumentLists.of([names[::5]] * count),
+    )
+    asked = replace(dataset.queries, metadata=QueryMetadata(None, *lists))
+    runs = [
+        rankings(parse_system(name).index(dataset.corpus), asked, 20, name)
+        for name in ("pool", "bm25", "pool >> score(bm25)")
+    ]
+    return json.dumps([[run.ptr.tolist(), run.doc.tolist(), run.score.tolist()] for run in runs])
 
 
 def _index(name: str) -> str:
@@ -71,7 +95,7 @@ def _scored() -> tuple[Qrels, Scores]:
         run[f"q{q}"] = {d: float(round(s, 1)) for d, s in zip(docs, generator.random(25), strict=True)}
         qrels[f"q{q}"] = {f"d{i}": int(g) for i, g in enumerate(generator.integers(-1, 4, 40))}
     known = [MEASURES.get(name) for name in MEASURES.names()]
-    asked = [d.name if d.cutoff == "forbidden" else f"{d.name}@10" for d in known if d.of == "documents"]
+    asked = [d.name if d.cutoff == "forbidden" else f"{d.name}@10" for d in known if d.of != "intents"]
     return Qrels.of(qrels), evaluate(Qrels.of(qrels), Run.of(run), asked)
 
 
@@ -103,23 +127,46 @@ def _late() -> str:
     return json.dumps([found.ptr.tolist(), found.doc.tolist(), found.score.tolist()])
 
 
+def _verdicts() -> str:
+    """What is read from answers in many forms."""
+    answers = [
+        "7",
+        "Score: 7/10",
+        "[2] > [1]",
+        "3 or 7",
+        "<think>3</think>[1, 2]",
+        "I cannot",
+        "4/5",
+        "2 > 1 > 2",
+    ]
+    replies = [ChatReply(text) for text in answers]
+    found = [[repr(read_score(r, "Answer 3", last)) for last in (False, True)] for r in replies]
+    scores = kept_places(np.array([np.nan, 1, 3, np.nan, 3]), np.array([0, 4, 5]))
+    return json.dumps([found, [repr(read_order(r, ("a", "b"))) for r in replies], scores.tolist()])
+
+
 OUTPUTS: dict[str, Callable[[], str]] = {
     "analysis": _terms,
+    "bm25f": lambda: _ranked(
+        "bm25f", "bm25f(fields={'text': 1, 'title': 2.5}, b={'text': 0.75, 'title': 0.3})"
+    ),
     "bootstrap interval": _intervals,
     "dense search": _dense,
     "fusion": lambda: _ranked("rrf(bm25, rm3)", "wsum(bm25, rm3, weights=[0.6, 0.4])"),
     "late search": _late,
+    "llm verdicts": _verdicts,
     "passages": lambda: _ranked(
         "chunked(words=30, overlap=10)", "chunked(collapse='sum', words=30, overlap=10)"
     ),
     "pipeline": lambda: _ranked("bm25 >> score(rm3, depth=5)"),
+    "restricted search": _restricted,
     "rm3": lambda: _ranked("rm3", "rm3(terms=20)"),
     "sparse index": lambda: _index("bm25") + _index('bm25("elastic")'),
     "sparse search": lambda: _ranked("bm25", 'bm25("lucene-multifield")', 'bm25("elastic")', 'bm25("bm25s")'),
 }
 
 
-DOCUMENT_MEASURES = [name for name in MEASURES.names() if MEASURES.get(name).of == "documents"]
+DOCUMENT_MEASURES = [name for name in MEASURES.names() if MEASURES.get(name).of != "intents"]
 OUTPUTS |= {f"measure {name}": partial(_measure, name) for name in DOCUMENT_MEASURES}
 
 

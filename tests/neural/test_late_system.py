@@ -22,6 +22,7 @@ from weir.experiment import Experiment  # noqa: E402 - behind the skip
 from weir.experiment.efficiency import efficiency  # noqa: E402 - behind the skip
 from weir.experiment.finished import finished_cells  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
+from weir.systems.plugins import rankings  # noqa: E402 - behind the skip
 from weir.systems.protocol import Context  # noqa: E402 - behind the skip
 
 colbert, made, one_thread = (getattr(late_checkpoint, name) for name in ("colbert", "made", "one_thread"))
@@ -52,6 +53,17 @@ def brute(loaded, kept=np.float16):
     products = asked.values.astype(np.float64) @ tokens.T
     best = np.stack([products[:, a:b].max(1) for a, b in itertools.pairwise(documents.ptr)], 1)
     return np.stack([best[a:b].sum(0) for a, b in itertools.pairwise(asked.ptr)])
+
+
+def test_candidates_are_scored_as_searching_scores_them(colbert, corpus, queries):
+    folder, _, _ = colbert()
+    system = parse_system(f'colbert("{folder}", engine="torch")')
+    searcher = system.index(corpus)
+    lists = {"a": ["twin too", "d7", "empty", "absent", "twin"], "blank": ["d1"], "b": [], "c": ["d3", "d9"]}
+    said = {q: {"text": text, "candidates": lists[q], "excluded": ["d9"]} for q, text in QUERIES.items()}
+    everything = searcher.search(queries, len(corpus)).allowed(Queries.of(said))
+    for k in (2, 500):
+        assert rankings(searcher, Queries.of(said), k, system).to_dict() == everything.top(k).to_dict()
 
 
 def test_the_system_finds_what_brute_force_finds(colbert, corpus, queries, tmp_path):

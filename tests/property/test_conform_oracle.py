@@ -7,10 +7,11 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.strategies import measure_texts, trials
+from tests.strategies import fractions, measure_texts, trials
 
 from weir.conform.definitions import DEFINITIONS
 from weir.conform.oracle import Answer, Case, OracleConventions, answer
+from weir.core.document_lists import DocumentLists
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
@@ -21,11 +22,12 @@ from weir.measures.conventions import Conventions, parse_conventions
 known_texts = measure_texts().filter(lambda text: parse_measure(text).name in DEFINITIONS)
 
 
-def exact(run, judged, text, **conventions) -> Answer:
+def exact(run, judged, text, lists=({}, {}), **conventions) -> Answer:
     case = Case(
         {q: list(row.items()) for q, row in judged.items()},
         {q: list(row.items()) for q, row in run.items()},
         OracleConventions(**conventions),
+        *lists,
     )
     return answer(case, text)
 
@@ -42,7 +44,7 @@ def agrees(scores, expected: Answer) -> bool:
     )
 
 
-@given(trials(), known_texts, st.sampled_from(["trec", "trec9"]))
+@given(trials(fractions), known_texts, st.sampled_from(["trec", "trec9"]))
 @settings(max_examples=400)
 def test_every_measure_is_the_oracles(trial, text, ties):
     run, judged = trial
@@ -57,18 +59,33 @@ def test_steep_gains_are_the_oracles(trial, name, k):
     assert agrees(evaluate(Qrels.of(judged), Run.of(run), [text]), exact(run, judged, text))
 
 
-@given(trials(), known_texts)
+@given(trials(fractions), known_texts)
 def test_queries_that_are_their_own_answer_leave(trial, text):
     run, judged = trial
     scores = evaluate(Qrels.of(judged), Run.of(run).without_self(), [text])
     assert agrees(scores, exact(run, judged, text, self_matches="drop"))
 
 
+@given(trials(fractions), known_texts, st.data())
+def test_documents_that_may_not_be_ranked_leave(trial, text, data):
+    run, judged = trial
+    documents = sorted({d for row in run.values() for d in row} | {"absent"})
+    lists = st.dictionaries(
+        st.sampled_from([*run, "nobody"]), st.lists(st.sampled_from(documents), max_size=4)
+    )
+    candidates, excluded = data.draw(lists), data.draw(lists)
+    held = Run.of(run)
+    allowed = held.among(DocumentLists.of(candidates.get(q, ()) for q in held.queries))
+    allowed = allowed.without(DocumentLists.of(excluded.get(q, ()) for q in held.queries))
+    scores = evaluate(Qrels.of(judged), allowed, [text])
+    assert agrees(scores, exact(run, judged, text, lists=(candidates, excluded)))
+
+
 def small(trial) -> bool:
     return all(len(row) <= 5 for row in trial[0].values())
 
 
-@given(trials(score=st.sampled_from([0.0, 1.0, 2.0])).filter(small), known_texts)
+@given(trials(fractions, st.sampled_from([0.0, 1.0, 2.0])).filter(small), known_texts)
 @settings(max_examples=150)
 def test_the_mean_over_orders_of_ties_is_the_oracles(trial, text):
     run, judged = trial
@@ -76,7 +93,7 @@ def test_the_mean_over_orders_of_ties_is_the_oracles(trial, text):
     assert agrees(scores, exact(run, judged, text, ties="expected"))
 
 
-@given(trials(score=st.sampled_from([0.0, 1.0, 2.0])).filter(small), known_texts)
+@given(trials(fractions, st.sampled_from([0.0, 1.0, 2.0])).filter(small), known_texts)
 @settings(max_examples=150)
 def test_the_worst_and_the_best_order_are_the_oracles(trial, text):
     run, judged = trial
@@ -87,7 +104,10 @@ def test_the_worst_and_the_best_order_are_the_oracles(trial, text):
 
 
 @given(
-    trials(), known_texts, st.sampled_from(["answered-only", "zero"]), st.sampled_from(["left-out", "zero"])
+    trials(fractions),
+    known_texts,
+    st.sampled_from(["answered-only", "zero"]),
+    st.sampled_from(["left-out", "zero"]),
 )
 def test_the_queries_that_count_are_the_oracles(trial, text, missing, empty):
     run, judged = trial

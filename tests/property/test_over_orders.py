@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import permutations, product
 
 import numpy as np
@@ -32,7 +33,8 @@ def tied_trials(draw):
         groups.append([f"d{n}" for n in range(number, number + size)])
         number += size
     names = [f"d{n}" for n in range(number + 2)]
-    grades = draw(st.dictionaries(st.sampled_from(names), st.integers(-1, 3), min_size=1))
+    grade = draw(st.sampled_from([st.integers(-1, 3), st.sampled_from([-0.5, 0, 0.25, 0.5, 1, 2.75])]))
+    grades = draw(st.dictionaries(st.sampled_from(names), grade, min_size=1))
     return groups, grades
 
 
@@ -56,7 +58,7 @@ def many(groups, grades, measures):
     return np.stack([measure.per_query(judged) for measure in measures])
 
 
-OF_DOCUMENTS = [name for name in MEASURES.names() if MEASURES.get(name).of == "documents"]
+OF_DOCUMENTS = [name for name in MEASURES.names() if MEASURES.get(name).of != "intents"]
 
 
 def both_lists(name):
@@ -68,6 +70,8 @@ def both_lists(name):
 @given(trial=tied_trials())
 def test_mean_and_extremes_are_those_of_every_order(name, trial):
     groups, grades = trial
+    if MEASURES.get(name).of == "whole grades":
+        grades = {document: math.floor(grade) for document, grade in grades.items()}
     measures = both_lists(name)
     orders = many(groups, grades, measures)
     judged = Judged.of(Run.of({"q": as_tied(groups)}), Qrels.of({"q": grades}))

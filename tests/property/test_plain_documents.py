@@ -49,7 +49,7 @@ texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
 documents = st.lists(
     st.fixed_dictionaries(
         {"_id": texts.filter(bool), "text": texts},
-        optional={"title": texts, "metadata": st.just({}), "extra": texts, "id": texts},
+        optional={"title": texts, "metadata": st.just({})},
     ),
     min_size=1,
     max_size=5,
@@ -98,6 +98,8 @@ def test_damage_is_never_read_as_something_else(folder, rows, at, bytes_in, cut)
         b'{"_id": "a", "text": null}',
         b'{"_id": "a", "text": "x", "text": "y"}',
         b'{"_id": "a", "text": "x", "n": 1}',
+        b'{"_id": "a", "text": "x", "lang": "en"}',
+        b'{"_id": "a", "text": "x", "id": "b"}',
         b'{"_id": "a", "text": "x", "metadata": {"u": 1}}',
         b'{"_id": "a", "text": "x",}',
         b'{"_id": "a" "text": "x"}',

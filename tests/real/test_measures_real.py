@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import random
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.io.runs.read import read_qrels, read_run
 from weir.measures import evaluate
+from weir.measures.conventions import Conventions
 
 pytestmark = pytest.mark.real
 TESTS = SHARED / "data" / "trec_eval-tests"
@@ -84,7 +87,7 @@ OF_BIRCO = {
     "MRR@10": "RR(of='best')@10",
     "MAP": "AP",
 }
-# Fractional grades are refused, so of its datasets two can be read.
+# Its rankings are of the test queries, whose judgments are there for two datasets.
 LISTED = sorted((BIRCO / "ranks").glob("relic/*.json")) + sorted((BIRCO / "ranks").glob("wtb/*.json"))
 
 
@@ -99,3 +102,39 @@ def test_what_birco_computes(shared: Path, path: Path):
     for theirs, mean in zip(OF_BIRCO, scores.mean_values().tolist(), strict=True):
         assert mean == pytest.approx(expected[theirs]["mean"], rel=0, abs=1e-12), theirs
         assert expected[theirs]["n"] == len(scores.queries)
+
+
+def as_birco(grades: dict[str, float], ranked: list[str]) -> dict[str, float]:
+    """Its scorer's figures of one query, as NOTES.md tells them: gains by the grade itself, relevance from 1."""
+    gains = [[grades[d] for d in ranked], sorted(grades.values(), reverse=True)]
+    found, best = (sum(g / math.log2(rank + 1) for rank, g in enumerate(row[:10], 1)) for row in gains)
+    relevant = [rank for rank, d in enumerate(ranked, 1) if grades[d] >= 1]
+    first = next(rank for rank, d in enumerate(ranked, 1) if grades[d] == max(grades.values()))
+    told = {"nDCG@10": found / best, "MRR@10": 1 / first if first <= 10 else 0.0}
+    if relevant:
+        told["MAP"] = sum(n / rank for n, rank in enumerate(relevant, 1)) / len(relevant)
+        told |= {f"R@{k}": sum(rank <= k for rank in relevant) / len(relevant) for k in (5, 10, 20, 100)}
+    return told
+
+
+@pytest.mark.parametrize("name", ["doris-mae-dev", "clinical-trial-dev"])
+@pytest.mark.parametrize("seed", range(3))
+def test_what_birco_computes_of_grades_with_fractions(shared: Path, name: str, seed: int):
+    path = BIRCO / "beir" / name / "qrels" / "dev.tsv"
+    rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()[1:]]
+    grades: dict[str, dict[str, float]] = {}
+    for query, doc, grade in rows:
+        grades.setdefault(query, {})[doc] = float(grade)
+    ranked = {query: sorted(pool) for query, pool in grades.items()}
+    for pool in ranked.values():
+        random.Random(seed).shuffle(pool)
+    qrels = read_qrels(path)
+    assert qrels.fractional == (name == "doris-mae-dev")
+    assert qrels.to_dict() == grades
+    named = OF_BIRCO | {"MRR@10": "RR(of='best', rel=0.001)@10"}
+    told = {query: as_birco(grades[query], order) for query, order in ranked.items()}
+    for theirs, ours in named.items():
+        conventions = Conventions(empty="zero" if theirs in ("nDCG@10", "MRR@10") else "left-out")
+        values = evaluate(qrels, Run.of(ranked), ours, conventions).values[0]
+        expected = [told[query].get(theirs, math.nan) for query in qrels.queries.tolist()]
+        assert values.tolist() == pytest.approx(expected, rel=1e-12, abs=1e-12, nan_ok=True), theirs

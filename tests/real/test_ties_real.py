@@ -28,7 +28,7 @@ def test_half_of_the_queries_of_a_run_in_half_precision_hang_on_its_ties(shared)
     found = scores_of(judged, measures_of("nDCG@10"))
     assert found.tied > 0.98
     assert found.movable().tolist() == [29]
-    assert found.corridor()[0] == pytest.approx([0.734013, 0.750503], abs=1e-6)
+    assert found.tie_bounds()[0] == pytest.approx([0.734013, 0.750503], abs=1e-6)
 
 
 @pytest.mark.parametrize("year", ["dl19", "dl20"])

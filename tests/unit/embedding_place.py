@@ -10,12 +10,19 @@ from pathlib import Path
 import numpy as np
 
 from tests.unit import embedding_server as es
-from weir.encode.api import Clock, Hosted, Limits
+from weir.encode.api import Hosted
 from weir.encode.api.hosted import purse
+from weir.services.limits import Clock, Limits, paid
 from weir.settings import settings
 
 KEY = "sk-very-secret-0123456789"
 QUICK = Limits(attempts=4, timeout=20.0)
+
+
+def forget_spending() -> None:
+    """As a new process: nothing was asked or spent."""
+    paid.cache_clear()
+    purse.cache_clear()
 
 
 @dataclass
@@ -60,11 +67,11 @@ def placed(home: Path, monkeypatch) -> Iterator[Place]:
     monkeypatch.setenv("WEIR_HOME", str(home))
     monkeypatch.setenv("WEIR_KEY_TEST", KEY)
     settings.cache_clear()
-    purse.cache_clear()
+    forget_spending()
     with es.serving() as (url, manners):
         yield Place(url, manners, Time())
     settings.cache_clear()
-    purse.cache_clear()
+    forget_spending()
 
 
 def texts(count: int) -> list[str]:

@@ -34,3 +34,8 @@ def imported(tmp_path, name, content, **options):
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return import_files([path], tmp_path / "out", **options)
+
+
+def report_of(tmp_path):
+    """The report that stands in the folder written."""
+    return json.loads((tmp_path / "out" / "import.json").read_text())

@@ -118,15 +118,15 @@ QRELS = {"a": {"x": 1}, "b": {"y": 1}, "c": {"x": 1}, "d": {"x": 1}, "e": {"y": 
 def test_confidences(how, expected):
     for ties in ("trec", "trec9"):
         scores = evaluate(Qrels.of(QRELS), Run.of(RUN, ties=ties), "P@1")
-        assert confidence_of(Run.of(RUN, ties=ties), scores, how).tolist() == pytest.approx(expected)
+        assert confidence_of(Run.of(RUN, ties=ties), scores.queries, how).tolist() == pytest.approx(expected)
     assert CONFIDENCES.names() == ["diff1", "max", "std"]
 
 
 def test_scores_that_only_floats_confuse_keep_their_difference():
     run = Run.of({"q": {"a": 1.0, "z": 1.0 + 1e-12}}, ties="trec9")
     scores = evaluate(Qrels.of({"q": {"a": 1}}), run, "P@1")
-    assert confidence_of(run, scores, "max")[0] == 1.0 + 1e-12
-    assert confidence_of(run, scores, "diff1")[0] == pytest.approx(1e-12, rel=1e-3)
+    assert confidence_of(run, scores.queries, "max")[0] == 1.0 + 1e-12
+    assert confidence_of(run, scores.queries, "diff1")[0] == pytest.approx(1e-12, rel=1e-3)
 
 
 def test_each_measure_has_its_curve():
@@ -134,7 +134,7 @@ def test_each_measure_has_its_curve():
     found = abstention(run, scores, "std")
     assert [one.measure for one in found] == ["P@1", "AP", "gmAP"]
     for one in found:
-        sure = confidence_of(run, scores, "std")
+        sure = confidence_of(run, scores.queries, "std")
         assert one.nauc == nauc(sure, scores.of(one.measure))
         assert one.rates == pytest.approx([i / 10 for i in range(10)])
     assert found[0].curve[0] == scores.mean_values()[0]
@@ -154,7 +154,7 @@ def test_undefined_values_are_left_out():
     assert math.isnan(none.nauc)
     assert none.to_dict()["nauc"] is None
     kept = [0, 2, 3, 4]
-    assert some.nauc == nauc(confidence_of(run, scores, "max")[kept], values[1][kept])
+    assert some.nauc == nauc(confidence_of(run, scores.queries, "max")[kept], values[1][kept])
 
 
 def test_the_command_line_shows_it(tmp_path, capsys):

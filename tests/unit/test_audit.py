@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.brooklet import write_collection
-from weir.audit import CHECKS, Subject, audited, check
+from weir.audit import CHECKS, Subject, audited, audited_all, check
 from weir.audit.duplicates import copies, expanded
-from weir.audit.holes import judged_share
+from weir.audit.holes import hole_of_any_query, judged_share
 from weir.audit.labels import ceilings
 from weir.audit.texts import damage_of
 from weir.cli import main
@@ -19,8 +19,10 @@ from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Strings
+from weir.datasets.load import load
 from weir.datasets.same_text import normalised
 from weir.errors import BadValue, UnknownName
+from weir.experiment.audit_subjects import subjects_of
 
 DOCUMENTS = {
     "a": {"title": "River", "text": "The  river floods"},
@@ -80,12 +82,12 @@ def test_each_trap_is_found_and_named():
         },
     )
     found = statements(subject)
-    assert "1 judgments name 1 documents" in found["wrong dangling judgments"]
-    assert "1 of 3 judged queries are not among the queries" in found["caution dangling judgments"]
+    assert "1 judgment names 1 document that is" in found["wrong dangling judgments"]
+    assert "1 of 3 judged queries is not among the queries" in found["caution dangling judgments"]
     assert "a and b for query q" in found["serious duplicates"]
     assert "2 of 3 queries share their text" in found["caution duplicate queries"]
     assert "not judged alike: 100.0% of the first 10 of one, 0.0% of two" in found["serious holes"]
-    assert "1 of 3 judged queries have no relevant document" in found["caution labels"]
+    assert "1 of 3 judged queries has no relevant document" in found["caution labels"]
     assert any("2 of 7 documents have no text" in f.statement for f in audited(subject, ["texts"]).findings)
     order = [f.severity for f in audited(subject).findings]
     assert order == sorted(order, key=["wrong", "serious", "caution", "note"].index)
@@ -126,6 +128,22 @@ def test_a_check_of_ones_own_is_one_function():
         assert [(f.check, f.subject, f.examples) for f in found] == [("long queries", "own", ("q",))]
     finally:
         CHECKS._known.pop("long queries")
+
+
+def test_findings_name_whose_idea_their_check_is():
+    sources = {name: CHECKS.get(name).source for name in CHECKS}
+    assert sources["holes"] == "Thakur et al. 2021, section 6"
+    assert sources["labels"] == "Arabzadeh et al. 2021 and Thakur et al. 2021, section 6, on MS MARCO"
+    assert sources["texts"] == ""
+    audit = audited(Subject("mine", qrels=Qrels.of({"q": {"a": 1}})), ["labels"])
+    assert {f.source for f in audit.findings} == {sources["labels"]}
+
+
+def test_every_check_is_told_of_before_it_runs():
+    told: list[tuple[str, int, int]] = []
+    subjects = [Subject("mine", qrels=Qrels.of({"q": {"a": 1}}))]
+    audited_all(subjects, ["labels", "published counts"], lambda *said: told.append(said))
+    assert told == [("auditing mine", 0, 2), ("auditing mine", 1, 2)]
 
 
 def test_the_judged_share_is_of_what_is_returned_and_leaves_out_who_does_not_answer():
@@ -170,3 +188,84 @@ def test_the_command_prints_findings_writes_judgments_and_lists_checks(tmp_path,
     for arguments, said in ((["audit"], "nothing to audit"), (["audit", folder, "--expand"], "go together")):
         code, _, err = weir(*arguments)
         assert (code, said in err) == (2, True)
+
+
+def test_a_re_ranking_that_kept_its_first_stages_order_is_found():
+    first = {f"q{i}": ["a", "b", "c", "d"] for i in range(4)}
+    kept = {f"q{i}": ["a", "b", "c", "d"] if i < 3 else ["d", "a", "b", "c"] for i in range(4)}
+    other = {f"q{i}": ["b", "a", "c", "d"] for i in range(4)}
+    runs = {"first": Run.of(first), "kept": Run.of(kept), "other": Run.of(other), "again": Run.of(first)}
+    found = audited(Subject("runs", runs=runs), ["same rankings"]).findings
+    assert [(f.severity, f.statement.split(" have")[0]) for f in found] == [
+        ("wrong", "first and again"),
+        ("serious", "first and kept"),
+        ("serious", "kept and again"),
+    ]
+    assert dict(found[1].numbers) == {"queries": 3, "share": 0.75}
+
+
+def test_queries_without_judgments_and_without_any_are_told_apart():
+    corpus, queries = Corpus.of({"a": "one two three"}), Queries.of({"q": "one", "r": "two"})
+    for judged, severity, said in (
+        ({}, "serious", "none of 2 queries has a judgment"),
+        ({"q": {"a": 1}}, "note", "1 of 2 queries has no judgment in any split"),
+        ({"q": {"a": 1}, "r": {"a": 0}}, None, ""),
+    ):
+        found = audited(Subject("mine", corpus, queries, Qrels.of(judged))).findings
+        here = [f for f in found if f.check == "unjudged queries"]
+        assert [(f.severity, f.statement[: len(said)]) for f in here] == (
+            [(severity, said)] if severity else []
+        )
+
+
+def test_a_collection_under_a_published_name_is_held_to_what_was_published():
+    qrels = Qrels.of({"q": {"a": 1}})
+    assert audited(Subject("mine", qrels=qrels), ["published counts"]).findings == ()
+    [found] = audited(Subject("scifact", Corpus.of({"a": "x"}), qrels=qrels), ["published counts"]).findings
+    assert found.statement == (
+        "this is not scifact as it was published: documents: 1, published 5,183; judged queries: 1, published 300; "
+        "judgments of grade 1: 1, published 339"
+    )
+
+
+def test_queries_that_are_documents_and_texts_that_repeat_their_title_are_found():
+    corpus = Corpus.of(
+        {"a": {"title": "The  Weir", "text": "the weir holds"}, "b": {"title": "x", "text": "x y z"}}
+    )
+    subject = Subject("mine", corpus, Queries.of({"a": "the weir the weir HOLDS", "q": "X y  z", "r": "x"}))
+    found = {f.check: f for f in audited(subject).findings}
+    assert found["queries that are documents"].examples == ("q = b", "a = a")
+    assert dict(found["queries that are documents"].numbers) == {"queries": 2, "same identifier": 1}
+    assert found["texts"].statement.startswith("1 of 2 texts begins with its title")
+
+
+def test_judgments_below_zero_and_their_number_by_query_are_said():
+    found = audited(
+        Subject("mine", qrels=Qrels.of({"q": {"a": 1, "b": -1}, "r": {"a": 2}})), ["labels"]
+    ).findings
+    said = [f.statement for f in found]
+    assert any(s.startswith("1 of 3 judgments is below 0, down to -1") for s in said)
+    assert "2 judged documents a query at the median, 1 to 2; grades -1: 1, 1: 1, 2: 1" in said
+
+
+def test_holes_have_the_figures_of_each_tools_own_definition():
+    """Of one case, by hand: z is judged by nobody, c by the other query alone, and s is not answered."""
+    qrels = Qrels.of({"q": {"a": 1, "b": 0}, "r": {"c": 1}, "s": {"a": 1}})
+    run = Run.of({"q": {"a": 3.0, "c": 2.0, "z": 1.0}, "r": {"c": 1.0}, "other": {"z": 1.0}})
+    assert hole_of_any_query(run, qrels, 3) == pytest.approx(1 / 9)
+    [found] = audited(Subject("mine", qrels=qrels, runs={"one": run}), ["holes"]).findings
+    numbers = dict(found.numbers)
+    assert numbers["Elastic's judge rate at 10"] == pytest.approx((1 / 3 + 1) / 2)
+    assert numbers["ir-measures' Judged@10"] == pytest.approx((1 / 3 + 1 + 0) / 3)
+    assert numbers["BEIR's Hole@10"] == pytest.approx(1 / 30)
+
+
+def test_judgments_given_as_a_file_are_audited_with_the_queries_that_they_and_the_runs_are_about(tmp_path):
+    folder = write_collection(tmp_path / "mine")
+    every = load(folder).all_queries
+    judged = every.ids.tolist()[:1]
+    Qrels.of({judged[0]: {"a": 1}}).save(tmp_path / "some.tsv")
+    Run.of({judged[0]: {"a": 1.0}}).save(tmp_path / "run.trec")
+    [subject] = subjects_of([tmp_path / "some.tsv", tmp_path / "run.trec"], folder)
+    assert subject.need_queries().ids.tolist() == judged
+    assert len(every) > 1

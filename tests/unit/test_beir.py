@@ -273,7 +273,7 @@ def test_a_query_twice_names_both_lines(tmp_path: Path):
 
 
 def test_a_file_without_any_text_is_another_format(tmp_path: Path):
-    place(tmp_path, {"corpus.jsonl": b'{"_id": "1", "contents": "x"}\n'})
+    place(tmp_path, {"corpus.jsonl": b'{"_id": "1", "body": "x"}\n'})
     with pytest.raises(FormatError, match="no document with a 'text'"):
         _ = load(tmp_path).corpus
 
@@ -348,7 +348,7 @@ def test_a_header_alone_is_no_judgment(tmp_path: Path):
     ("text", "message"),
     [
         ("q\td\thigh\n", "line 1: found the grade 'high'"),
-        ("q\td\t1\nq\te\t0.5\n", "line 2: found the grade '0.5'"),
+        ("q\td\t1\nq\te\tnan\n", "line 2: found the grade 'nan'"),
         ("q\td\t1\nq\td\t2\n", "line 2: found grade 2 for a pair that line 1 gives grade 1"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import http.server
+import pickle
 import tomllib
 import zipfile
 from collections.abc import Iterator
@@ -16,7 +17,8 @@ from threading import Thread
 import pytest
 
 from weir.datasets import catalogue
-from weir.datasets.load import fetch, load, load_group
+from weir.datasets.fetching import fetch
+from weir.datasets.load import load, load_group
 from weir.errors import BadValue, DownloadError, FormatError, UnknownName
 from weir.settings import settings
 
@@ -24,7 +26,9 @@ BEIR = {
     "trec-covid", "nfcorpus", "bioasq", "nq", "hotpotqa", "fiqa", "signal1m", "trec-news", "robust04",
     "arguana", "webis-touche2020", "quora", "dbpedia-entity", "scidocs", "fever", "climate-fever", "scifact",
 }  # fmt: skip
-GATED = {"bioasq", "signal1m", "trec-news", "robust04"}
+GATED = {"bioasq", "signal1m", "trec-news", "robust04", "birco-doris-mae"}
+BIRCO = {f"birco-{name}" for name in ("arguana", "clinical-trial", "doris-mae", "relic", "wtb")}
+ONLY_COPIES = BIRCO - {"birco-relic"}  # nobody publishes a checksum of the others
 FORUMS = {
     "android", "english", "gaming", "gis", "mathematica", "physics",
     "programmers", "stats", "tex", "unix", "webmasters", "wordpress",
@@ -39,11 +43,13 @@ def test_every_collection_of_the_benchmark_is_there():
     names = set(catalogue.names())
     assert BEIR | {"msmarco"} | {f"cqadupstack-{forum}" for forum in FORUMS} <= names
     assert len({n for n in names if n.startswith("brook-")}) == 9
-    assert len(names) == 18 - 1 + 1 + 12 + 9
+    assert names >= BIRCO
+    assert len(names) == 18 - 1 + 1 + 12 + 9 + 5
 
 
 def test_groups():
-    assert catalogue.groups() == ["brook", "cqadupstack"]
+    assert catalogue.groups() == ["birco", "brook", "cqadupstack"]
+    assert set(catalogue.group("birco").members) == BIRCO
     assert set(catalogue.group("cqadupstack").members) == {f"cqadupstack-{forum}" for forum in FORUMS}
     assert "unweighted mean" in catalogue.group("cqadupstack").notes
     assert {catalogue.get(name).task for name in catalogue.group("brook").members} == TASKS
@@ -55,7 +61,7 @@ def test_groups():
 def test_an_entry_is_complete(name: str):
     entry = catalogue.get(name)
     assert entry.name == name
-    assert entry.task in TASKS | {"Passage-Retrieval"}
+    assert entry.task in TASKS | {"Passage-Retrieval", "Re-ranking by objective"}
     assert entry.title
     assert entry.domain
     assert entry.licence
@@ -66,10 +72,14 @@ def test_an_entry_is_complete(name: str):
     assert entry.self_match == (
         "drop" if name in {"arguana", "quora", "brook-arguments", "brook-questions"} else "keep"
     )
-    assert (name in GATED) == bool(entry.obtain) == (not entry.urls and not entry.embedded)
-    assert all(url.startswith("https://") and url.endswith(".zip") for url in entry.urls)
+    assert (name in GATED) == bool(entry.obtain) == (not (entry.urls or entry.copies) and not entry.embedded)
+    assert name in ONLY_COPIES | GATED or entry.urls or entry.embedded
+    assert all(url.startswith("https://") and url.endswith((".zip", ".pickle")) for url in entry.urls)
+    assert (name in BIRCO) == (entry.candidates == "judged") == entry.archive.endswith(
+        "pickle"
+    ) or name in ONLY_COPIES
     assert bool(entry.urls) == (len(entry.md5) == 32) == (entry.bytes > 0)
-    assert sum(entry.grades.values()) >= entry.queries or name == "robust04"
+    assert sum(entry.grades.values()) >= entry.queries or name in {"robust04", "birco-doris-mae"}
     assert not entry.folder.startswith(("/", "."))
     if not entry.embedded:
         assert entry.site.startswith("http")
@@ -80,6 +90,21 @@ def test_the_right_one_of_two_published_sums():
     assert catalogue.get("webis-touche2020").md5 == "46f650ba5a527fc69e0a6521c5a23563"
     sums = [catalogue.get(name).md5 for name in BEIR - GATED]
     assert len(set(sums)) == len(sums)
+
+
+def test_a_collection_without_an_archive_is_asked_of_its_copies_alone(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    assert home
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    entry = replace(catalogue.get("birco-wtb"), copies=("hf:nobody/nothing",))
+    monkeypatch.setattr(catalogue, "get", lambda _: entry)
+    with pytest.raises(
+        DownloadError, match=r"birco-wtb is not on this machine; get it with: weir fetch birco-wtb$"
+    ):
+        load("birco-wtb")
+    with pytest.raises(DownloadError, match=r"^hf:nobody/nothing is not on this machine"):
+        fetch("birco-wtb")
 
 
 def test_the_forums_come_in_one_archive():
@@ -155,8 +180,9 @@ def test_what_is_not_here_says_how_to_get_it(home: Path):
             load(name)
         message = str(caught.value)
         assert "\n" not in message
-        assert f"{home / 'datasets' / name}/corpus.jsonl" in message
-        assert "qrels/test.tsv" in message
+        folder = home / "datasets" / name.replace("birco-", "birco/")
+        assert f"{folder}/corpus.jsonl" in message or f"weir import test_set.pickle -o {folder}" in message
+        assert "qrels/test.tsv" in message or name in BIRCO
         with pytest.raises(DownloadError, match="cannot be downloaded"):
             fetch(name)
     with pytest.raises(BadValue, match="a group of 12"):
@@ -214,7 +240,7 @@ def published(path: Path, names: list[str], monkeypatch: pytest.MonkeyPatch) -> 
     md5 = hashlib.md5(path.read_bytes()).hexdigest()
     real = catalogue.get
     offline = ("http://127.0.0.1:9/" + path.name,)
-    monkeypatch.setattr(catalogue, "get", lambda name: replace(real(name), md5=md5, urls=offline))
+    monkeypatch.setattr(catalogue, "get", lambda name: replace(real(name), md5=md5, urls=offline, copies=()))
 
 
 def test_a_collection_is_fetched_checked_and_made_ready(
@@ -231,6 +257,30 @@ def test_a_collection_is_fetched_checked_and_made_ready(
     (mirror / "scifact.zip").unlink()
     assert fetch("scifact")[0].fingerprint == dataset.fingerprint
     assert load("scifact").queries.ids.tolist() == ["q"]
+
+
+def test_a_test_set_of_birco_is_fetched_and_its_pools_are_the_candidates(
+    mirror: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    pools = {"q1": {"d1": 1, "d2": 0}, "q2": {"d3": 0.5}}
+    given = {
+        "query": {"q1": "one", "q2": "two"},
+        "corpus": dict.fromkeys(("d1", "d2", "d3"), "text"),
+        "qrel": pools,
+    }
+    (mirror / "test_set.pickle").write_bytes(pickle.dumps(given))
+    md5 = hashlib.md5((mirror / "test_set.pickle").read_bytes()).hexdigest()
+    real = catalogue.get("birco-relic")
+    offline = ("http://127.0.0.1:9/test_set.pickle",)
+    monkeypatch.setattr(catalogue, "get", lambda _: replace(real, md5=md5, urls=offline, copies=()))
+    (dataset,) = fetch("birco-relic")
+    assert dataset.qrels.to_dict() == pools
+    assert dataset.queries.metadata is not None
+    lists = dataset.queries.metadata.candidates
+    assert lists is not None
+    assert (lists.ptr.tolist(), lists.docs.take(lists.doc).tolist()) == ([0, 2, 3], ["d2", "d1", "d3"])
+    assert "fits the masked place" in dataset.instruction
+    assert [p.name for p in (home / "datasets").iterdir() if not p.name.startswith(".")] == ["birco"]
 
 
 def test_a_group_is_fetched_by_one_archive(mirror: Path, home: Path, monkeypatch: pytest.MonkeyPatch):

@@ -174,7 +174,7 @@ def test_a_mistake_is_one_line(tmp_path, monkeypatch, capsys, arguments, message
     ("qrels", "run", "message"),
     [
         ("q1 0 d1 relevant\n", RUN, "q, line 1: found"),
-        ("q1 0 d1 0.5\n", RUN, "q, line 1: found"),
+        ("q1 0 d1 nan\n", RUN, "q, line 1: found"),
         ("q1 0 d1 1\nq1 0 d1 0\n", RUN, "line 2"),
         ("", RUN, "q"),
         (QRELS, RUN + "q1 Q0 d1 3 0.5 x\n", "twice"),
@@ -184,7 +184,7 @@ def test_a_mistake_is_one_line(tmp_path, monkeypatch, capsys, arguments, message
         (QRELS, RUN + "q1 d4\n", "r, line 4: found"),
         (QRELS, '{"q1": {"d1": NaN}}', "r"),
         (QRELS, '{"q1": {"d1": 1.0, "d1": 2.0}}', "d1"),
-        (QRELS, '{"q1": [1]}', "r"),
+        (QRELS, '{"q1": [1.5]}', "r"),
     ],
 )
 def test_bad_files_are_one_line(tmp_path, capsys, qrels, run, message):

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import json
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit import embedding_server as es
 from tests.unit.brooklet import QUERIES, write_collection
-from weir.core.corpus import Corpus
+from tests.unit.embedding_place import forget_spending
+from weir.core.corpus import Corpus, Queries
 from weir.core.ids import Ids
 from weir.core.strings import Strings
 from weir.datasets.catalogue import get
 from weir.datasets.load import load
-from weir.encode.api.hosted import purse
+from weir.encode.instructed import instructed
+from weir.encode.object_encoder import as_encoder
 from weir.encode.recipes.encoder_recipe import GENERAL, _of_collection, filled_prompt
 from weir.errors import BadValue, FormatError
 from weir.experiment import Experiment
 from weir.experiment.efficiency import efficiency
 from weir.experiment.finished import finished_cells
+from weir.measures import parse_measure
 from weir.settings import settings
 from weir.systems import Dense
 from weir.systems.composite import adapted_to
@@ -103,14 +109,14 @@ def test_what_is_sent_and_recorded_is_the_rendered_prompt(tmp_path, monkeypatch,
     """In one run over two collections each is told its own, under one name in the table."""
     monkeypatch.setenv("WEIR_HOME", str(tmp_path / "home"))
     settings.cache_clear()
-    purse.cache_clear()
+    forget_spending()
     other = write_collection(tmp_path / "plain")
     with es.serving() as (url, manners):
         system = ASKING[:-1] + f', base="{url}/v1")'
         grid = Experiment((str(collection), str(other)), (system,), ("nDCG@10",), k=3)
         rows = grid.execute(tmp_path / "results")
     settings.cache_clear()
-    purse.cache_clear()
+    forget_spending()
     assert {r.system for r in rows} == {str(parse_system(system))}
     sent = manners.sent()
     for task in (TASK, GENERAL):
@@ -125,6 +131,39 @@ def test_what_is_sent_and_recorded_is_the_rendered_prompt(tmp_path, monkeypatch,
         assert asked["requests"] >= 1
     notes = "\n".join(mark for one in efficiency(tmp_path / "results") for mark in one.search_marks)
     assert "an API was asked" in notes
+
+
+def test_a_query_is_asked_with_its_own_instruction(tmp_path, monkeypatch, collection):
+    """Queries without one have the collection's; another instruction is another run."""
+    monkeypatch.setenv("WEIR_HOME", str(tmp_path / "home"))
+    path = tmp_path / "brooklet" / "queries.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+
+    def asked(instruction: str) -> str:
+        lines[0]["metadata"] = {"instruction": instruction}
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        [cell] = grid.cells(tmp_path / "results")
+        cell.complete((parse_measure("nDCG@10"),))
+        return cell.stage.key
+
+    settings.cache_clear()
+    forget_spending()
+    with es.serving() as (url, manners):
+        grid = Experiment((str(collection),), (ASKING[:-1] + f', base="{url}/v1")',), ("nDCG@10",), k=3)
+        keys = {asked("Only floods"), asked("Only droughts")}
+    settings.cache_clear()
+    forget_spending()
+    assert len(keys) == 2
+    first, *others = QUERIES.values()
+    told = {f"Instruct: {own}\nQuery: {first}" for own in ("Only floods", "Only droughts")}
+    told |= {f"Instruct: {TASK}\nQuery: {other}" for other in others}
+    assert told == {text for text in manners.sent() if "Query: " in text}
+
+
+def test_an_encoder_that_reads_no_instruction_is_asked_as_before():
+    asked = Queries.of({"q1": {"text": "a", "instruction": "b"}})
+    loaded = as_encoder(lambda texts: np.ones((len(texts), 2)), name="ones").load()
+    assert instructed(loaded, asked) == (loaded, asked.text)
 
 
 def test_a_separator_stands_between_title_and_text_only_where_there_is_a_title():

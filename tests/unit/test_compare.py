@@ -13,6 +13,7 @@ import pytest
 from scipy.stats import ttest_rel
 
 from weir.core.ids import Ids
+from weir.core.rounding import change, effect, probability
 from weir.core.scores import Scores
 from weir.errors import BadValue, UnknownName
 from weir.report.compare import (
@@ -23,7 +24,6 @@ from weir.report.compare import (
     compare_text,
     verdict,
 )
-from weir.report.format import change, effect, probability
 from weir.stats.across import across
 from weir.stats.bootstrap import intervals
 from weir.stats.compare import compare_scores, compared, table

@@ -150,7 +150,7 @@ def test_gate_exits_with_its_verdict(files, capsys):
     assert capsys.readouterr().out.startswith("pass  RR: candidate - baseline +0.5417, at least +")
     assert main(["gate", qrels, good, poor, "-m", "RR", "-m", "R@10"]) == 1
     out = capsys.readouterr().out.splitlines()
-    assert [line[:8] for line in out if not line.startswith(" ")] == ["FAIL  RR", "FAIL  R@"]
+    assert [li.split(":")[0] for li in out if li[:1].strip()] == ["FAIL  RR", "UNDECIDED  R@10", "FAIL"]
     assert main(["gate", qrels, good, poor, "-m", "RR", "--max-drop", "0.9", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["passed"] is True
 

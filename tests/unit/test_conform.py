@@ -108,15 +108,14 @@ def test_each_convention_of_ties_by_hand():
         ({}, {}, "the judgments are empty"),
         ({"q1": []}, {}, "the judgments are empty"),
         ({"q1": [("a", 1), ("a", 2)]}, {}, "a document is judged twice (query q1)"),
-        ({"q1": [("a", 0.5)]}, {}, "a grade is not a whole number (query q1)"),
-        ({"q1": [("a", math.inf)]}, {}, "a grade is not a whole number (query q1)"),
+        ({"q1": [("a", math.inf)]}, {}, "a grade is not a finite number (query q1)"),
         (
             {"q1": [("a", 1)]},
             {"q2": [("a", 1.0), ("a", 2.0)]},
             "a document stands twice in a ranking (query q2)",
         ),
         ({"q1": [("a", 1)]}, {"q1": [("a", math.nan)]}, "a score is not a finite number (query q1)"),
-        ({"q1": [("a", 1)]}, {"q1": [("a", 1.0)]}, None),
+        ({"q1": [("a", 0.5)]}, {"q1": [("a", 1.0)]}, None),
     ],
 )
 def test_what_must_be_refused(qrels, run, reason):

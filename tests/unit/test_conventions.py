@@ -168,7 +168,7 @@ def test_a_constant_scorer_scores_what_a_shuffle_would_on_average():
     assert values["SetAP@10"] == pytest.approx(float(square) / (10 * r), rel=1e-12)
     assert found.tied == 1.0
     assert found.movable().tolist() == [1] * 7 + [0, 1]
-    corridor = dict(zip(names, found.corridor().tolist(), strict=True))
+    corridor = dict(zip(names, found.tie_bounds().tolist(), strict=True))
     assert corridor["P@10"] == corridor["nDCG@10"] == [0.0, 1.0]
     assert corridor["AP"] == pytest.approx([sum(i / (n - r + i) for i in range(1, r + 1)) / r, 1.0])
     assert corridor["RR"] == [1 / (n - r + 1), 1.0]
@@ -185,9 +185,7 @@ def test_a_constant_scorer_with_grades_is_within_its_bounds_for_every_measure():
         }
     }
     closed = [name for name in MEASURES.names() if name in TIED and TIED.get(name).mean is not None]
-    closed = [
-        name for name in closed if MEASURES.get(name).of == "documents" and name not in ("IAP", "IPrec")
-    ]
+    closed = [name for name in closed if MEASURES.get(name).of != "intents" and name not in ("IAP", "IPrec")]
     for name in closed:
         for measure in measures_of([f"{name}@20", f"condensed({name}@20)"]):
             try:
@@ -195,7 +193,7 @@ def test_a_constant_scorer_with_grades_is_within_its_bounds_for_every_measure():
             except BadValue as error:
                 assert "Accuracy" in str(error)  # noqa: PT017 - it has a formula for the whole list only
                 continue
-            low, high = found.corridor()[0]
+            low, high = found.tie_bounds()[0]
             assert low - 1e-12 <= found.mean_values()[0] <= high + 1e-12, measure
             assert low < high or name in ("IDCG", "NumRel", "NumRet") or measure.condensed, measure
 
@@ -210,13 +208,13 @@ def test_what_cannot_be_told_is_refused_by_name_never_guessed():
         weir.evaluate(qrels, run, ["IPrec"], "ties=expected")
     unknown = weir.evaluate(qrels, run, ["G"])  # by default it is said, and no corridor is made up
     assert unknown.movable().tolist() == [1]
-    assert np.isnan(unknown.corridor()).all()
+    assert np.isnan(unknown.tie_bounds()).all()
 
 
 def test_without_ties_nothing_moves_and_all_rules_agree_in_every_bit():
     run = {f"q{i}": {f"d{d}": float(-d * (i + 1)) for d in range(20)} for i in range(5)}
     qrels = {f"q{i}": {f"d{d}": (d * i) % 4 - 1 for d in range(0, 20, 2)} for i in range(5)}
-    names = [n + "@7" for n in MEASURES.names() if MEASURES.get(n).of == "documents"]
+    names = [n + "@7" for n in MEASURES.names() if MEASURES.get(n).of != "intents"]
     plain = weir.evaluate(qrels, run, names)
     assert not plain.movable().any()
     assert plain.tied == 0.0

@@ -29,7 +29,7 @@ def here(tmp_path, monkeypatch):
 def test_every_format_becomes_every_other(out_of, into, here, capsys):
     write_run(Run.of(RUN), f"a{out_of}")
     write_qrels(Qrels.of(QRELS), f"b{out_of}")
-    kind = ["--kind", "qrels"] if out_of == ".json" else []
+    kind = ["--kind", "qrels"] if out_of in (".json", ".pickle") else []
     assert main(["convert", f"a{out_of}", f"run{into}"]) == 0
     assert main(["convert", f"b{out_of}", f"qrels{into}", "--quiet", *kind]) == 0
     assert read_run(f"run{into}").to_dict() == RUN
@@ -52,7 +52,7 @@ def test_what_is_repeated_is_said(here, capsys):
 @pytest.mark.parametrize(
     ("columns", "row", "kind"),
     [
-        ("qid,docno,score", "q,d,1", "run"),
+        ("qid,docno,score", "q,d,1.5", "run"),
         ("qid,docno,rank,sim", "q,d,1,2", "run"),
         ("query-id,corpus-id,score", "q,d,1", "qrels"),  # BEIR's judgments
         ("qid,docno,label", "q,d,1", "qrels"),
@@ -96,3 +96,17 @@ def test_what_is_refused_leaves_nothing(here, capsys):
     ):
         assert said in refused(capsys, "convert", *arguments)
         assert sorted(here.iterdir()) == before
+
+
+@pytest.mark.parametrize("ending", [".json", ".pickle", ".pickle.gz"])
+def test_lists_in_rank_order_are_what_birco_reads(ending, here, capsys):
+    write_run(Run.of(RUN), "a.trec")
+    assert main(["convert", "a.trec", f"b{ending}", "--lists"]) == 0
+    assert "without their scores" in capsys.readouterr().out
+    again = read_run(f"b{ending}").to_dict()
+    assert {query: list(row) for query, row in again.items()} == {"q1": ["b", "a"], "q2": ["c"]}
+    assert "a.csv: lists of documents stand in JSON or a pickle" in refused(
+        capsys, "convert", "a.trec", "a.csv", "--lists"
+    )
+    write_qrels(Qrels.of(QRELS), "q.tsv")
+    assert "--lists is about runs" in refused(capsys, "convert", "q.tsv", "c.json", "--lists")

@@ -35,7 +35,6 @@ def test_the_default_is_minilm():
     [
         ("dense(modell='x')", UnknownName, "did you mean model"),
         ("dense(store='fp31')", UnknownName, "fp32"),
-        ("dense(view='titel')", UnknownName, "title"),
         ("dense(pooling='sum')", BadValue, "pooling is 'sum'"),
         ("dense(index='HNSW32', effort=-1)", BadValue, "effort is -1"),
         ("dense(effort=5)", BadValue, "expected a whole number from 0, beside index"),

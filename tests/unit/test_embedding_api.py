@@ -11,10 +11,11 @@ import pytest
 
 from tests.unit import embedding_server as es
 from tests.unit.embedding_place import KEY, QUICK, Place, Time, expected, placed, texts
-from weir.encode.api import Hosted, Spent
+from weir.encode.api import Hosted
 from weir.encode.api.hosted import PROBE
 from weir.encode.api.providers import Ask
 from weir.errors import ServiceError
+from weir.services.limits import Spent
 
 
 @pytest.fixture
@@ -248,7 +249,7 @@ def test_a_redirect_is_not_followed_with_the_key(place: Place, code):
     loaded = place.ready()
     with es.serving() as (other, manners):
         place.manners.faults = [es.status(code, Location=other + "/v1/embeddings")]
-        with pytest.raises(ServiceError, match=r"it moved to .*: give that address as base"):
+        with pytest.raises(ServiceError, match=r"it moved to .*: give that address"):
             loaded.encode(["a"])
         assert manners.asked == []
 

@@ -13,8 +13,8 @@ from tests.unit import embedding_server as es
 from tests.unit.embedding_place import KEY, QUICK, Place, expected, placed, texts
 from weir.encode.api import Hosted
 from weir.encode.api.hosted import PROBE
-from weir.encode.api.http import is_this_machine
 from weir.errors import BadValue, ServiceError
+from weir.services.http import is_this_machine
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ import pytest
 
 from tests.unit import embedding_server as es
 from tests.unit.embedding_place import KEY, QUICK, Place, Time, expected, placed, texts
-from weir.encode.api import PROVIDERS, Hosted, Limits, is_hosted
+from weir.encode.api import PROVIDERS, Hosted, is_hosted
 from weir.encode.api.hosted import PROBE
-from weir.encode.api.limits import Bucket
 from weir.errors import BadValue, ServiceError, StoreError, UnknownName
+from weir.services.limits import Bucket, Limits
 from weir.settings import settings
 
 

@@ -15,11 +15,13 @@ import pytest
 
 from tests.unit import embedding_server as es
 from tests.unit.brooklet import QUERIES, write_collection
+from tests.unit.embedding_place import forget_spending
 from weir.cli import main
 from weir.core.strings import Strings
-from weir.encode.api import Clock, Hosted, Limits
-from weir.encode.api.hosted import PROBE, purse
+from weir.encode.api import Hosted
+from weir.encode.api.hosted import PROBE
 from weir.errors import BadValue, ServiceError, UnknownName
+from weir.services.limits import Clock, Limits
 from weir.settings import settings
 from weir.systems.expression import parse_system
 from weir.vectors.encode_missing import EncodingBlocks, StoredVectors, TextSource, stored
@@ -43,11 +45,11 @@ def embed(base: str, limits: Limits | None = None, texts: list[str] = TEXTS) -> 
 def server(tmp_path, monkeypatch) -> Iterator[tuple[str, es.Manners]]:
     monkeypatch.setenv("WEIR_HOME", str(tmp_path / "home"))
     settings.cache_clear()
-    purse.cache_clear()
+    forget_spending()
     with es.serving() as (url, manners):
         yield url + "/v2", manners
     settings.cache_clear()
-    purse.cache_clear()
+    forget_spending()
 
 
 def right(found: StoredVectors) -> bool:
@@ -169,7 +171,7 @@ def test_a_budget_ends_weir_run_in_one_line_and_the_same_command_continues(
     arguments += ["-s", f'dense("cohere:m", base="{base}")', "-o", str(tmp_path / "results"), "--json"]
     monkeypatch.setenv("WEIR_API_BUDGET", "1 requests")
     settings.cache_clear()
-    purse.cache_clear()
+    forget_spending()
     assert main(arguments) == 2
     out, err = capsys.readouterr()
     last = err.strip().split("\n")[-1]
@@ -179,7 +181,7 @@ def test_a_budget_ends_weir_run_in_one_line_and_the_same_command_continues(
     assert "Traceback" not in err
     monkeypatch.delenv("WEIR_API_BUDGET")
     settings.cache_clear()
-    purse.cache_clear()
+    forget_spending()
     assert main(arguments) == 0
     assert json.loads(capsys.readouterr().out)["measure"] == "nDCG@3"
     queries = set(QUERIES.values())

@@ -16,6 +16,7 @@ from tests.unit.results import contents, finished_files
 from weir.errors import BadValue, FormatError, StoreError, UnknownName
 from weir.experiment import Experiment, read_results
 from weir.experiment.finished import finished_cells
+from weir.experiment.results import mixed_worlds
 
 
 @pytest.fixture
@@ -285,11 +286,18 @@ def test_a_group_is_the_unweighted_mean_of_its_members(tmp_path, capsys):
 
 
 def test_a_group_never_mixes_depths(tmp_path):
-    """A folder that holds two depths of a system: the group's row is of the depth asked for, or there is none."""
+    """A folder that holds two depths of a system: the group has a row of each, and of none that mixes them."""
     grid = ("brook",), ("bm25",), ("R@100",)
     shallow = Experiment(*grid, k=1).execute(tmp_path)[-1]
     deep = Experiment(*grid, k=100).execute(tmp_path)[-1]
     assert shallow.dataset == deep.dataset == "brook"
     assert shallow.mean < deep.mean
     assert Experiment(*grid, k=1).execute(tmp_path)[-1] == shallow
-    assert "brook" not in {r.dataset for r in read_results(tmp_path)}
+    means = {r.system: r.mean for r in read_results(tmp_path) if r.dataset == "brook"}
+    assert means == {"bm25 #k=1": shallow.mean, "bm25": deep.mean}
+    Experiment(("brook-news",), ("bm25",), ("R@100",), k=200).execute(tmp_path)
+    systems = {r.system for r in read_results(tmp_path) if r.dataset == "brook"}
+    assert systems == {"bm25 #k=1"}  # one member is deeper than the others of bm25
+    assert "bm25 answered with different k: 100 on brook-medical, 200 on brook-news" in mixed_worlds(
+        finished_cells(tmp_path)
+    )

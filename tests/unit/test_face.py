@@ -56,8 +56,6 @@ def printed(capsys, *arguments) -> str:
 def test_what_python_prints_is_what_the_command_prints(command, files, capsys):
     found = repr(getattr(weir, command)(*[*files[:1], files[1:]] if command == "compare" else files))
     said = printed(capsys, command, *files)
-    if command == "gate":
-        said = said.split("\n      lost most")[0]
     assert found.replace("the judged queries", "qrels.json") == re.sub(r"\n\n\n", "\n\n", said)
 
 
@@ -67,7 +65,7 @@ def test_values_in_memory_give_what_files_give(files):
     assert repr(weir.why(QRELS, *runs)) == repr(weir.why(*files))
     assert weir.power(QRELS, ONE, OTHER, AP).to_dict() == weir.power(*files, "map").to_dict()
     scores = [weir.evaluate(QRELS, run, [AP]) for run in runs]
-    assert weir.gate(None, *scores).to_dict() == weir.gate(*files, "AP").to_dict()
+    assert repr(weir.gate(None, *scores)) == repr(weir.gate(*files, "AP"))
     assert (
         weir.compare(dict(zip("ab", scores, strict=True)))["AP"].pairs
         == weir.compare(QRELS, {"a": ONE, "b": OTHER}, AP)[0].pairs
@@ -78,7 +76,7 @@ def test_a_gate_is_true_where_it_passes():
     assert weir.gate(QRELS, ONE, ONE)
     assert not weir.gate(QRELS, ONE, OTHER)
     found = weir.gate(QRELS, ONE, OTHER, [nDCG @ 10, "AP"], max_drop=0.5, interval="percentile")
-    assert [one.passed for one in found] == [True, True]
+    assert [one.verdict for one in found] == ["pass", "pass"]
     assert found["map"].measure == "AP"
     with pytest.raises(UnknownName, match="no measure among these results named 'RR'"):
         found["RR"]
@@ -188,7 +186,7 @@ def test_a_benchmark_of_a_collection_in_memory(folder):
 def test_a_benchmark_in_a_folder_is_weir_run(folder, capsys):
     at, table = folder
     assert table.folder == at
-    assert repr(table) == repr(weir.results(at))
+    assert repr(table.rows) == repr(weir.results(at))
     assert [row.to_dict() for row in table.rows] == [
         json.loads(line) for line in printed(capsys, "results", at, "--json").split("\n")
     ]

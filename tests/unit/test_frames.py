@@ -194,11 +194,10 @@ def test_what_is_no_run_is_refused_in_one_line(value, error, message):
 
 BAD_QRELS = [
     (
-        {"qid": ["q"], "docno": ["a"], "rel": [0.5]},
-        "query 'q', document 'a': grade 0.5 is not a whole number",
+        {"qid": ["q"], "docno": ["a"], "rel": ["0.5"]},
+        "query 'q', document 'a': grade '0.5' is not a finite number",
     ),
-    ({"qid": ["q"], "docno": ["a"], "rel": ["1"]}, "whole number"),
-    ({"qid": ["q"], "docno": ["a"], "rel": [float("nan")]}, "whole number"),
+    ({"qid": ["q"], "docno": ["a"], "rel": [float("nan")]}, "grade nan is not a finite number"),
     ({"qid": ["q"], "docno": ["a"], "rel": [10**30]}, "beyond"),
     ({"qid": ["q"], "docno": ["a"], "rel": [1], "label": [2]}, "rel and label could both"),
     ({"qid": ["q", "q"], "docno": ["a", "a"], "rel": [1, 1]}, "query 'q' judges document 'a' twice"),

@@ -105,7 +105,7 @@ def test_grades_given_as_pairs_and_intents_given_as_lists():
         ({"q1": [1, 2]}, {"q1": ["1", "2"]}, BadValue, "document identifiers are int (2) in the judgments and str ('2') in the run"),
         ({1: {"a"}}, {"1": ["a"]}, BadValue, "query identifiers are int (1) in the judgments and str ('1') in the run"),
         ({"q1": ["a", "b"]}, {"q1": {"a"}}, BadRanking, "query 'q1': found set, which has no order"),
-        ({"q1": {"a": 2.5}}, {"q1": ["a"]}, BadValue, "grade 2.5 is not a whole number"),
+        ({"q1": {"a": "2.5"}}, {"q1": ["a"]}, BadValue, "grade '2.5' is not a finite number"),
         ({"q1": {"a"}}, {"x": ["a"]}, BadValue, "no query in common"),
         ({"q1": [("a", 1), ("a", 2)]}, {"q1": ["a"]}, BadValue, "judges document 'a' twice, with two grades"),
         ({"q1": ["a"]}, {"q1": ["a", "a"]}, BadRanking, "ranks document 'a' twice"),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import weir
-from tests.unit.imports import Q, R, imported, lines, written
+from tests.unit.imports import Q, R, imported, lines, report_of, written
 from weir.cli.main import main
 from weir.errors import BadValue, MissingExtra, StoreError, UnknownName, WeirError
 from weir.importing import Choices, import_files
@@ -35,10 +35,6 @@ def files(tmp_path, **contents):
         path.write_text(content)
         paths.append(path)
     return paths
-
-
-def report_of(tmp_path):
-    return json.loads((tmp_path / "out" / "import.json").read_text())
 
 
 def test_the_folder_is_a_collection_that_weir_loads_and_scores(tmp_path):
@@ -104,36 +100,6 @@ def test_one_identifier_with_two_texts_is_refused(tmp_path):
     ):
         import_files(paths, tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("choice", "expected"),
-    [
-        ("round", {"a": 1, "b": 0, "c": 3}),
-        ("scale=10", {"a": 5, "b": 4, "c": 26}),
-        ("threshold=0.5", {"a": 1, "b": 0, "c": 1}),
-    ],
-)
-def test_fractions_become_whole_numbers_as_the_user_says(tmp_path, choice, expected):
-    table = "query,doc_id,grade\nred shoes,a,0.5\nred shoes,b,0.4\nred shoes,c,2.55\n"
-    imported(tmp_path, "j.csv", table, choices=Choices(grades=choice))
-    assert written(tmp_path / "out")[1] == {Q: expected}
-    assert f"grades: {choice}, which changed 3 of 3" in report_of(tmp_path)["notes"]
-
-
-@pytest.mark.parametrize(("judges", "grade"), [("max", 3), ("min", 0), ("mean", 1), ("majority", 0)])
-def test_judges_who_disagree(tmp_path, judges, grade):
-    table = "query,doc_id,grade\nred shoes,a,0\nred shoes,a,3\nred shoes,a,0\nred shoes,b,1\n"
-    report = imported(tmp_path, "j.csv", table)
-    assert written(tmp_path / "out")[1] == {Q: {"b": 1}}
-    assert report.files[0]["refused_rows"] == [
-        {
-            "where": "line 2",
-            "reason": f"grades 0, 3, 0 for query '{Q[:40]}', document 'a'; --judges max, min, mean or majority",
-        }
-    ]
-    imported(tmp_path, "j.csv", table, choices=Choices(judges=judges))
-    assert written(tmp_path / "out")[1] == {Q: {"a": grade, "b": 1}}
 
 
 def test_rows_that_are_none_are_refused_by_their_line(tmp_path):

@@ -49,6 +49,44 @@ CASES = {
         {},
         ({Q: "red shoes", R: "wool socks"}, {Q: {"a": 3}, R: {"b": 1}}, {}),
     ),
+    "golden with texts beside identifiers": (
+        "g.json",
+        json.dumps(
+            [{"query": "red shoes", "relevant": [{"id": "a", "text": "shoe"}, {"id": "b", "score": 2}]}]
+        ),
+        {},
+        ({Q: "red shoes"}, {Q: {"a": 1, "b": 2}}, {}),
+    ),
+    "rankings as lists": (
+        "run.json",
+        json.dumps({"q1": ["a", "b"], "q2": []}),
+        {},
+        ({}, {}, {"run": {"q1": {"a": 2.0, "b": 1.0}, "q2": {}}}),
+    ),
+    "rankings as pairs": (
+        "x.json",
+        json.dumps({"q1": [["b", 0.5], ["a", 2.5]]}),
+        {},
+        ({}, {}, {"x": {"q1": {"b": 2.0, "a": 1.0}}}),
+    ),
+    "rankings as objects": (
+        "x.json",
+        json.dumps({"q1": [{"id": "a", "score": 2.5}, {"docno": "b", "score": 1}]}),
+        {},
+        ({}, {}, {"x": {"q1": {"a": 2.5, "b": 1.0}}}),
+    ),
+    "relevant documents as lists": (
+        "qrels.json",
+        json.dumps({"q1": ["a", {"doc_id": "b", "grade": 2}]}),
+        {},
+        ({}, {"q1": {"a": 1, "b": 2}}, {}),
+    ),
+    "one ranking of objects": (
+        "x.jsonl",
+        lines({"qid": "q1", "results": [{"docid": "a", "score": 2.5}, {"docid": "b", "score": 0.5}]}),
+        {},
+        ({}, {}, {"x": {"q1": {"a": 2.5, "b": 0.5}}}),
+    ),
     "golden by identifier": (
         "g.json",
         json.dumps(
@@ -324,6 +362,7 @@ REFUSED = {
     "a score or a grade": ("r.csv", "query_id,doc_id,score\n1,a,1\n", "say --columns grade=score, or --as run"),
     "rank, grade or score": ("r.tsv", "1\ta\t0\n1\tb\t1\n1\tc\t2\n", "rises within each query .* say --as run-ranks, --as qrels or --as run-scores"),
     "grades or scores": ("x.json", json.dumps({"q": {"a": 1}}), "say which with --as nested-qrels or --as nested-run"),
+    "lists of either": ("x.json", json.dumps({"q1": ["a"]}), "say which with --as list-qrels or --as list-run"),
     "relevant or returned": ("r.jsonl", lines({"query": "x y", "documents": ["a"]}), "say --columns relevant=documents, --columns retrieved=documents"),
     "two columns of documents": ("r.jsonl", lines({"query": "x y", "gold_ids": ["a"], "expected_sources": ["b"]}), "gold_ids and expected_sources could each be the doc; say which: --columns doc=gold_ids"),
     "queries or documents": ("x.jsonl", lines({"_id": "1", "text": "x"}), "say --as queries or --as corpus"),
@@ -331,7 +370,7 @@ REFUSED = {
     "columns without names": ("x.csv", "VESPA_1,red shoes,/a,2\n", "4 columns without names; say which is which by number, as in --columns query=1,doc=2,grade=3"),
     "nobody's": ("x.json", json.dumps({"a": 1, "b": 2}), "found the fields a, b, which no format has"),
     "a template": ("x.jsonl", lines({"query": "x y", "expected_ids": []}), "'expected_ids' is empty for every query, as in a template"),
-    "fractions": ("x.csv", "query,doc_id,grade\nred shoes,a,0.9\n", "the grade 0.9 is a fraction, .* --grades round, --grades scale=N or --grades threshold=X"),
+    "a grade beyond all scales": ("x.csv", "query,doc_id,grade\nred shoes,a,99999.5\n", "the grade 99999.5 is beyond ±16384; say --grades scale=N"),
     "excluded alone": ("exclude.txt", "1 a\n", "give their file too"),
 }  # fmt: skip
 

@@ -17,7 +17,6 @@ from weir.stats import (
 )
 from weir.stats.corrections import CORRECTIONS, adjusted
 from weir.stats.distributions import student_quantile
-from weir.stats.gate import gate
 from weir.stats.intervals import INTERVALS, bounds, resampled
 from weir.stats.paired import t_statistic
 from weir.stats.power import MOST_QUERIES, detectable, equivalence, plan, power, queries_needed
@@ -340,27 +339,6 @@ def test_a_plan_says_what_the_parts_say():
     assert found.needs[0].queries == queries_needed(0.05, float(d.std(ddof=1)))
     assert found.needs[1].queries is None
     assert found.to_dict()["needs"][0]["power"] == power(0.05, float(d.std(ddof=1)), 50)
-
-
-def test_a_gate_passes_when_the_drop_is_certainly_small():
-    d = fresh(22).normal(0, 0.05, 400)
-    d -= d.mean()
-    reach = student_quantile(0.95, 399) * d.std(ddof=1) / 20
-    assert gate("m", d, reach * 1.001).passed
-    assert not gate("m", d, reach * 0.999).passed
-    assert gate("m", d, 0.01).low == pytest.approx(-reach)
-    assert gate("m", np.zeros(9), 0).passed
-    assert gate("m", np.full(9, -0.01), 0.01).passed
-    assert not gate("m", np.full(9, -0.02), 0.01).passed
-    for wrong in ((d, -0.1, 0.95), (d, 0.1, 0.5), (d, 0.1, 1.0), (d, math.nan, 0.95), (d[:1], 0.1, 0.95)):
-        with pytest.raises(BadValue):
-            gate("m", *wrong)
-
-
-def test_a_gate_lets_too_large_a_drop_pass_one_time_in_twenty():
-    """4,000 samples of 50 whose true drop is just the allowed one."""
-    rows = fresh(23).normal(-0.02, 0.1, (4_000, 50))
-    assert np.mean([gate("m", row, 0.02).passed for row in rows]) == pytest.approx(0.05, abs=0.014)
 
 
 def test_registries_say_what_they_hold():

@@ -50,7 +50,6 @@ def test_candidates_are_looked_for_where_there_are_many_documents(candidates, do
     [
         ("colbert(modell='x')", UnknownName, "did you mean model"),
         ("colbert(store='fp31')", UnknownName, "fp16"),
-        ("colbert(view='titel')", UnknownName, "title"),
         ("colbert(bits=3)", BadValue, "bits is 3; expected 0, 1 or 2"),
         ("colbert(bits=True)", BadValue, "bits is True"),
         ("colbert(probes=0)", BadValue, "probes is 0"),

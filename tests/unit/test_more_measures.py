@@ -163,7 +163,7 @@ def test_a_table_has_one_way_of_being_written(written, table):
         "-1=1",
         "1=-1",
         "1=1,",
-        "1.5=1",
+        "1.5.1=1",
         "1=nan",
         "1=inf",
         "1=1e10",

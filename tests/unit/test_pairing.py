@@ -57,7 +57,7 @@ def test_identifiers_of_one_type_meet():
         (RUN, Qrels.of(QRELS), "found Qrels as the run"),
         (QRELS, IntentQrels.of({"q1": {"i": {"a": 1}}}), "found IntentQrels as the run"),
         ({"q1": {"a": 2.0, "b": 1.0}}, QRELS, "the judgments hold floats and the run whole numbers only"),
-        ({"q1": {"a": 2.5, "b": 1.0}}, {"q1": {"a": 1.0}}, "grade 2.5 is not a whole number"),
+        ({"q1": {"a": 2.5, "b": 1.0}}, QRELS, "if that is so, give the scores as float"),
     ],
 )
 def test_swapped_arguments_are_recognised_by_their_types(qrels, run, message):
@@ -73,8 +73,10 @@ def test_whole_numbers_in_both_are_taken_in_order_and_said_to_look_turned_round(
         assert values(judged, ranked) == [0.5] * 3
         assert values(judged, judged) == [1.0] * 3
         assert values(QRELS, {"q1": {"a": 1, "b": 2}}) == [0.5]
-    with pytest.warns(RankingWarning, match="the judgments look like scores and the run like grades"):
-        assert values(ranked, judged) == [1.0] * 3
+    for turned in (ranked, {q: {d: s + 0.5 for d, s in row.items()} for q, row in ranked.items()}):
+        as_doubles = {q: {d: float(g) for d, g in row.items()} for q, row in judged.items()}
+        with pytest.warns(RankingWarning, match="the judgments look like scores and the run like grades"):
+            assert values(turned, as_doubles) == [1.0] * 3
 
 
 def test_floats_in_both_are_taken_in_order():

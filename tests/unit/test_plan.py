@@ -10,10 +10,10 @@ import weir
 from tests.unit import embedding_server as es
 from tests.unit.brooklet import write_collection
 from weir.cli import main
+from weir.core.rounding import duration, size
 from weir.errors import BadValue
 from weir.experiment.experiment import Experiment
 from weir.experiment.plan import Planned, _asks_an_api, _extended, _Probe, planned
-from weir.report.format import duration, size
 from weir.report.plan import plan_json, plan_notes, plan_text
 from weir.systems.expression import parse_system
 

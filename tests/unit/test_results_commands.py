@@ -239,6 +239,7 @@ def test_judged_rates_that_are_apart_are_said_beside_a_verdict(runs, tmp_path, c
     whole.write_text("".join(f"q{n} Q0 d{n} 0 2 t\n" for n in range(8)))
     for command in ("compare", "gate", "power"):
         assert main([command, qrels, good, str(whole), "-m", "RR"]) == 0
-        assert "50.0% of good and 100.0% of whole are judged" in capsys.readouterr().err
+        sides = ("baseline", "candidate") if command == "gate" else ("good", "whole")
+        assert f"50.0% of {sides[0]} and 100.0% of {sides[1]} are judged" in capsys.readouterr().err
         main([command, qrels, good, poor, "-m", "RR"])
         assert "are judged" not in capsys.readouterr().err

@@ -47,7 +47,6 @@ def test_settings_equal_to_the_default_are_the_default():
     ("text", "error", "said"),
     [
         ("splade(modell='x')", UnknownName, "did you mean model"),
-        ("splade(view='titel')", UnknownName, "title"),
         ("splade(pooling='mean')", BadValue, "pooling is 'mean'; expected max, sum"),
         ("splade(activation='gelu')", BadValue, "expected relu, log1p_relu"),
         ("splade(top=0)", BadValue, "top is 0; expected a whole number from 1"),
@@ -65,7 +64,6 @@ def test_settings_equal_to_the_default_are_the_default():
         ("deepct('x', smoothing='log')", BadValue, "expected none, sqrt"),
         ("deepct('x', keep=1)", BadValue, "keep is 1"),
         ("deepct('x', rm3)", BadValue, "over one field, not for rm3"),
-        ("deepct('x', view='titel')", UnknownName, "title"),
         ("bm25 >> splade", BadValue, "write >> score"),
     ],
 )

@@ -18,9 +18,10 @@ import pytest
 from tests.perturbed import IDLE, Setting, key_of, settings_of
 from tests.unit import embedding_server as es
 from tests.unit.brooklet import write_collection
+from tests.unit.embedding_place import forget_spending
+from tests.unit.rerank_server import rerank_serving
 from weir.algorithms import ALGORITHMS
 from weir.encode import cards
-from weir.encode.api.hosted import purse
 from weir.experiment import Experiment
 from weir.experiment.stage_store import index_stage
 from weir.measures import measures_of
@@ -32,7 +33,7 @@ CHECKPOINTS = frozenset({"colbert", "cross", "deepct", "doc2query", "monot5", "s
 """Systems that need a checkpoint which no package carries; tests/neural/test_setting_keys.py perturbs them."""
 CARRIED = next(card for card in cards() if card.name == "minilm").packaged
 ALL = frozenset({"index", "run", "scores"})
-SYSTEMS = ["bm25", "rm3", "rrf(bm25, rm3)", "bm25 >> score(rm3)", "chunked(bm25)"] + [
+SYSTEMS = ["bm25", "bm25f", "rm3", "rrf(bm25, rm3)", "bm25 >> score(rm3)", "chunked(bm25)", "pool"] + [
     'dense("minilm")'
 ] * CARRIED
 
@@ -113,9 +114,90 @@ def test_depth_and_measures_move_the_keys_of_what_they_decide(place):
     assert moved(before, keys(place, measures=("AP(rel=2)",))) == {"scores"}
 
 
+ELSEWHERE_ANSWERED = {
+    "command": (
+        {"command": "cat"},
+        {
+            "command": "tac",
+            "version": "2",
+            "on_failure": "missing",
+            "batch": 3,
+            "timeout_s": 3.0,
+            "workers": 2,
+        },
+    ),
+    "http": (
+        {"file": "first.toml"},
+        {"file": "second.toml", "version": "2", "on_failure": "missing", "dataset": "brook"},
+    ),
+    "elasticsearch": (
+        {"file": "elastic.toml"},
+        {
+            "file": "another.toml",
+            "url": "http://localhost:9201",
+            "query": "bool",
+            "analyzer": "standard",
+            "fields": ["text"],
+            "version": "2",
+        },
+    ),
+    "postgres": (
+        {"file": "shop.toml"},
+        {
+            "file": "shop2.toml",
+            "query": "plain",
+            "rank": "ts_rank_cd",
+            "encoder": "minilm",
+            "index": "hnsw",
+            "version": "2",
+        },
+    ),
+    "llm": (
+        {"method": "score", "model": "http://localhost:8000/v1#m"},
+        {
+            "method": "reason",
+            "model": "http://localhost:8000/v1#n",
+            "depth": 7,
+            "window": 10,
+            "step": 5,
+            "passes": 2,
+            "objective": False,
+            "prompt": "prompt.toml",
+            "temperature": 0.5,
+            "max_tokens": 9,
+            "max_length": 64,
+            "expected": False,
+            "base": "http://localhost:8001/v1",
+            "key": "WEIR_KEY_OTHER",
+            "version": "2",
+            "concurrency": 3,
+        },
+    ),
+    "run": ({"path": "first.trec"}, {"path": "second.trec", "unknown": "drop"}),
+}
+"""Systems that run elsewhere: what has to be given, and another value of each setting."""
+ALONE = {
+    ("elasticsearch", "url"): {"url": "http://localhost:9200"},
+    ("llm", "window"): {"method": "listwise", "model": "http://localhost:8000/v1#m"},
+    ("llm", "step"): {"method": "listwise", "model": "http://localhost:8000/v1#m"},
+    ("llm", "passes"): {"method": "listwise", "model": "http://localhost:8000/v1#m"},
+    ("llm", "base"): {"method": "score", "model": "openai:m", "base": "http://localhost:8000/v1"},
+    ("postgres", "index"): {"file": "shop.toml", "encoder": "minilm"},
+}
+"""Settings that take the place of what has to be given, or need something beside it."""
+FILES = {
+    "first.toml": 'extends = "elasticsearch"\nurl = "http://localhost:9200"\nvalues = {index = "first"}\n',
+    "second.toml": 'extends = "elasticsearch"\nurl = "http://localhost:9200"\nvalues = {index = "second"}\n',
+    "elastic.toml": 'url = "http://localhost:9200"\n',
+    "another.toml": 'url = "http://localhost:9200"\nquery = "cross_fields"\n',
+    "shop.toml": 'dsn = "${PGURL}"\n',
+    "shop2.toml": 'dsn = "${PGURL}"\n[text]\nconfig = "simple"\n',
+    "first.trec": "q Q0 d 1 1.0 first\n",
+    "second.trec": "q Q0 d 1 2.0 first\n",
+}
 SERVED = frozenset({"base", "key", "dimensions", "model"})
 """Settings of `dense` that mean something of a service, or of any checkpoint."""
-ELSEWHERE = frozenset({"late search", "questions"})
+ELSEWHERE = frozenset({"late search", "llm verdicts", "questions"})
 """Algorithms of systems that need a checkpoint which no package carries."""
 
 
@@ -192,12 +274,36 @@ def test_another_process_finds_the_same_keys_and_imports_nothing_that_computes(p
     [
         s
         for s in settings_of()
-        if s.name not in CHECKPOINTS and (CARRIED or s.name != "dense") and s.setting not in SERVED
+        if s.name not in {*CHECKPOINTS, *ELSEWHERE_ANSWERED, "rerank"}
+        and (CARRIED or s.name != "dense")
+        and s.setting not in SERVED
     ],
     ids=lambda s: f"{s.name}.{s.setting}",
 )
 def test_every_setting_of_every_system_moves_the_key_or_cannot_move_a_number(setting: Setting):
     before, after = setting.pair()
+    assert (key_of(before) == key_of(after)) == (setting.setting in IDLE)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    list(settings_of(frozenset(ELSEWHERE_ANSWERED))),
+    ids=lambda s: f"{s.name}.{s.setting}",
+)
+def test_every_setting_of_a_system_elsewhere_moves_the_key_or_cannot_move_a_number(
+    setting, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PGURL", "postgresql://localhost/shop")
+    prompts = Path(importlib.import_module("weir.llm").__file__).parent / "prompts"
+    another = (
+        (prompts / "score.toml").read_text(encoding="utf-8").replace("The ", "This ").replace("the ", "this ")
+    )
+    for name, text in {**FILES, "prompt.toml": another}.items():
+        Path(name).write_text(text, encoding="utf-8")
+    given, changed = ELSEWHERE_ANSWERED[setting.name]
+    given = ALONE.get((setting.name, setting.setting), given)
+    before, after = setting.pair(given, (changed[setting.setting],))
     assert (key_of(before) == key_of(after)) == (setting.setting in IDLE)
 
 
@@ -212,13 +318,38 @@ def test_every_setting_of_a_service_moves_the_key_or_cannot_move_a_number(settin
         monkeypatch.setenv(name, "secret")
     with es.serving() as (one, _), es.serving() as (other, _):
         settings.cache_clear()
-        purse.cache_clear()
+        forget_spending()
         given = {"model": "openai:m", "base": f"{one}/v1", "key": "WEIR_KEY_ONE"}
         changed = {"base": f"{other}/v1", "key": "WEIR_KEY_OTHER", "dimensions": 4, "model": "openai:another"}
         before, after = setting.pair(given, (changed[setting.setting],))
         assert (key_of(before) == key_of(after)) == (setting.setting in IDLE)
     settings.cache_clear()
-    purse.cache_clear()
+    forget_spending()
+
+
+@pytest.mark.parametrize("setting", list(settings_of(frozenset({"rerank"}))), ids=lambda s: s.setting)
+def test_every_setting_of_a_re_ranking_service_moves_the_key_or_cannot_move_a_number(
+    setting, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("WEIR_HOME", str(tmp_path))
+    for name in ("WEIR_KEY_ONE", "WEIR_KEY_OTHER"):
+        monkeypatch.setenv(name, "secret")
+    with rerank_serving() as (one, _), rerank_serving() as (other, _):
+        settings.cache_clear()
+        forget_spending()
+        given = {"model": "jina:m", "base": f"{one}/jina/v1", "key": "WEIR_KEY_ONE"}
+        changed = {
+            "model": "jina:another",
+            "depth": 7,
+            "base": f"{other}/jina/v1",
+            "max_length": 32,
+            "key": "WEIR_KEY_OTHER",
+            "concurrency": 3,
+        }
+        before, after = setting.pair(given, (changed[setting.setting],))
+        assert (key_of(before) == key_of(after)) == (setting.setting in IDLE)
+    settings.cache_clear()
+    forget_spending()
 
 
 @pytest.mark.skipif(not CARRIED, reason="needs the package of MiniLM")

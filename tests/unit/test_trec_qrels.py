@@ -50,10 +50,10 @@ def test_a_query_called_like_a_header_is_a_query(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("q 0 d 1\nq 0 e high\n", "line 2: found the grade 'high'; expected a whole number"),
+        ("q 0 d 1\nq 0 e high\n", "line 2: found the grade 'high'; expected a number"),
         (
-            "q\td\t1\nq\te\t0.5\n",
-            "line 2: found the grade '0.5'; expected a whole number within ±16384; scale",
+            "q\td\t1\nq\te\t16384.5\n",
+            "line 2: found the grade '16384.5'; expected a number within ±16384; scale",
         ),
         ("q 0 d nan\n", "line 1: found the grade 'nan'"),
         ("q 0 d 99999\n", "line 1: found the grade '99999'"),
@@ -64,7 +64,7 @@ def test_a_query_called_like_a_header_is_a_query(tmp_path: Path) -> None:
         ("q\td\t1\nq\te\t\n", "line 2: found an empty column"),
         ("q1\td\thigh\nq1\te\t1\n", "line 1: found the grade 'high'"),
         ("q 0 d 1\nq 0 e 1\nq 0 d 2\n", "line 3: found grade 2 for a pair that line 1 gives grade 1"),
-        ('{"q": {"d": 0.5}}', "grade 0.5 is not a whole number"),
+        ('{"q": {"d": 1e5}}', "the grade is beyond ±16384"),
     ],
 )
 def test_mistakes_are_named(tmp_path: Path, text: str, said: str) -> None:

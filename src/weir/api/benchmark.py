@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from weir.api.result_set import ResultSet
-from weir.core.frame import FrameLibrary
+from weir.core.frame import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame
 from weir.core.result_row import Row
 from weir.core.scores import Scores
 from weir.datasets.load import Dataset
@@ -18,6 +20,7 @@ from weir.errors import BadValue, UnknownName
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 
 if TYPE_CHECKING:
+    from weir.report.grid_table import GridTable
     from weir.stats.comparison import Comparison, ComparisonMethod
     from weir.systems import Retriever
 
@@ -28,7 +31,8 @@ Collection: TypeAlias = "str | Path | Dataset | tuple[Mapping[str, object], Mapp
 
 @dataclass(frozen=True, repr=False)
 class Benchmark:
-    """The results of systems on datasets; it prints as tables of datasets x systems, one for each measure.
+    """The results of systems on datasets; it prints as tables of datasets x systems, one for each measure, in which
+    systems that share a letter cannot be told apart.
 
     `table["scifact", "bm25"]` are the scores of a cell, by query. rows: a mean with its interval for each dataset,
     system and measure, those of whole groups last; scores: of each (dataset, system); folder: where the results are
@@ -53,10 +57,23 @@ class Benchmark:
         return len(self.scores)
 
     def __repr__(self) -> str:
-        return repr(self.rows)
+        return self._written("text")
 
     def _repr_html_(self) -> str:
-        return self.rows._repr_html_()
+        return "".join(table.html() for table in self._tables)
+
+    @cached_property
+    def _tables(self) -> tuple[GridTable, ...]:
+        """A table for each measure; systems that share a letter cannot be told apart."""
+        from weir.experiment.compare import tie_groups
+        from weir.report.grid_table import grid_tables
+
+        return grid_tables(self.rows, tie_groups(self.scores))
+
+    def _written(self, form: str) -> str:
+        from weir.report.grid_table import write_grids
+
+        return write_grids(self._tables, form)
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -86,7 +103,13 @@ class Benchmark:
         name = None if baseline is None else str(baseline)
         return ResultSet("compare", tuple(compare_grid(self.scores, wanted, name, how)))
 
-    def to_frame(self, library: FrameLibrary = "pandas") -> Any:  # noqa: ANN401  any library's
+    @overload
+    def to_frame(self, library: Literal["pandas"] = "pandas") -> PandasFrame: ...
+    @overload
+    def to_frame(self, library: Literal["polars"]) -> PolarsFrame: ...
+    @overload
+    def to_frame(self, library: Literal["arrow"]) -> ArrowTable: ...
+    def to_frame(self, library: FrameLibrary = "pandas") -> PandasFrame | PolarsFrame | ArrowTable:
         """A frame with a line for each row; library and errors as `ResultSet.to_frame`."""
         return self.rows.to_frame(library)
 
@@ -99,11 +122,11 @@ class Benchmark:
 
     def to_latex(self) -> str:
         """LaTeX tables of datasets x systems for the booktabs package, the best in bold."""
-        return self.rows.to_latex()
+        return self._written("latex")
 
     def to_markdown(self) -> str:
         """Markdown tables of datasets x systems, the best in bold."""
-        return self.rows.to_markdown()
+        return self._written("markdown")
 
     def to_csv(self) -> str:
         """A line for each row at full precision."""
@@ -123,7 +146,8 @@ def benchmark(
     datasets: names, groups, paths, Datasets, or (documents, queries, judgments) as `Dataset.of` takes them; systems:
     themselves or their names; out: a results folder, where everything is kept and the same call continues what was
     interrupted, None for a folder that goes afterwards; k: how many documents each query is answered with at most;
-    drop_self: leave out documents that are the query itself. Raises the WeirErrors of the parts, before anything
+    drop_self: leave out documents that are the query itself. Progress is shown where standard error is a terminal,
+    notes always. Raises the WeirErrors of the parts, before anything
     starts where it can be known.
     """
     from weir.experiment import Experiment
@@ -143,8 +167,13 @@ def benchmark(
 
 def _run(grid: Any, at: Path, kept: Path | None) -> Benchmark:  # noqa: ANN401  an Experiment, imported when used
     from weir.experiment.finished import cell_of
+    from weir.report.progress import Progress
 
-    rows = grid.execute(at)
+    progress = Progress(quiet=not sys.stderr.isatty())
+    try:
+        rows = grid.execute(at, progress)
+    finally:
+        progress.close()
     wanted = measures_of(grid.measures)
     scores: dict[tuple[str, str], Scores] = {}
     for cell in grid.cells(at):

@@ -24,23 +24,25 @@ if TYPE_CHECKING:
     from weir.experiment.explain.why import Why
     from weir.stats.abstention import Abstention
     from weir.stats.comparison import Comparison, ComparisonMethod
-    from weir.stats.gate import Gate
     from weir.stats.power import PowerPlan
     from weir.stats.query_differences import Moves
+    from weir.stats.threshold import Threshold
 
-__all__ = ["abstention", "compare", "diff", "gate", "power", "why"]
+__all__ = ["abstention", "compare", "diff", "power", "threshold", "why"]
 
 Wanted: TypeAlias = "Measure | str | Iterable[Measure | str]"
 FolderPath: TypeAlias = "str | os.PathLike[str]"
 
 
-def compare(
+def compare(  # noqa: PLR0913 - one parameter for each option of the command
     qrels: object,
     systems: Mapping[str, object] | Sequence[object] | None = None,
     measures: Wanted = (),
     baseline: str | None = None,
     method: ComparisonMethod | str = "permutation",
     conventions: Conventions | str = DEFAULT,
+    *,
+    by: object = None,
 ) -> ResultSet[Comparison]:
     """Which system is better, and is that certain? A comparison for each measure, each pair with its verdict.
 
@@ -49,19 +51,21 @@ def compare(
     Scores by name or several Scores. baseline: compare with this one instead of each with each. method: a test by name,
     or weir.ComparisonMethod with correction, intervals, level, margin of equivalence, draws and seed. Differences are
     the second system minus the first, as in `weir diff`, `weir gate` and `weir power`: the later given minus the
-    earlier, or each minus the baseline.
+    earlier, or each minus the baseline. by: groups of queries as `Scores.by` takes them, or a column of the collections
+    of a folder: then the macro mean over groups and each group follow, corrected by Benjamini and Hochberg.
     Raises BadValue for fewer than two systems and for systems that share no query or one only, UnknownName for a
     baseline, test or correction that does not exist, and the WeirErrors of the parts.
     """
+    from weir.datasets.query_grouping import query_groups
     from weir.stats.compare import compare_scores
+    from weir.stats.compare_groups import compare_scores_by_group
     from weir.stats.comparison import ComparisonMethod
 
-    how = ComparisonMethod(method) if isinstance(method, str) else method
+    correction = "holm" if by is None else "bh"
+    how = ComparisonMethod(method, correction) if isinstance(method, str) else method
     wanted = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
     if systems is None and isinstance(qrels, (str, os.PathLike)):
-        from weir.experiment.compare import compare_results
-
-        return ResultSet("compare", tuple(compare_results(Path(qrels), wanted, baseline, how)))
+        return ResultSet("compare", tuple(_of_folder(Path(qrels), wanted, baseline, how, by)))
     name = Path(qrels).name if isinstance(qrels, (str, os.PathLike)) else "the judged queries"
     rules = conventions_of(conventions)
     scores = (
@@ -69,33 +73,10 @@ def compare(
         if systems is None
         else _scores_by_name(qrels, systems, wanted or DEFAULT_MEASURES, rules)
     )
-    return ResultSet("compare", tuple(compare_scores(scores, name, baseline, how)))
-
-
-def gate(  # noqa: PLR0913 - one parameter for each option of the command
-    qrels: object,
-    baseline: object,
-    candidate: object,
-    measures: Wanted = ("nDCG@10",),
-    *,
-    max_drop: float = 0.01,
-    confidence: float = 0.95,
-    interval: str = "t",
-    conventions: Conventions | str = DEFAULT,
-) -> ResultSet[Gate]:
-    """Whether a candidate may have become worse than allowed: `assert weir.gate(qrels, old, new)` stops a change.
-
-    qrels, baseline, candidate: as `evaluate` takes them; Scores stand for a run. A measure passes where the one-sided
-    lower bound of candidate minus baseline is at least minus max_drop with that confidence. interval: t, percentile,
-    bca or studentised. The result is true where every measure passes. Raises BadValue for a negative drop, a confidence
-    outside 0.5..1 and fewer than two queries, UnknownName for another interval, and the WeirErrors of the parts.
-    """
-    from weir.stats.compare import table
-    from weir.stats.gate import gate as gated
-
-    scores = _two(qrels, (baseline, candidate), measures, conventions)
-    pairs = [(m, table("the judged queries", m, scores).values) for m in scores["first"].measures]
-    return ResultSet("gate", tuple(gated(m, v[1] - v[0], max_drop, confidence, interval) for m, v in pairs))
+    if by is None:
+        return ResultSet("compare", tuple(compare_scores(scores, name, baseline, how)))
+    groups = query_groups(by, next(iter(scores.values())).queries)
+    return ResultSet("compare", tuple(compare_scores_by_group(scores, name, groups, baseline, how)))
 
 
 def power(  # noqa: PLR0913 - one parameter for each option of the command
@@ -212,6 +193,48 @@ def abstention(
     from weir.stats.abstention import abstention as curves
 
     return ResultSet("abstention", tuple(curves(run_from(run), scores, confidence)))
+
+
+def threshold(  # noqa: PLR0913 - one parameter for each option of the command
+    qrels: object,
+    run: object,
+    measure: Measure | str = "R@10",
+    *,
+    max_false: float = 0.1,
+    confidence: Literal["max", "std", "diff1"] = "max",
+    unanswerable: Iterable[str] = (),
+    seed: int | None = None,
+) -> ResultSet[Threshold]:
+    """The score below which a system should stay silent, chosen on half of the queries and reported on the other.
+
+    qrels, run: as `evaluate` takes them; a query without a grade above 0, and each of `unanswerable`, has no answer.
+    max_false: the largest share of those that may be answered; measure: what is kept of the others; confidence: as
+    `abstention` has it; seed: of the split. Raises BadValue for fewer than four queries of either kind.
+    """
+    from weir.stats.bootstrap import SEED
+    from weir.stats.threshold import ThresholdRules
+    from weir.stats.threshold import threshold as chosen
+
+    refuse_mismatched(qrels, run)
+    rules = ThresholdRules(max_false, confidence, SEED if seed is None else seed)
+    wanted = measures_of(measure)[0]
+    return ResultSet("threshold", (chosen(run_from(run), qrels_from(qrels), wanted, rules, unanswerable),))
+
+
+def _of_folder(
+    root: Path,
+    measures: tuple[Measure | str, ...],
+    baseline: str | None,
+    method: ComparisonMethod,
+    by: object,
+) -> list[Comparison]:
+    from weir.experiment.compare import compare_cells, compare_cells_by_group
+    from weir.experiment.finished import cell_groups, deepest, finished_cells
+
+    cells, _ = deepest(finished_cells(root))
+    if by is None:
+        return compare_cells(cells, measures, baseline, method)
+    return compare_cells_by_group(cells, lambda c, q: cell_groups(c, by, q), measures, baseline, method)
 
 
 def _folder(given: object) -> Path:

@@ -18,7 +18,7 @@ from weir.io.runs.intent_file import intents_from
 from weir.io.runs.pairing import refuse_mismatched
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, scores_of
 from weir.measures.conventions import DEFAULT, Conventions, parse_conventions
-from weir.measures.evaluate import ranked_by, refuse_strangers
+from weir.measures.evaluate import listed, ranked_by, refuse_strangers
 from weir.measures.files import judge
 
 __all__ = ["conventions_of", "evaluate", "judgments_from"]
@@ -43,7 +43,7 @@ def evaluate(
     WeirErrors of the parts.
     """
     refuse_mismatched(qrels, run)
-    asked = [measures] if isinstance(measures, (str, Measure)) else list(measures)
+    asked = listed(measures)
     wanted = measures_of(asked)
     rules = conventions_of(conventions)
     if isinstance(run, Run) and run.ties == "trec9" and rules.ties == "trec":

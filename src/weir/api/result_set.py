@@ -7,9 +7,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
-from weir.core.frame import FrameLibrary, frame_of
+from weir.core.frame import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
 from weir.core.plain_values import plain, rebuilt
 from weir.errors import BadValue, FormatError, UnknownName, WeirError
 from weir.io.storage.atomic import atomic_file
@@ -46,6 +46,10 @@ class ResultKind:
 _REPORT = "weir.report."
 KINDS = {
     "abstention": ResultKind("weir.stats.abstention:Abstention", _REPORT + "abstention:abstention_text"),
+    "agree": ResultKind("weir.stats.label_agreement:Agreement", _REPORT + "agree:agree_text", parts="values"),
+    "align": ResultKind(
+        "weir.experiment.alignment:Alignment", _REPORT + "align:align_text", each=True, parts="systems"
+    ),
     "audit": ResultKind("weir.audit.check:Audit", _REPORT + "audit:audit_text", parts="findings"),
     "card": ResultKind("weir.datasets.card:CollectionCard", _REPORT + "collection:card_text", each=True),
     "compare": ResultKind(
@@ -65,9 +69,16 @@ KINDS = {
         markdown=_REPORT + "efficiency:efficiency_markdown",
         csv=_REPORT + "efficiency:efficiency_csv",
     ),
-    "gate": ResultKind("weir.stats.gate:Gate", _REPORT + "gate:gate_text", each=True, passed="passed"),
+    "estimate": ResultKind("weir.stats.corrected_scores:CorrectedScore", _REPORT + "estimate:estimate_text"),
+    "gate": ResultKind(
+        "weir.stats.gate:Gate",
+        _REPORT + "gate:gate_text",
+        markdown=_REPORT + "gate:gate_markdown",
+        passed="harmless",
+    ),
     "plan": ResultKind("weir.experiment.plan:Planned", _REPORT + "plan:plan_text"),
     "power": ResultKind("weir.stats.power:PowerPlan", _REPORT + "power:power_text", each=True, parts="needs"),
+    "relabel": ResultKind("weir.audit.relabel:Relabelled", _REPORT + "relabel:relabel_text"),
     "reproduce": ResultKind(
         "weir.experiment.published.reproduce:PublishedCheck", _REPORT + "reproduce:reproduce_text"
     ),
@@ -79,7 +90,12 @@ KINDS = {
         csv=_REPORT + "table:csv_table",
         html=_REPORT + "results_table:results_html",
     ),
+    "subset": ResultKind("weir.audit.subsets:SubsetProof", _REPORT + "subset:subset_text", each=True),
+    "threshold": ResultKind(
+        "weir.stats.threshold:Threshold", _REPORT + "threshold:threshold_text", parts="curve"
+    ),
     "verify": ResultKind("weir.experiment.verify:Verdict", _REPORT + "verify:verify_text", passed="sound"),
+    "within": ResultKind("weir.stats.paired_sets:WithinGroups", _REPORT + "within_groups:measures_text"),
     "why": ResultKind(
         "weir.experiment.explain.why:Why", _REPORT + "why:why_text", each=True, parts="effects"
     ),
@@ -141,7 +157,13 @@ class ResultSet(Sequence[T], Generic[T]):
         """{"weir": kind, "results": the results as plain dicts}, as `save` writes it."""
         return {"weir": self.kind, "results": [plain(one) for one in self.items]}
 
-    def to_frame(self, library: FrameLibrary = "pandas") -> Any:  # noqa: ANN401  any library's
+    @overload
+    def to_frame(self, library: Literal["pandas"] = "pandas") -> PandasFrame: ...
+    @overload
+    def to_frame(self, library: Literal["polars"]) -> PolarsFrame: ...
+    @overload
+    def to_frame(self, library: Literal["arrow"]) -> ArrowTable: ...
+    def to_frame(self, library: FrameLibrary = "pandas") -> PandasFrame | PolarsFrame | ArrowTable:
         """A frame with a line for each result, or each pair, effect ... of them, and a column for each plain field.
 
         library: "pandas", "polars" or "arrow". Raises UnknownName for another, MissingExtra where it is not installed.

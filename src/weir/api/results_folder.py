@@ -11,7 +11,6 @@ from weir.api.result_set import ResultSet
 from weir.datasets.load import Dataset
 
 if TYPE_CHECKING:
-    from weir.audit import Audit
     from weir.core.result_row import Row
     from weir.datasets.card import CollectionCard
     from weir.experiment.efficiency import Efficiency
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from weir.measures import Measure
     from weir.systems import Retriever
 
-__all__ = ["audits", "describe", "efficiency", "plan", "reproduce", "results", "verify"]
+__all__ = ["describe", "efficiency", "plan", "reproduce", "results", "verify"]
 
 FolderPath: TypeAlias = "str | os.PathLike[str]"
 
@@ -88,22 +87,6 @@ def plan(
     several = tuple(systems) if isinstance(systems, Iterable) and not isinstance(systems, str) else (systems,)
     names = tuple(d if isinstance(d, str) else d.entry.name if d.entry else str(d.layout.root) for d in named)
     return ResultSet("plan", tuple(planned(Experiment(names, several, k=k), lambda stage, done, total: None)))
-
-
-def audits(
-    *targets: str | Path, only: Iterable[str] = (), collection: str | Path | None = None
-) -> ResultSet[Audit]:
-    """What is wrong with collections, judgments and runs, and what that does to scores: `weir audit`, the worst first.
-
-    targets: collections by name or path, a results folder, or judgments and run files; only: checks by name, by
-    default all that can run; collection: what run files are about. Raises UnknownName for another check, BadValue
-    where none can run, and the WeirErrors of reading.
-    """
-    from weir.audit import audited
-    from weir.experiment.audit_subjects import subjects_of
-
-    checks = tuple(only)
-    return ResultSet("audit", tuple(audited(subject, checks) for subject in subjects_of(targets, collection)))
 
 
 def describe(*collections: str | Path | Dataset, split: str | None = None) -> ResultSet[CollectionCard]:

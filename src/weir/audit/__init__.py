@@ -4,8 +4,36 @@ subject.py: what is looked at; check.py: findings, and the registry of checks; e
 matter. A check is one decorated function from a subject to findings; it runs where what it needs is there.
 """
 
-from weir.audit import duplicates, holes, labels, texts  # noqa: F401 - each registers its checks
-from weir.audit.check import CHECKS, Audit, Check, Finding, audited, check
+from weir.audit import (  # noqa: F401 - each registers its checks
+    completeness,
+    corridor,
+    duplicates,
+    holes,
+    howlers,
+    labels,
+    leakage,
+    lengths,
+    lexical_bias,
+    near_copies,
+    near_questions,
+    overlap,
+    query_power,
+    same_rankings,
+    slices,
+    texts,
+    truncation,
+)
+from weir.audit.check import CHECKS, Audit, Check, Finding, audited, audited_all, check, comparing_check
 from weir.audit.subject import Subject
 
-__all__ = ["CHECKS", "Audit", "Check", "Finding", "Subject", "audited", "check"]
+__all__ = [
+    "CHECKS",
+    "Audit",
+    "Check",
+    "Finding",
+    "Subject",
+    "audited",
+    "audited_all",
+    "check",
+    "comparing_check",
+]

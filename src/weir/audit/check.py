@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from weir.audit.subject import Subject
 from weir.errors import BadValue
 from weir.registry import Registry
 
-__all__ = ["CHECKS", "SEVERITIES", "Audit", "Check", "Finding", "Severity", "audited", "check"]
+__all__ = [
+    "CHECKS",
+    "SEVERITIES",
+    "Audit",
+    "Check",
+    "Finding",
+    "Severity",
+    "audited",
+    "audited_all",
+    "check",
+    "comparing_check",
+]
 
 Severity: TypeAlias = Literal["wrong", "serious", "caution", "note"]
 """wrong: a number that is reported is not what it says; serious: conclusions may turn; caution: a number needs this
@@ -25,7 +37,8 @@ class Finding:
     """One thing that was found, with its evidence and what to do next.
 
     statement: a sentence with the numbers in it; numbers: the same numbers by name, at full precision; examples: some
-    identifiers or texts, at most a few; remedy: the next thing to do; check, subject: filled in by `audited`.
+    identifiers or texts, at most a few; remedy: the next thing to do; check, subject and source, whose idea the check
+    is, "" where nobody is named: filled in by `audited`.
     """
 
     severity: Severity
@@ -35,23 +48,38 @@ class Finding:
     examples: tuple[str, ...] = ()
     check: str = ""
     subject: str = ""
+    source: str = ""
 
 
 CheckFunction: TypeAlias = Callable[[Subject], Iterable[Finding]]
+ComparingFunction: TypeAlias = Callable[[Sequence[Subject]], Iterable[Finding]]
+Told: TypeAlias = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
 class Check:
-    """A check by name: its function, and the parts of a subject without which it does not run."""
+    """A check by name: its function, and the parts of a subject without which it does not run.
+
+    comparing: the function takes several subjects and says how they stand to each other; else it takes one.
+    """
 
     name: str
-    function: CheckFunction
+    function: Callable[[Any], Iterable[Finding]]
     needs: tuple[str, ...]
+    comparing: bool = False
 
     @property
     def summary(self) -> str:
         """The first sentence of its documentation."""
         return (inspect.getdoc(self.function) or "").split("\n\n")[0].replace("\n", " ")
+
+    @property
+    def source(self) -> str:
+        """What its documentation says behind "Source:", "" where it says nothing."""
+        said = re.search(
+            r"\bSources?(?: of [^:]*)?: (.*)\.", (inspect.getdoc(self.function) or "").replace("\n", " ")
+        )
+        return said[1] if said else ""
 
 
 CHECKS: Registry[Check] = Registry("check")
@@ -62,6 +90,16 @@ def check(name: str, needs: Sequence[str]) -> Callable[[CheckFunction], CheckFun
 
     def register(function: CheckFunction) -> CheckFunction:
         CHECKS.add(name, Check(name, function, tuple(needs)))
+        return function
+
+    return register
+
+
+def comparing_check(name: str, needs: Sequence[str]) -> Callable[[ComparingFunction], ComparingFunction]:
+    """Register the decorated function as a check of how several subjects stand to each other; needs: of each."""
+
+    def register(function: ComparingFunction) -> ComparingFunction:
+        CHECKS.add(name, Check(name, function, tuple(needs), comparing=True))
         return function
 
     return register
@@ -84,17 +122,59 @@ class Audit:
 
 def audited(subject: Subject, only: Iterable[str] = ()) -> Audit:
     """Run the checks whose parts are there, or those named; raises UnknownName, BadValue where nothing can run."""
-    wanted = [CHECKS.get(name) for name in (list(only) or CHECKS.names())]
-    lacking = {one.name: sorted(set(one.needs) - subject.parts) for one in wanted}
-    ready = [one for one in wanted if not lacking[one.name]]
+    return _audit(subject.name, subject, subject.parts, _wanted(only, comparing=False))
+
+
+def audited_all(
+    subjects: Sequence[Subject], only: Iterable[str] = (), told: Told | None = None
+) -> list[Audit]:
+    """Audits of each subject, and where there are several one of how they stand to each other; raises as `audited`.
+
+    told: called before each check with (what is being done, checks done, checks in all).
+    """
+    names = list(only)
+    single, several = _wanted(names, comparing=False), _wanted(names, comparing=True)
+    if not single and len(subjects) < 2:
+        raise BadValue(f"{several[0].name} compares collections; name two or more")
+    audits = [_audit(one.name, one, one.parts, single, told) for one in subjects] if single else []
+    if several and len(subjects) > 1:
+        everywhere = frozenset.intersection(*(one.parts for one in subjects))
+        together = ", ".join(one.name for one in subjects)
+        audits.append(_audit(together, subjects, everywhere, several, told))
+    return audits
+
+
+def _wanted(only: Iterable[str], comparing: bool) -> list[Check]:
+    checks = [CHECKS.get(name) for name in (list(only) or CHECKS.names())]
+    return [one for one in checks if one.comparing == comparing]
+
+
+def _audit(
+    name: str,
+    given: Subject | Sequence[Subject],
+    parts: frozenset[str],
+    checks: Sequence[Check],
+    told: Told | None = None,
+) -> Audit:
+    lacking = {one.name: sorted(set(one.needs) - parts) for one in checks}
+    ready = [one for one in checks if not lacking[one.name]]
     if not ready:
-        what = "; ".join(f"{name} needs {', '.join(parts)}" for name, parts in lacking.items())
-        raise BadValue(f"{subject.name}: no check can run: {what}")
-    found = [
-        replace(finding, check=one.name, subject=subject.name, examples=finding.examples[:EXAMPLES_SHOWN])
-        for one in ready
-        for finding in one.function(subject)
-    ]
+        what = "; ".join(f"{check} needs {', '.join(lacks)}" for check, lacks in lacking.items())
+        raise BadValue(f"{name}: no check can run: {what}")
+    found = []
+    for done, one in enumerate(ready):
+        if told is not None:
+            told(f"auditing {name}", done, len(ready))
+        found += [
+            replace(
+                finding,
+                check=one.name,
+                subject=name,
+                source=one.source,
+                examples=finding.examples[:EXAMPLES_SHOWN],
+            )
+            for finding in one.function(given)
+        ]
     found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
-    left = tuple((name, ", ".join(parts)) for name, parts in lacking.items() if parts)
-    return Audit(subject.name, tuple(found), tuple(one.name for one in ready), left)
+    left = tuple((check, ", ".join(lacks)) for check, lacks in lacking.items() if lacks)
+    return Audit(name, tuple(found), tuple(one.name for one in ready), left)

@@ -8,18 +8,19 @@ import numpy as np
 
 from weir.audit.check import Finding, check
 from weir.audit.subject import Subject
+from weir.audit.wording import one_or_more, times
+from weir.core import rounding
 from weir.core.corpus import Corpus
-from weir.core.ids import Ids
 from weir.core.judged import Judged
+from weir.core.layers import layered
 from weir.core.qrels import Qrels
-from weir.core.strings import Int16, Int32, StringColumn, Strings
+from weir.core.strings import Int32, StringColumn
 from weir.datasets.same_text import DuplicateGroups, duplicate_groups, normalised, title_and_text
-from weir.io.runs.distinct_ids import distinct_strings
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import parse_measure
 from weir.stats.bootstrap import SEED, interval
 
-__all__ = ["copies", "expanded"]
+__all__ = ["conflicts", "copies", "expanded"]
 
 MEASURE = "nDCG@10"
 
@@ -27,14 +28,15 @@ MEASURE = "nDCG@10"
 def expanded(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> tuple[Qrels, int]:
     """(judgments with each grade given to the unjudged duplicates of its document too, how many were added).
 
-    Where judged duplicates disagree, an unjudged one gets the highest of their grades; judged pairs stay as they are.
+    Where judged duplicates disagree, an unjudged one gets the highest of their grades; judged pairs stay as they
+    are. The origin of those added is "duplicate".
     """
     at = corpus.ids.codes(qrels.docs.strings)
     row_query, row_doc, row_grade = qrels.query_of_row(), at[qrels.doc], qrels.grade
     group = np.where(row_doc >= 0, groups.number[row_doc], -1)
     members = groups.members()
     judged = set(zip(row_query[group >= 0].tolist(), row_doc[group >= 0].tolist(), strict=True))
-    best: dict[tuple[int, int], int] = {}
+    best: dict[tuple[int, int], float] = {}
     for query, number, grade in zip(
         row_query[group >= 0].tolist(),
         group[group >= 0].tolist(),
@@ -51,19 +53,8 @@ def expanded(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> tuple[Qre
     if not added:
         return qrels, 0
     query, doc, grade = (np.array(column) for column in zip(*added, strict=True))
-    names = Strings.concatenated([qrels.docs.strings, corpus.ids.strings.take(doc)])
-    codes, distinct = distinct_strings(names)
-    known = len(qrels.docs)
-    return (
-        Qrels.from_columns(
-            qrels.queries,
-            Ids(distinct),
-            np.concatenate([row_query, query.astype(np.int32)]),
-            np.concatenate([codes[qrels.doc], codes[known:]]),
-            np.concatenate([row_grade.astype(np.int64), grade]),
-        ),
-        len(added),
-    )
+    shared = Qrels.from_columns(qrels.queries, corpus.ids, query, doc, grade)
+    return layered(qrels, shared.labelled("duplicate")), len(added)
 
 
 def _with_text(groups: DuplicateGroups, columns: Sequence[StringColumn]) -> DuplicateGroups:
@@ -116,16 +107,16 @@ def duplicates(subject: Subject) -> Iterator[Finding]:
 
 def _judged_copies(subject: Subject, groups: DuplicateGroups) -> Iterator[Finding]:
     corpus, qrels = subject.need_corpus(), subject.need_qrels()
-    conflicts = _conflicts(qrels, corpus, groups)
-    if conflicts:
-        query, names = conflicts[0]
+    clashes = conflicts(qrels, corpus, groups)
+    if clashes:
+        query, names = clashes[0]
         yield Finding(
             "serious",
-            f"{len(conflicts):,} times one query judges documents of the same title and text differently, such as "
+            f"{times(len(clashes))} one query judges documents of the same title and text differently, such as "
             f"{' and '.join(names)} for query {query}",
             "one of the labels is wrong: judge these pairs again",
-            (("pairs of query and group", float(len(conflicts))),),
-            tuple(f"{q}: {', '.join(n)}" for q, n in conflicts),
+            (("pairs of query and group", float(len(clashes))),),
+            tuple(f"{q}: {', '.join(n)}" for q, n in clashes),
         )
     wider, added = expanded(qrels, corpus, groups)
     if not added:
@@ -134,7 +125,8 @@ def _judged_copies(subject: Subject, groups: DuplicateGroups) -> Iterator[Findin
     said = "".join(f"; {text}" for text, _ in effects)
     yield Finding(
         "serious" if any(abs(change) >= 0.005 for _, change in effects) else "caution",
-        f"{added:,} copies of judged documents are unjudged for the same query and count as not relevant{said}",
+        f"{added:,} {one_or_more(added, 'copy of a judged document is', 'copies of judged documents are')} "
+        f"unjudged for the same query and {one_or_more(added, 'counts', 'count')} as not relevant{said}",
         "give copies the grade of their document before comparing systems (weir audit --expand)",
         (
             ("unjudged copies", float(added)),
@@ -143,7 +135,7 @@ def _judged_copies(subject: Subject, groups: DuplicateGroups) -> Iterator[Findin
     )
 
 
-def _conflicts(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> list[tuple[str, list[str]]]:
+def conflicts(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> list[tuple[str, list[str]]]:
     """(query, documents) of each group that one query judges with more than one grade."""
     at = corpus.ids.codes(qrels.docs.strings)[qrels.doc]
     group = np.where(at >= 0, groups.number[at], -1)
@@ -155,7 +147,7 @@ def _conflicts(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> list[tu
     cuts = np.flatnonzero((np.diff(query) != 0) | (np.diff(number) != 0)) + 1
     found = []
     for part in np.split(np.arange(len(rows)), cuts) if len(rows) else []:
-        grades: Int16 = grade[part]
+        grades = grade[part]
         if grades.min() != grades.max():
             found.append(
                 (qrels.queries[int(query[part[0]])], [qrels.docs[int(qrels.doc[r])] for r in rows[part]])
@@ -173,7 +165,12 @@ def _effects(subject: Subject, wider: Qrels) -> list[tuple[str, float]]:
         difference = after.in_id_order(MEASURE) - before.in_id_order(MEASURE)
         low, high = interval(difference, np.random.default_rng(SEED))
         change = float(difference.mean())
-        found.append((f"{name}: {MEASURE} {change:+.4f} [{low:+.4f}, {high:+.4f}]", change))
+        found.append(
+            (
+                f"{name}: {MEASURE} {rounding.change(change)} [{rounding.change(low)}, {rounding.change(high)}]",
+                change,
+            )
+        )
     return found
 
 
@@ -188,7 +185,8 @@ def duplicate_queries(subject: Subject) -> Iterator[Finding]:
     examples = tuple(" = ".join(queries.ids[int(row)] for row in group[:4]) for group in members[:5])
     yield Finding(
         "caution",
-        f"{groups.rows:,} of {len(queries):,} queries share their text with another ({groups.surplus:,} surplus)",
+        f"{groups.rows:,} of {len(queries):,} queries share their text with another ({groups.surplus:,} "
+        f"surplus)",
         "intervals and tests take queries as independent: count copies once, or resample groups",
         (("queries", float(groups.rows)), ("surplus", float(groups.surplus))),
         examples,

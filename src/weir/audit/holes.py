@@ -9,10 +9,13 @@ import numpy as np
 
 from weir.audit.check import Finding, Severity, check
 from weir.audit.subject import Subject
+from weir.core import rounding
 from weir.core.judged import Judged
+from weir.core.qrels import Qrels
+from weir.core.run import Run
 from weir.measures.measure import parse_measure
 
-__all__ = ["judged_share"]
+__all__ = ["hole_of_any_query", "judged_share"]
 
 CUTOFF = 10
 JUDGED = parse_measure(f"Judged@{CUTOFF}")
@@ -31,11 +34,36 @@ def judged_share(judged: Judged) -> float:
     return float(values.mean()) if len(values) else math.nan
 
 
+def hole_of_any_query(run: Run, qrels: Qrels, k: int = CUTOFF) -> float:
+    """BEIR's Hole@k: the share of the first k places that hold a document which no query at all judges.
+
+    Of k and of all judged queries, answered or not, so that it is smaller than the share unjudged for their query.
+    Source: the hole evaluation of BEIR's own code.
+    """
+    top = run.top(k)
+    asked = qrels.queries.codes(top.queries.strings)[top.query_of_row()] >= 0
+    seen = np.zeros(len(qrels.docs), np.bool_)
+    seen[qrels.doc] = True
+    at = qrels.docs.codes(top.docs.strings)[top.doc]
+    holes = asked & ~((at >= 0) & seen[at])
+    return int(np.count_nonzero(holes)) / (k * len(qrels)) if len(qrels) else math.nan
+
+
+def _definitions(run: Run, qrels: Qrels, judged: Judged) -> tuple[tuple[str, float], ...]:
+    """The share by each tool's own definition."""
+    return (
+        (f"Elastic's judge rate at {CUTOFF}", judged_share(judged)),
+        (f"ir-measures' Judged@{CUTOFF}", float(JUDGED.per_query(judged).mean())),
+        (f"BEIR's Hole@{CUTOFF}", hole_of_any_query(run, qrels)),
+    )
+
+
 @check("holes", needs=["runs", "qrels"])
 def holes(subject: Subject) -> Iterator[Finding]:
     """How many of the first 10 documents of each system are judged, and whether the systems differ in that.
 
     An unjudged document counts as not relevant: a system whose answers are judged less often is scored too low.
+    numbers: the share also as Elastic, ir-measures and BEIR define it.
     Source: Thakur et al. 2021, section 6.
     """
     shares = {name: judged_share(judged) for name, judged in subject.joins.items() if judged.answered.any()}
@@ -45,11 +73,13 @@ def holes(subject: Subject) -> Iterator[Finding]:
             severity: Severity = "serious" if share < 0.5 else "caution"
             yield Finding(
                 severity,
-                f"{name}: {share:.1%} of the first {CUTOFF} documents are judged (at rank 1 {ranks[0]:.1%}, at rank "
-                f"{CUTOFF} {ranks[-1]:.1%}); the others count as not relevant",
-                "its scores are lower bounds: judge its unjudged answers, or compare on condensed(...) too",
+                f"{name}: {rounding.share(share)} of the first {CUTOFF} documents are judged (at rank 1 "
+                f"{rounding.share(ranks[0])}, at rank "
+                f"{CUTOFF} {rounding.share(ranks[-1])}); the others count as not relevant",
+                "its scores may be too low: judge its unjudged answers, or compare on condensed(...) too",
                 (
                     (f"judged share at {CUTOFF}", share),
+                    *_definitions(subject.runs[name], subject.need_qrels(), subject.joins[name]),
                     *((f"at rank {r}", v) for r, v in enumerate(ranks, 1)),
                 ),
             )
@@ -59,8 +89,9 @@ def holes(subject: Subject) -> Iterator[Finding]:
         if gap >= UNEQUAL:
             yield Finding(
                 "serious",
-                f"the systems are not judged alike: {shares[high]:.1%} of the first {CUTOFF} of {high}, "
-                f"{shares[low]:.1%} of {low}",
+                f"the systems are not judged alike: {rounding.share(shares[high])} of the first "
+                f"{CUTOFF} of {high}, "
+                f"{rounding.share(shares[low])} of {low}",
                 f"a difference of {low} to {high} may be one of judging: judge both to the same depth",
                 (("difference of judged shares", gap), *shares.items()),
             )

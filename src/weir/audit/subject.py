@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from weir.core.corpus import Corpus, Queries
 from weir.core.judged import Judged
@@ -13,16 +16,28 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
 
-__all__ = ["Subject"]
+__all__ = ["Subject", "TextEncoder", "Training"]
 
 T = TypeVar("T")
+TextEncoder: TypeAlias = Callable[[Queries], NDArray[np.float32]]
+"""Queries to their vectors, float32[n, d]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """Queries, and their judgments where there are any, that systems may have been trained on."""
+
+    name: str
+    queries: Queries
+    qrels: Qrels | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Subject:
     """A collection, judgments and rankings to be audited; what is None or empty is not there.
 
-    queries: of every split, judged or not; runs: rankings by the name of their system.
+    queries: of every split, judged or not; runs: rankings by the name of their system; training: the other splits, and
+    other data that systems may have been trained on; encoder: what gives queries vectors.
     """
 
     name: str
@@ -30,13 +45,17 @@ class Subject:
     queries: Queries | None = None
     qrels: Qrels | None = None
     runs: Mapping[str, Run] = field(default_factory=dict)
+    training: tuple[Training, ...] = ()
+    encoder: TextEncoder | None = None
 
     @property
     def parts(self) -> frozenset[str]:
-        """What is there: of "corpus", "queries", "qrels", "runs"."""
-        here = {"corpus": self.corpus, "queries": self.queries, "qrels": self.qrels}
+        """What is there: of "corpus", "queries", "qrels", "runs", "training", "encoder"; judgments of no query no."""
+        judged = self.qrels if self.qrels is not None and len(self.qrels) else None
+        here = {"corpus": self.corpus, "queries": self.queries, "qrels": judged, "encoder": self.encoder}
+        several = {"runs": self.runs, "training": self.training}
         return frozenset(
-            {n for n, part in here.items() if part is not None} | ({"runs"} if self.runs else set())
+            {n for n, part in here.items() if part is not None} | {n for n, parts in several.items() if parts}
         )
 
     @cached_property
@@ -51,6 +70,10 @@ class Subject:
     def need_queries(self) -> Queries:
         """The queries; raises BadValue where they are not there."""
         return _there(self.queries, "queries")
+
+    def need_encoder(self) -> TextEncoder:
+        """What gives queries vectors; raises BadValue where there is none."""
+        return _there(self.encoder, "an encoder")
 
     def need_qrels(self) -> Qrels:
         """The judgments; raises BadValue where they are not there."""

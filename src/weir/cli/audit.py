@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from weir.cli.completion import dataset_names
+
 if TYPE_CHECKING:
     from weir.audit import Subject
 
@@ -18,6 +20,13 @@ __all__ = ["command"]
 @click.argument("targets", nargs=-1)
 @click.option("--only", "names", multiple=True, help="Run this check alone; repeatable.")
 @click.option("--collection", help="Documents and queries that run files are about: a name or a path.")
+@click.option("--training", multiple=True, shell_complete=dataset_names,
+              help="A collection that systems may have been trained on; repeatable.")  # fmt: skip
+@click.option(
+    "--encoder", help="A model, as dense takes it, that tells what queries mean: for leakage by meaning."
+)
+@click.option("--regression-queries", "regression", type=click.Path(path_type=Path),
+              help="Write some queries that stand for all, as a file of groups for --by of weir gate.")  # fmt: skip
 @click.option("--list", "listed", is_flag=True, help="List the checks and what each needs.")
 @click.option(
     "--expand", is_flag=True, help="Write judgments that copies of a judged document share, with -o."
@@ -28,6 +37,9 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     targets: tuple[str, ...],
     names: tuple[str, ...],
     collection: str | None,
+    training: tuple[str, ...],
+    encoder: str | None,
+    regression: Path | None,
     listed: bool,
     expand: bool,
     out: Path | None,
@@ -39,33 +51,53 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     Findings come worst first: "wrong" (a number is not what it says), "serious" (conclusions may turn), "caution",
     "note". A check runs where what it needs is there.
     """
-    from weir.audit import audited
+    from weir.audit import audited_all
     from weir.cli.terminal import output_width, show
     from weir.experiment.audit_subjects import subjects_of
     from weir.report.audit import audit_json, audit_text, checks_text
+    from weir.report.progress import Progress
 
     if listed:
         show(checks_text(output_width()))
         return
     if expand != (out is not None):
         raise click.UsageError("--expand and -o go together: weir audit COLLECTION --expand -o QRELS")
-    subjects = subjects_of(targets, collection)
-    if out is not None:
-        _expand(subjects, out)
+    subjects = subjects_of(targets, collection, training, encoder)
+    if out is not None or regression is not None:
+        _write(_alone(subjects), out, regression)
         return
-    audits = [audited(subject, names) for subject in subjects]
+    progress = Progress()
+    try:
+        audits = audited_all(subjects, names, progress)
+    finally:
+        progress.close()
     show(audit_json(audits) if as_json else audit_text(audits, output_width()))
 
 
-def _expand(subjects: Sequence[Subject], out: Path) -> None:
+def _alone(subjects: Sequence[Subject]) -> Subject:
+    if len(subjects) != 1:
+        raise click.UsageError(f"files are written of one collection; found {len(subjects)}")
+    return subjects[0]
+
+
+def _write(subject: Subject, expanded: Path | None, regression: Path | None) -> None:
+    """Write judgments with grades given to copies, and queries that stand for all."""
+    if expanded is not None:
+        _expand(subject, expanded)
+    if regression is not None:
+        from weir.audit.regression_queries import regression_queries, write_regression_queries
+
+        chosen = regression_queries(subject)
+        write_regression_queries(chosen, regression)
+        click.echo(f"{regression}: {len(chosen):,} queries; weir gate ... --by {regression}", err=True)
+
+
+def _expand(subject: Subject, out: Path) -> None:
     """Write the judgments of one subject with grades given to copies."""
     from weir.audit.duplicates import copies, expanded
     from weir.datasets.same_text import normalised, title_and_text
     from weir.io.runs.write import write_qrels
 
-    if len(subjects) != 1:
-        raise click.UsageError(f"--expand takes one collection; found {len(subjects)}")
-    [subject] = subjects
     corpus = subject.need_corpus()
     wider, added = expanded(subject.need_qrels(), corpus, copies(title_and_text(corpus), normalised))
     write_qrels(wider, out)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
-from weir.cli.completion import dataset_names, measures_option, systems_option
+from weir.cli.completion import by_option, dataset_names, measures_option, systems_option
 from weir.cli.table_options import label_option
 from weir.cli.terminal import say
 
@@ -29,7 +29,10 @@ Shown: TypeAlias = tuple[tuple[str, ...], str | None, bool]  # labels, form, lon
 @click.option("--baseline", help="The system that the others are compared with, instead of each with each.")
 @click.option("--test", default="permutation", show_default=True,
               help="permutation, t, tukey (randomised HSD), bootstrap-shift, wilcoxon or sign.")  # fmt: skip
-@click.option("--correct", default="holm", show_default=True, help="holm, bonferroni, bh or none.")
+@click.option("--correct", help="holm, bonferroni, bh or none.  [default: holm; with --by bh]")
+@by_option
+@click.option("--collection", shell_complete=dataset_names,
+              help="The collection whose column --by names; of a results folder its own.")  # fmt: skip
 @click.option("--interval", default="t", show_default=True,
               help="Of a difference: t, percentile, bca, studentised; two-level for datasets.")  # fmt: skip
 @click.option("--level", type=float, default=0.95, show_default=True,
@@ -60,7 +63,9 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     measures: tuple[str, ...],
     baseline: str | None,
     test: str,
-    correct: str,
+    correct: str | None,
+    by: str | None,
+    collection: str | None,
     interval: str,
     level: float,
     margin: float | None,
@@ -81,8 +86,9 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     across datasets. A difference is the second system minus the first: the later given minus the earlier, or each
     minus the baseline, as in weir diff, weir gate and weir power. Each verdict is better, worse or not separable, with
     the smallest difference that the queries could have shown. Tables are sorted by value; systems that share a letter
-    cannot be told apart. Several datasets make a grid for each measure, followed by the comparison across them; --long
-    shows that of each dataset.
+    cannot be told apart. With --by follow the macro mean over the groups and each group, the share of false verdicts
+    on groups held at 1 minus the level. Several datasets make a grid for each measure, followed by the comparison
+    across them; --long shows that of each dataset.
     """
     from weir.errors import BadValue
     from weir.measures.conventions import DEFAULT, Conventions
@@ -90,7 +96,8 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     from weir.stats.comparison import ComparisonMethod
     from weir.stats.significance import DRAWS
 
-    method = ComparisonMethod(test, correct, interval, level, margin=margin,
+    correction = correct or ("holm" if by is None else "bh")
+    method = ComparisonMethod(test, correction, interval, level, margin=margin,
                     draws=DRAWS if draws is None else draws, seed=SEED if seed is None else seed)  # fmt: skip
     conventions = Conventions(ties, missing, self_matches="drop" if drop_self else "keep")
     if len(paths) == 1 and paths[0].is_dir():
@@ -98,50 +105,88 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
             raise BadValue(
                 f"{conventions}: a results folder holds scores already; pass judgments and runs instead"
             )
-        _folder(paths[0], (datasets, systems), (measures, baseline, method), (labels, form, long))
+        _folder(
+            paths[0],
+            (datasets, systems),
+            (measures, baseline, method),
+            (labels, form, long),
+            (by, collection),
+        )
     elif len(paths) < 3:
         raise BadValue("expected judgments and two or more runs, or one results folder")
     elif datasets or systems:
         raise BadValue("-d and -s choose from a results folder; run files are named one by one")
     else:
-        _files(paths, conventions, (measures, baseline, method), (labels, form, long))
+        _files(paths, conventions, (measures, baseline, method), (labels, form, long), (by, collection))
 
 
-def _files(paths: Sequence[Path], conventions: Conventions, asked: Asked, shown: Shown) -> None:
+def _files(
+    paths: Sequence[Path],
+    conventions: Conventions,
+    asked: Asked,
+    shown: Shown,
+    groups: tuple[str | None, str | None],
+) -> None:
     """Compare run files by judgments."""
     from weir.cli.table_options import display_of
+    from weir.datasets.load import load
+    from weir.datasets.query_grouping import query_groups
     from weir.measures.files import scores_of_files
     from weir.report.compare import answer_notes
     from weir.stats.compare import compare_scores
+    from weir.stats.compare_groups import compare_scores_by_group
 
     measures, baseline, method = asked
     scores = scores_of_files(paths[0], paths[1:], measures, conventions)
     labels, form, long = shown
     display = display_of(form, long, labels, scores)
-    found = compare_scores(scores, paths[0].name, _named(baseline, display), method)
+    by, collection = groups
+    baseline = _named(baseline, display)
+    if by is None:
+        found = compare_scores(scores, paths[0].name, baseline, method)
+    else:
+        dataset = None if collection is None else load(collection)
+        parts = query_groups(by, next(iter(scores.values())).queries, dataset)
+        found = compare_scores_by_group(scores, paths[0].name, parts, baseline, method)
     for note in answer_notes(scores):
         say(note)
     _show(found, display)
 
 
 def _folder(
-    folder: Path, chosen: tuple[tuple[str, ...], tuple[str, ...]], asked: Asked, shown: Shown
+    folder: Path,
+    chosen: tuple[tuple[str, ...], tuple[str, ...]],
+    asked: Asked,
+    shown: Shown,
+    groups: tuple[str | None, str | None],
 ) -> None:
     """Compare the systems of a results folder, on each dataset and across them."""
     from weir.cli.table_options import chosen_cells, display_of
     from weir.cli.terminal import show
-    from weir.experiment.compare import compare_cells, lacking_notes
-    from weir.experiment.finished import finished_cells
+    from weir.experiment.compare import compare_cells, compare_cells_by_group, lacking_notes
+    from weir.experiment.finished import cell_groups, deepest, finished_cells
     from weir.experiment.results import mixed_worlds, rows_with_groups
     from weir.report.grid_table import grid_tables, write_grids
     from weir.report.notes import judged_notes
 
     measures, baseline, method = asked
     labels, form, long = shown
-    cells = chosen_cells(finished_cells(folder), *chosen)
+    cells, said = chosen_cells(finished_cells(folder), *chosen), list[str]()
+    if not any("#" in system for system in chosen[1]):  # who names a label means that cell
+        cells, said = deepest(cells)
     display = display_of(form, long, labels, [c.label for c in cells])
     baseline = _named(baseline, display)
-    found = compare_cells(cells, measures, baseline, method)
+    by, collection = groups
+    if by is None:
+        found = compare_cells(cells, measures, baseline, method)
+    else:
+        found = compare_cells_by_group(
+            cells,
+            lambda cell, queries: cell_groups(cell, by, queries, collection),
+            measures,
+            baseline,
+            method,
+        )
     across = [c for c in found if c.unit == "datasets"]
     if across and display.form == "text" and not long:
         compared = {c.measure for c in found}
@@ -152,7 +197,7 @@ def _folder(
         click.echo()
         found = across
     _show(found, display)
-    for note in [*lacking_notes(cells, measures, baseline), *mixed_worlds(cells)]:
+    for note in [*said, *lacking_notes(cells, measures, baseline), *mixed_worlds(cells)]:
         say(f"note: {note}")
     for note in judged_notes([row for cell in cells for row in cell.named_rows()]):
         say(note)

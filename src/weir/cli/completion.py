@@ -1,4 +1,4 @@
-"""The options -m, -d and -s, and what the shell offers behind them: names of measures, collections and systems."""
+"""The options -m, -d, -s and --by, and what the shell offers: names of measures, collections and systems."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from click import Context, Parameter, option
 from click.shell_completion import CompletionItem
 
 __all__ = [
+    "by_option",
     "dataset_names",
     "datasets_option",
     "measure_names",
@@ -44,12 +45,15 @@ def system_names(context: Context, parameter: Parameter, begun: str) -> list[Com
 
 
 def dataset_names(context: Context, parameter: Parameter, begun: str) -> list[CompletionItem]:
-    """Collections and groups of the catalogue, or the folders that a path begins."""
+    """Collections and groups of the catalogue, references, or the folders that a path begins."""
     from weir.datasets import catalogue
+    from weir.references.reference import SCHEMES
 
     if begun.startswith((".", "/", "~")):
         return [CompletionItem(begun, type="dir")]
-    return _items([*catalogue.groups(), *catalogue.names()], begun) or [CompletionItem(begun, type="dir")]
+    return _items([*catalogue.groups(), *catalogue.names(), *SCHEMES], begun) or [
+        CompletionItem(begun, type="dir")
+    ]
 
 
 def _items(names: Iterable[str], begun: str) -> list[CompletionItem]:
@@ -69,3 +73,10 @@ def datasets_option(help: str) -> Callable[[F], F]:
 def systems_option(help: str) -> Callable[[F], F]:
     """-s as the argument `systems`."""
     return option("-s", "--system", "systems", shell_complete=system_names, multiple=True, help=help)
+
+
+def by_option(command: F) -> F:
+    """--by as the argument `by`."""
+    return option("--by", metavar="GROUPS",
+        help="Groups of queries: prefix:_ or stem:- (the identifier up to the first or last such sign), a file of "
+             "queries and groups, or a column of the collection.")(command)  # fmt: skip

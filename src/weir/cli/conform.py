@@ -98,7 +98,7 @@ def _written(found: float | None) -> float | str | None:
 
 
 def _show(found: Summary, worst: Sequence[tuple[Graded, ValueDifference]]) -> None:
-    from weir.report.format import count
+    from weir.core.rounding import count
     from weir.report.terminal_layout import columns
 
     total = found.total
@@ -130,7 +130,7 @@ def _example(cause: Cause) -> str:
 
 
 def _said(found: float | None) -> str:
-    from weir.report.format import score
+    from weir.core.rounding import score
 
     return "nothing" if found is None else score(found)
 
@@ -143,6 +143,6 @@ def _short(exact: str) -> str:
     """A fraction while it is short, otherwise a rounded decimal."""
     from fractions import Fraction
 
-    from weir.report.format import score
+    from weir.core.rounding import score
 
     return exact if len(exact) <= 7 else score(float(Fraction(exact)))

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weir.cli.completion import dataset_names, measures_option
+from weir.cli.completion import by_option, dataset_names, measures_option
 from weir.cli.table_options import label_option, table_options
 from weir.cli.terminal import output_width, say, show
 
 if TYPE_CHECKING:
+    from weir.core.corpus import Queries
     from weir.core.intents import IntentQrels
     from weir.core.qrels import Qrels
     from weir.core.result_row import Row
     from weir.core.scores import Scores
+    from weir.datasets.load import Dataset
     from weir.measures import Measure
     from weir.measures.conventions import Conventions
     from weir.report.display import Display
@@ -28,6 +30,11 @@ __all__ = ["command"]
 @click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="RUN...")
 @measures_option()
 @click.option("--per-query", is_flag=True, help="One line for each query and measure instead of the means.")
+@by_option
+@click.option("--within", is_flag=True,
+              help="With --by: mean, worst, best and spread within a group, not a line for each.")  # fmt: skip
+@click.option("--pairs", metavar="ORIGINAL:CHANGED",
+              help="Add p-MRR of queries under two instructions, by their ends, such as -og:-changed.")  # fmt: skip
 @label_option
 @table_options
 @click.option("--ties", type=click.Choice(["trec", "trec9", "expected", "bounds"]), default="trec", show_default=True,
@@ -42,15 +49,21 @@ __all__ = ["command"]
 @click.option(
     "--collection",
     shell_complete=dataset_names,
-    help="The collection of the run, a name or a path, to say what it makes of the scores.",
+    help="The collection of the run, a name or a path: only what it lets be ranked counts, what it makes of the scores "
+    "is said, and --by may name its columns.",
 )
 @click.option("--abstention", type=click.Choice(["max", "std", "diff1"]),
               help="Show what leaving out the least sure queries gains (nAUC), by this confidence.")  # fmt: skip
+@click.option("--scorer", type=click.Choice(["birco"]),
+              help="The official figures of a benchmark's own program, beside the plain means.")  # fmt: skip
 def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
     qrels: Path,
     runs: tuple[Path, ...],
     measures: tuple[str, ...],
     per_query: bool,
+    by: str | None,
+    within: bool,
+    pairs: str | None,
     labels: tuple[str, ...],
     form: str | None,
     long: bool,
@@ -60,6 +73,7 @@ def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
     drop_self: bool,
     collection: str | None,
     abstention: str | None,
+    scorer: str | None,
 ) -> None:
     """Score run files against judgments.
 
@@ -69,24 +83,28 @@ def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
     compare says.
     """
     from weir.cli.table_options import display_of
-    from weir.errors import BadValue
     from weir.measures import DEFAULT_MEASURES, measures_of
     from weir.measures.conventions import Conventions
     from weir.measures.files import judgments_for, names_of_runs
-    from weir.report.notes import judged_notes
-    from weir.stats.score_rows import rows
+    from weir.report.notes import grade_notes, judged_notes
 
-    if per_query and form not in (None, "json"):
-        raise BadValue(f"--per-query writes lines with tabs, or --json; found --{form}")
+    _check_form(form, {"--per-query": per_query, "--scorer": scorer is not None})
+    if scorer is not None:
+        show(_official(qrels, runs, form))
+        return
     wanted = measures_of(measures or DEFAULT_MEASURES)
     conventions = Conventions(ties, missing, empty, "drop" if drop_self else "keep")
     names = names_of_runs(runs)
     display = display_of(form, long, labels, names)
-    judgments = judgments_for(qrels, wanted)
-    scored = [_scored(run, judgments, wanted, conventions) for run in runs]
-    found = [row for name, (one, _) in zip(names, scored, strict=True) for row in rows(one, qrels.name, name)]
-    if per_query:
-        _per_query({n: one for n, (one, _) in zip(names, scored, strict=True)}, form == "json")
+    dataset = None if collection is None else _dataset(collection)
+    asked, judgments = _asked(dataset, judgments_for(qrels, wanted))
+    scored = [_scored(run, judgments, wanted, conventions, asked) for run in runs]
+    named = {name: one for name, (one, _) in zip(names, scored, strict=True)}
+    found = _rows(qrels, named, dict(zip(names, runs, strict=True)), (None if within else by, dataset, pairs))
+    if within:
+        _within(named, by, dataset, form == "json")
+    elif per_query:
+        _per_query(named, form == "json")
     else:
         _means(found, display)
     for name, run, (scores, notes) in zip(names, runs, scored, strict=True):
@@ -94,12 +112,17 @@ def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
             _abstention(run, scores, abstention, form == "json")
         for note in notes:
             say(note.replace("note: ", f"note: {name}: ", 1) if len(runs) > 1 else note)
-    for note in [*judged_notes(found), *_collection_notes(collection, wanted, drop_self)]:
+    said = [*grade_notes(judgments, wanted), *judged_notes(found)]
+    for note in [*said, *_collection_notes(dataset, wanted, drop_self)]:
         say(note)
 
 
 def _scored(
-    run: Path, judgments: Qrels | IntentQrels, wanted: tuple[Measure, ...], conventions: Conventions
+    run: Path,
+    judgments: Qrels | IntentQrels,
+    wanted: tuple[Measure, ...],
+    conventions: Conventions,
+    asked: Queries | None,
 ) -> tuple[Scores, list[str]]:
     """The scores of a run file, and what has to be said beside them."""
     from dataclasses import replace
@@ -108,20 +131,66 @@ def _scored(
     from weir.measures.files import judge
     from weir.report.notes import float_tie_notes, score_notes
 
-    judged = judge(run, judgments, conventions)
+    judged = judge(run, judgments, conventions, asked)
     scores = scores_of(judged, wanted, conventions)
     notes = score_notes(scores)
     if judged.close and conventions.ties == "trec":  # else trec_eval 9 puts every ranking in the same order
         nine = replace(conventions, ties="trec9")
-        notes += float_tie_notes(scores, scores_of(judge(run, judgments, nine), wanted, nine))
+        notes += float_tie_notes(scores, scores_of(judge(run, judgments, nine, asked), wanted, nine))
     return scores, notes
 
 
-def _collection_notes(collection: str | None, wanted: tuple[Measure, ...], drop_self: bool) -> list[str]:
-    from weir.datasets.load import load
-    from weir.report.collection import collection_notes
+def _check_form(form: str | None, plain: dict[str, bool]) -> None:
+    """Raise BadValue for a table of another kind with an option that writes text or JSON lines alone."""
+    from weir.errors import BadValue
 
-    return [] if collection is None else collection_notes(load(collection), map(str, wanted), drop_self)
+    for option, given in plain.items():
+        if given and form not in (None, "json"):
+            raise BadValue(f"{option} writes plain lines, or --json; found --{form}")
+
+
+def _official(qrels: Path, runs: tuple[Path, ...], form: str | None) -> str:
+    """BIRCO's figures of each run."""
+    from weir.io.runs.read import read_qrels, read_run
+    from weir.measures.files import names_of_runs
+    from weir.report.birco import birco_json, birco_text
+    from weir.stats.birco import birco_scores
+
+    judgments = read_qrels(qrels)
+    found = {
+        name: birco_scores(judgments, read_run(run))
+        for name, run in zip(names_of_runs(runs), runs, strict=True)
+    }
+    return birco_json(found) if form else birco_text(found, output_width())
+
+
+def _dataset(name: str) -> Dataset:
+    from weir.datasets.load import load
+
+    return load(name)
+
+
+def _asked(
+    dataset: Dataset | None, judgments: Qrels | IntentQrels
+) -> tuple[Queries | None, Qrels | IntentQrels]:
+    """The queries of a collection, and the judgments without those of queries that nothing answers."""
+    if dataset is None or dataset.layout.queries is None:
+        return None, judgments
+    from weir.core.intents import IntentQrels
+    from weir.datasets.query_rules import answerable, settled
+
+    if isinstance(judgments, IntentQrels):
+        return dataset.queries, judgments
+    return dataset.queries, answerable(judgments, settled(dataset.all_queries, judgments, "", ""))
+
+
+def _collection_notes(dataset: Dataset | None, wanted: tuple[Measure, ...], drop_self: bool) -> list[str]:
+    from weir.report.collection import collection_notes, restriction_notes
+
+    if dataset is None:
+        return []
+    said = [] if dataset.layout.queries is None else restriction_notes(dataset)
+    return [*said, *collection_notes(dataset, map(str, wanted), drop_self)]
 
 
 def _per_query(scored: dict[str, Scores], as_json: bool) -> None:
@@ -150,6 +219,62 @@ def _means(found: list[Row], display: Display) -> None:
     from weir.report.display import rows_shown
 
     show(rows_shown(found, display))
+
+
+def _rows(
+    qrels: Path,
+    named: dict[str, Scores],
+    runs: dict[str, Path],
+    asked: tuple[str | None, Dataset | None, str | None],
+) -> list[Row]:
+    """The rows of all queries or of groups, then those of p-MRR; asked: --by, the collection and --pairs."""
+    from weir.cli.table_options import by_group
+    from weir.stats.score_rows import rows
+
+    by, collection, pairs = asked
+    if by is None:
+        found = [row for name, one in named.items() for row in rows(one, qrels.name, name)]
+    else:
+        found = by_group(qrels.name, named, by, collection)
+    return found if pairs is None else [*found, *_paired(qrels, runs, pairs)]
+
+
+def _within(named: dict[str, Scores], by: str | None, collection: Dataset | None, as_json: bool) -> None:
+    """What measures do within groups of queries; raises BadValue where no groups are named."""
+    from weir.core.scores import GroupedScores
+    from weir.datasets.query_grouping import query_groups
+    from weir.errors import BadValue
+    from weir.report.within_groups import within_json, within_text
+    from weir.stats.paired_sets import within_groups
+
+    if by is None:
+        raise BadValue("--within needs groups; name them with --by, such as --by stem:-")
+    found = {
+        name: within_groups(GroupedScores.of(one, query_groups(by, one.queries, collection)))
+        for name, one in named.items()
+    }
+    if as_json:
+        click.echo(within_json(found))
+    else:
+        show(within_text(found, output_width()))
+
+
+def _paired(qrels: Path, runs: dict[str, Path], pairs: str) -> list[Row]:
+    """The rows of p-MRR; raises BadValue for signs that are not two."""
+    from weir.errors import BadValue
+    from weir.io.runs.read import read_qrels, read_run
+    from weir.stats.paired_sets import p_mrr
+    from weir.stats.score_rows import rows
+
+    signs = pairs.split(":")
+    if len(signs) != 2 or not all(signs):
+        raise BadValue(f"--pairs {pairs}: expected how both identifiers end, such as -og:-changed")
+    judgments = read_qrels(qrels)
+    return [
+        row
+        for name, run in runs.items()
+        for row in rows(p_mrr(judgments, read_run(run), signs=(signs[0], signs[1])), qrels.name, name)
+    ]
 
 
 def _abstention(run: Path, scores: Scores, confidence: str, as_json: bool) -> None:

@@ -10,7 +10,7 @@ import click
 from weir.cli.completion import dataset_names
 
 if TYPE_CHECKING:
-    from weir.cli.progress import Progress
+    from weir.report.progress import Progress
 
 __all__ = ["command"]
 
@@ -25,15 +25,18 @@ def _shown(progress: Progress, name: str, done: int, total: int | None) -> None:
 def command(names: tuple[str, ...], quiet: bool) -> None:
     """Download collections, verify them, and make them ready.
 
-    NAMES: collections or groups of the catalogue (see weir datasets). An interrupted download continues. For a
-    collection under licence, how to obtain it is printed.
+    NAMES: collections or groups of the catalogue (see weir datasets), or references such as hf:mteb/nfcorpus, of which
+    the newest commit is fetched. An interrupted download continues. For a collection under licence, how to obtain it
+    is printed.
     """
-    from weir.cli.progress import Progress
     from weir.datasets import catalogue
-    from weir.datasets.load import fetch
+    from weir.datasets.fetching import fetch
+    from weir.references.reference import is_reference
+    from weir.report.progress import Progress
 
     for name in names:  # before anything is downloaded
-        catalogue.group(name) if catalogue.is_group(name) else catalogue.get(name)
+        if not is_reference(name):
+            catalogue.group(name) if catalogue.is_group(name) else catalogue.get(name)
     progress = Progress(quiet)
     for name in names:
         try:

@@ -115,7 +115,6 @@ def _pooled(paths: tuple[Path, ...], check: Callable[[int], None], drop_self: bo
 
 def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -> Run:
     """The run fused with fitted settings; how they do on queries they were not fitted on goes to standard output."""
-    from weir.cli.progress import Progress
     from weir.fusion.fit import cross_validated, fold_of, fused_by, trials
     from weir.fusion.fuse import fused
     from weir.fusion.grid import candidates
@@ -123,6 +122,7 @@ def _fitted(pool: Pool, paths: tuple[Path, ...], judged: Path, search: Search) -
     from weir.measures import evaluate
     from weir.measures.files import names_of_runs
     from weir.report.fusion import fit_text, standing_text
+    from weir.report.progress import Progress
 
     qrels, tried = read_qrels(judged), candidates(search.method, len(pool.runs), search.step)
     fold_of(qrels.queries, search.folds, search.seed)  # refuses what will not do before anything takes long

@@ -20,7 +20,7 @@ __all__ = ["command"]
 @click.option("--corpus", type=click.Path(path_type=Path),
               help="A collection whose documents resolve judgments by words; written too.")  # fmt: skip
 @click.option("--grades", default="", metavar="round|scale=N|threshold=X",
-              help="What to do with grades that are fractions.")  # fmt: skip
+              help="Make grades whole; otherwise they are kept as they are.")  # fmt: skip
 @click.option("--judges", type=click.Choice(["max", "min", "mean", "majority"]),
               help="The grade of a pair that has several; otherwise it is refused.")  # fmt: skip
 @click.option("--words", type=click.Choice(["all", "any"]),
@@ -43,14 +43,25 @@ def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
 
     Says of each FILE what it was taken for, by which evidence, what was read, and what was refused and why; the same
     in import.json. What leaves something open is asked about, never guessed. Exit code 2 where a file is refused,
-    although the others are written.
+    although the others are written. A TOML file that describes a collection may stand for its files.
     """
-    from weir.importing import Choices, import_files
+    from weir.importing.importer import import_request, requested
     from weir.importing.names import parse_columns
+    from weir.importing.policies import Choices
+    from weir.references.described import request_of
+    from weir.report.progress import Progress
 
-    choices = Choices(grades, judges or "", words or "", strict)
-    said = {name: what for name, _, what in (kind.rpartition("=") for kind in kinds)}
-    report = import_files(files, output, parse_columns(columns), said, corpus, choices)
+    if len(files) == 1 and files[0].suffix == ".toml":
+        request = request_of(files[0])
+    else:
+        choices = Choices(grades, judges or "", words or "", strict)
+        said = {name: what for name, _, what in (kind.rpartition("=") for kind in kinds)}
+        request = requested(files, parse_columns(columns), said, corpus, choices)
+    progress = Progress()
+    try:
+        report = import_request(request, output, progress)
+    finally:
+        progress.close()
     for line in report.lines():
         click.echo(line)
     if report.refused:

@@ -33,6 +33,7 @@ def command(measure: str | None, as_json: bool) -> None:
                 "cutoff": known.cutoff,
                 "settings": known.defaults(),
                 "summary": known.summary,
+                "grades": known.takes,
             }
             click.echo(json.dumps(about))
             continue
@@ -40,7 +41,7 @@ def command(measure: str | None, as_json: bool) -> None:
         click.echo(f"{name}{cut}" + (f"   settings: {settings}" if settings else ""))
         for line in (inspect.getdoc(known.function) or "").split("\n"):
             click.echo(f"    {line}".rstrip())
-        click.echo()
+        click.echo(f"    {known.takes}\n")
 
 
 def _name(text: str) -> str:

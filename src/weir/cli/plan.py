@@ -40,11 +40,11 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     texts of the published length where the collection is not here, and the cost extended to all of it. Embedding
     APIs are not asked: their tokens are estimated.
     """
-    from weir.cli.progress import Progress
     from weir.experiment import Experiment
     from weir.experiment.graph import stage_graph
     from weir.experiment.plan import planned
     from weir.report.plan import graph_json, graph_text, plan_json, plan_notes, plan_text
+    from weir.report.progress import Progress
     from weir.settings import use_device
 
     if device is not None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from weir.cli.completion import datasets_option, measures_option, systems_option
+from weir.cli.completion import by_option, dataset_names, datasets_option, measures_option, systems_option
 from weir.cli.table_options import label_option, table_options
 from weir.cli.terminal import output_width, say, show
+
+if TYPE_CHECKING:
+    from weir.core.result_row import Row
+    from weir.experiment.finished import Finished
 
 __all__ = ["command"]
 
@@ -18,6 +23,9 @@ __all__ = ["command"]
 @measures_option("Show this measure; repeatable.")
 @datasets_option("Show this dataset or group; repeatable.")
 @systems_option("Show this system; repeatable.")
+@by_option
+@click.option("--collection", shell_complete=dataset_names,
+              help="The collection whose column --by names, where it is not found.")  # fmt: skip
 @label_option
 @table_options
 @click.option("--provenance", is_flag=True, help="What made each result, stage by stage; with --json whole.")
@@ -26,6 +34,8 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     measures: tuple[str, ...],
     datasets: tuple[str, ...],
     systems: tuple[str, ...],
+    by: str | None,
+    collection: str | None,
     labels: tuple[str, ...],
     form: str | None,
     long: bool,
@@ -43,6 +53,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     from weir.experiment.finished import damaged_records, finished_cells
     from weir.experiment.results import mixed_worlds
     from weir.measures import measures_of
+    from weir.report.display import rows_shown
     from weir.report.provenance import provenance_json, provenance_text
 
     cells = chosen_cells(finished_cells(folder), datasets, systems)
@@ -53,7 +64,24 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
             raise UnknownName("measure among these results", measure, known)
     if provenance:
         show(provenance_json(cells) if form == "json" else provenance_text(cells, output_width()))
+    elif by is not None:
+        rows = [
+            row
+            for cell in cells
+            for row in _by_group(cell, by, collection)
+            if not wanted or row.measure in wanted
+        ]
+        show(rows_shown(rows, display_of(form, long, labels, [c.label for c in cells])))
     else:
         show_cells(cells, display_of(form, long, labels, [c.label for c in cells]), wanted)
     for note in [*damaged_records(folder), *mixed_worlds(cells)]:
         say(f"note: {note}")
+
+
+def _by_group(cell: Finished, by: str, collection: str | None) -> list[Row]:
+    """The rows of each group of the queries of a cell."""
+    from weir.cli.table_options import by_group
+    from weir.experiment.finished import cell_groups
+
+    scores = cell.values()
+    return by_group(cell.dataset, {cell.label: scores}, cell_groups(cell, by, scores.queries, collection))

@@ -23,7 +23,7 @@ __all__ = ["command"]
 
 @click.command("run")
 @click.argument("experiment", required=False, type=click.Path(path_type=Path))
-@datasets_option("A catalogue name, a group, or a folder; repeatable.")
+@datasets_option("A catalogue name, a group, a folder, a golden set, hf:... or irds:...; repeatable.")
 @systems_option("A system such as 'bm25(k1=1.2, b=0.75)'; repeatable.")
 @measures_option()
 @click.option("-k", "depth", type=int, help="Documents returned for each query, at most.  [default: 1000]")
@@ -63,10 +63,10 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     Every dataset is answered by every system. Killed at any moment, the same command continues. The tables are those
     of weir results.
     """
-    from weir.cli.progress import Progress
     from weir.cli.table_options import display_of, show_cells
     from weir.experiment import Experiment
-    from weir.report.collection import collection_notes
+    from weir.report.collection import collection_notes, judgment_notes, restriction_notes
+    from weir.report.progress import Progress
     from weir.settings import use_device
 
     if device is not None:
@@ -95,8 +95,10 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
         progress.close()
     show_cells(found, display)
     wanted = [str(measure) for measure in plan.measures]
-    for note in [n for d in plan.loaded_datasets() for n in collection_notes(d, wanted, drop_self or None)]:
-        say(note)
+    for dataset in plan.loaded_datasets():
+        said = [*judgment_notes(dataset, wanted), *restriction_notes(dataset)]
+        for note in [*said, *collection_notes(dataset, wanted, drop_self or None)]:
+            say(note)
     say(f"results: {output}")
 
 

@@ -19,7 +19,8 @@ __all__ = ["command"]
 def command(names: tuple[str, ...], split: str | None, as_json: bool) -> None:
     """Describe a collection: sizes, judgments, duplicates, damage.
 
-    NAMES: catalogue names, groups, folders, or files of judgments alone. Everything is counted from the files,
+    NAMES: catalogue names, groups, folders, golden sets, references, or files of judgments alone.
+    Everything is counted from the files,
     nothing is quoted.
     """
     import json
@@ -27,7 +28,7 @@ def command(names: tuple[str, ...], split: str | None, as_json: bool) -> None:
 
     from weir.cli.terminal import output_width, show
     from weir.datasets.load import load_group
-    from weir.report.collection import card_text, collection_notes
+    from weir.report.collection import card_text, collection_notes, judgment_notes
 
     for name in names:
         if _is_judgments(name):
@@ -38,14 +39,25 @@ def command(names: tuple[str, ...], split: str | None, as_json: bool) -> None:
             click.echo(json.dumps(asdict(card), ensure_ascii=False))
         else:
             show(card_text(card, output_width()) + "\n")
-        for note in collection_notes(dataset, ()):
+        for note in [*judgment_notes(dataset, ()), *collection_notes(dataset, ())]:
             say(note)
 
 
 def _is_judgments(name: str) -> bool:
-    """Whether a name is that of a file that is no collection: a zip or a TOML file is one."""
+    """Whether a name is that of a file that is no collection: a zip, a TOML file or a golden set is one."""
+    from weir.errors import FormatError
+    from weir.io.runs.read import read_qrels
+
     path = Path(name)
-    return path.is_file() and path.suffix.lower() not in (".zip", ".toml")
+    if not path.is_file() or path.suffix.lower() in (".zip", ".toml") or path.with_suffix(".toml").is_file():
+        return False
+    if path.suffix.lower() not in (".json", ".jsonl", ".yaml", ".yml"):
+        return True
+    try:
+        read_qrels(path)
+    except FormatError:
+        return False
+    return True
 
 
 def _judgments(path: Path, as_json: bool) -> None:

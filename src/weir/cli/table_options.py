@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -11,13 +11,20 @@ from weir.cli.terminal import say
 
 if TYPE_CHECKING:
     from weir.core.result_row import Row
+    from weir.core.scores import Scores
+    from weir.datasets.load import Dataset
     from weir.experiment.finished import Finished
     from weir.report.display import Display
 
-__all__ = ["chosen_cells", "display_of", "label_option", "show_cells", "table_options"]
-
-MOST_COMPARED = 500_000
-"""Differences of two systems on a query that tie groups of a grid look at unasked: some seconds."""
+__all__ = [
+    "as_it_prints",
+    "by_group",
+    "chosen_cells",
+    "display_of",
+    "label_option",
+    "show_cells",
+    "table_options",
+]
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -53,6 +60,29 @@ def display_of(form: str | None, long: bool, labels: Sequence[str], systems: Ite
     return Display(form or "text", long, output_width(), shows_colours(), found)
 
 
+def by_group(
+    dataset: str, scores: Mapping[str, Scores], by: object, collection: Dataset | None = None
+) -> list[Row]:
+    """The rows of each group of queries that `by` names, of scores by system; notes go to standard error.
+
+    Raises as `query_groups`.
+    """
+    from weir.core.scores import GroupedScores
+    from weir.datasets.query_grouping import query_groups
+    from weir.report.groups import group_notes
+    from weir.stats.group_rows import rows_by_group
+
+    found, notes = [], []
+    for system, one in scores.items():
+        grouped = GroupedScores.of(one, query_groups(by, one.queries, collection))
+        rows = rows_by_group(grouped, dataset, system)
+        notes += group_notes(rows, grouped.ungrouped)
+        found += rows
+    for note in dict.fromkeys(notes):
+        say(note)
+    return found
+
+
 def canonical_system(text: str) -> str:
     """A system as it prints; raises UnknownName, BadValue or MissingExtra."""
     from weir.systems import parse_system
@@ -63,7 +93,8 @@ def canonical_system(text: str) -> str:
 def show_cells(cells: Sequence[Finished], display: Display, measures: Sequence[str] = ()) -> None:
     """Print finished cells, by these measures alone where some are named, and say what has to be said beside them."""
     from weir.cli.terminal import show
-    from weir.experiment.compare import compare_cells, comparison_cost
+    from weir.experiment.compare import MOST_COMPARED, compare_cells, comparison_cost
+    from weir.experiment.finished import deepest
     from weir.experiment.results import rows_with_groups
     from weir.report.display import rows_shown
     from weir.report.notes import judged_notes
@@ -77,7 +108,7 @@ def show_cells(cells: Sequence[Finished], display: Display, measures: Sequence[s
                 "note: tie groups are left out, as they take long here: weir compare FOLDER shows them"
             )
             return ()
-        return compare_cells(cells, measures)
+        return compare_cells(deepest(cells)[0], measures)
 
     rows = rows_with_groups(cells)
     if measures:
@@ -109,7 +140,7 @@ def chosen_cells(
         kept = [c for c in kept if c.dataset in wanted]
     if systems:
         names = {name for c in kept for name in (c.system, c.label)}
-        asked = {s if s in names else _canonical(s): (s,) for s in systems}
+        asked = {s if s in names else as_it_prints(s): (s,) for s in systems}
         _refuse_unknown("system among these results", {s: (s,) for s in asked}, names)
         kept = [c for c in kept if c.system in asked or c.label in asked]
     return kept
@@ -123,7 +154,8 @@ def _refuse_unknown(kind: str, wanted: dict[str, tuple[str, ...]], known: set[st
             raise UnknownName(kind, name, known)
 
 
-def _canonical(system: str) -> str:
+def as_it_prints(system: str) -> str:
+    """A system as it prints, or as it was given where this machine does not know it."""
     from weir.errors import WeirError
 
     try:

@@ -22,8 +22,8 @@ def command(context: click.Context, folder: Path, as_json: bool, quiet: bool) ->
     Every file is hashed again and every ranking scored again by the judgments of its collection, where that is on
     this machine. One line for each cell: sound, or what does not match. Exit code 1 where something does not.
     """
-    from weir.cli.progress import Progress
     from weir.experiment.verify import verified
+    from weir.report.progress import Progress
     from weir.report.verify import verify_json, verify_text
 
     progress = Progress(quiet)

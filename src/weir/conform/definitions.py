@@ -11,13 +11,24 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
-from weir.conform.exact_arithmetic import Exact, discounted, in_base, over, quotient, ratio, total, value
+from weir.conform.exact_arithmetic import (
+    Exact,
+    discounted,
+    in_base,
+    over,
+    power_of_two,
+    quotient,
+    ratio,
+    total,
+    value,
+)
 from weir.errors import BadValue
 
 __all__ = ["DEFINITIONS", "VARIANTS", "Grades", "Ranked", "condensed"]
 
 Ranked: TypeAlias = Sequence[str]
-Grades: TypeAlias = Mapping[str, int]
+Level: TypeAlias = int | Fraction
+Grades: TypeAlias = Mapping[str, Level]
 Cut: TypeAlias = int | None
 
 _EPSILON = Fraction(1, 100000)
@@ -28,28 +39,32 @@ def condensed(ranked: Ranked, grades: Grades) -> list[str]:
     return [d for d in ranked if d in grades and grades[d] >= 0]
 
 
-def _relevant(grades: Grades, rel: int) -> set[str]:
+def _relevant(grades: Grades, rel: Level) -> set[str]:
     return {d for d, grade in grades.items() if grade >= rel}
 
 
-def _not_relevant(grades: Grades, rel: int) -> set[str]:
+def _not_relevant(grades: Grades, rel: Level) -> set[str]:
     return {d for d, grade in grades.items() if 0 <= grade < rel}
 
 
-def _hits(ranked: Ranked, grades: Grades, k: Cut, rel: int) -> list[int]:
+def _hits(ranked: Ranked, grades: Grades, k: Cut, rel: Level) -> list[int]:
     """The ranks, from 1, of the relevant documents among the first k."""
     relevant = _relevant(grades, rel)
     return [rank for rank, d in enumerate(ranked[:k], 1) if d in relevant]
 
 
-def _worth(grade: int, gain: str) -> Fraction:
+def _above_zero(grades: Grades) -> set[str]:
+    return {d for d, grade in grades.items() if grade > 0}
+
+
+def _worth(grade: Level, gain: str) -> Fraction:
     """What a judged document is worth; a table such as "1=1,2=3" says it of some grades."""
     if grade < 0:
         return Fraction(0)
     if gain == "exp":
-        return Fraction(2**grade - 1)
-    table = {} if gain == "linear" else dict(pair.split("=") for pair in gain.split(","))
-    return Fraction(table.get(str(grade), grade))
+        return power_of_two(Fraction(grade)) - 1
+    pairs = [] if gain == "linear" else [pair.split("=") for pair in gain.split(",")]
+    return {Fraction(of): Fraction(worth) for of, worth in pairs}.get(Fraction(grade), Fraction(grade))
 
 
 def _gains(ranked: Ranked, grades: Grades, k: Cut, gain: str) -> list[Fraction]:
@@ -61,29 +76,29 @@ def _best_gains(grades: Grades, k: Cut, gain: str) -> list[Fraction]:
     return sorted(_gains(list(grades), grades, None, gain), reverse=True)[:k]
 
 
-def _p(ranked: Ranked, grades: Grades, k: int, *, rel: int = 1) -> Exact:
+def _p(ranked: Ranked, grades: Grades, k: int, *, rel: Level = 1) -> Exact:
     return Fraction(len(_hits(ranked, grades, k, rel)), k)
 
 
-def _r(ranked: Ranked, grades: Grades, k: Cut, *, rel: int = 1) -> Exact:
+def _r(ranked: Ranked, grades: Grades, k: Cut, *, rel: Level = 1) -> Exact:
     return over(len(_hits(ranked, grades, k, rel)), len(_relevant(grades, rel)))
 
 
-def _r_cap(ranked: Ranked, grades: Grades, k: int, *, rel: int = 1) -> Exact:
+def _r_cap(ranked: Ranked, grades: Grades, k: int, *, rel: Level = 1) -> Exact:
     return over(len(_hits(ranked, grades, k, rel)), min(k, len(_relevant(grades, rel))))
 
 
-def _success(ranked: Ranked, grades: Grades, k: int, *, rel: int = 1) -> Exact:
+def _success(ranked: Ranked, grades: Grades, k: int, *, rel: Level = 1) -> Exact:
     return Fraction(bool(_hits(ranked, grades, k, rel)))
 
 
-def _ap(ranked: Ranked, grades: Grades, k: Cut, *, rel: int = 1) -> Exact:
+def _ap(ranked: Ranked, grades: Grades, k: Cut, *, rel: Level = 1) -> Exact:
     hits = _hits(ranked, grades, k, rel)
     precisions = [Fraction(count, rank) for count, rank in enumerate(hits, 1)]
     return over(sum(precisions, Fraction(0)), len(_relevant(grades, rel)))
 
 
-def _rr(ranked: Ranked, grades: Grades, k: Cut, *, of: str = "relevant", rel: int = 1) -> Exact:
+def _rr(ranked: Ranked, grades: Grades, k: Cut, *, of: str = "relevant", rel: Level = 1) -> Exact:
     hits = _hits(ranked, grades, k, rel)
     if of == "best":
         highest = max([0, *grades.values()])
@@ -146,21 +161,21 @@ def _ncg(ranked: Ranked, grades: Grades, k: Cut, *, gain: str = "linear") -> Exa
 def _q(
     ranked: Ranked, grades: Grades, k: Cut, *, beta: Fraction = Fraction(1), gain: str = "linear"
 ) -> Exact:
-    total = Fraction(0)
-    hits = _hits(ranked, grades, k, 1)
+    total, wanted = Fraction(0), _above_zero(grades)
+    hits = [rank for rank, d in enumerate(ranked[:k], 1) if d in wanted]
     for count, rank in enumerate(hits, 1):
         gained = sum(_gains(ranked, grades, rank, gain))
         most = sum(_best_gains(grades, rank, gain))
         total += (count + beta * gained) / (rank + beta * most)
-    return over(total, len(_relevant(grades, 1)))
+    return over(total, len(wanted))
 
 
-def _rprec(ranked: Ranked, grades: Grades, k: Cut, *, times: Fraction = Fraction(1), rel: int = 1) -> Exact:
+def _rprec(ranked: Ranked, grades: Grades, k: Cut, *, times: Fraction = Fraction(1), rel: Level = 1) -> Exact:
     count = _needed(times, len(_relevant(grades, rel)), "up")
     return over(len(_hits(ranked[:k], grades, count, rel)), count)
 
 
-def _bpref(ranked: Ranked, grades: Grades, k: Cut, *, rel: int = 1) -> Exact:
+def _bpref(ranked: Ranked, grades: Grades, k: Cut, *, rel: Level = 1) -> Exact:
     relevant, wrong = _relevant(grades, rel), _not_relevant(grades, rel)
     total = Fraction(0)
     for rank in _hits(ranked, grades, k, rel):
@@ -169,7 +184,7 @@ def _bpref(ranked: Ranked, grades: Grades, k: Cut, *, rel: int = 1) -> Exact:
     return over(total, len(relevant))
 
 
-def _infap(ranked: Ranked, grades: Grades, k: Cut, *, rel: int = 1) -> Exact:
+def _infap(ranked: Ranked, grades: Grades, k: Cut, *, rel: Level = 1) -> Exact:
     relevant, wrong = _relevant(grades, rel), _not_relevant(grades, rel)
     total = Fraction(0)
     for rank in _hits(ranked, grades, k, rel):
@@ -195,14 +210,14 @@ def _iprec(
     *,
     recall: Fraction = Fraction(1, 10),
     rounding: str = "up",
-    rel: int = 1,
+    rel: Level = 1,
 ) -> Exact:
     needed = _needed(recall, len(_relevant(grades, rel)), rounding)
     hits = _hits(ranked, grades, k, rel)
     return max((Fraction(n, rank) for n, rank in enumerate(hits, 1) if n >= needed), default=Fraction(0))
 
 
-def _iap(ranked: Ranked, grades: Grades, k: Cut, *, rounding: str = "up", rel: int = 1) -> Exact:
+def _iap(ranked: Ranked, grades: Grades, k: Cut, *, rounding: str = "up", rel: Level = 1) -> Exact:
     points = [
         _iprec(ranked, grades, k, recall=Fraction(n, 10), rounding=rounding, rel=rel) for n in range(11)
     ]
@@ -234,7 +249,7 @@ def _rbp(
     *,
     p: Fraction = Fraction(4, 5),
     gain: str = "binary",
-    rel: int = 1,
+    rel: Level = 1,
 ) -> Exact:
     highest = max([0, *grades.values()])
     total = Fraction(0)
@@ -258,7 +273,7 @@ def _hole(ranked: Ranked, grades: Grades, k: int) -> Exact:
     return Fraction(sum(d not in grades for d in ranked[:k]), k)
 
 
-def _set_p(ranked: Ranked, grades: Grades, k: Cut, *, rel: int = 1) -> Exact:
+def _set_p(ranked: Ranked, grades: Grades, k: Cut, *, rel: Level = 1) -> Exact:
     return over(len(_hits(ranked, grades, k, rel)), len(ranked[:k]))
 
 
@@ -266,17 +281,17 @@ def _harmonic(precision: Fraction, recall: Fraction, beta: Fraction) -> Fraction
     return over((1 + beta**2) * precision * recall, beta**2 * precision + recall)
 
 
-def _set_f(ranked: Ranked, grades: Grades, k: Cut, *, beta: Fraction = Fraction(1), rel: int = 1) -> Exact:
+def _set_f(ranked: Ranked, grades: Grades, k: Cut, *, beta: Fraction = Fraction(1), rel: Level = 1) -> Exact:
     precision, recall = _set_p(ranked, grades, k, rel=rel), _r(ranked, grades, k, rel=rel)
     return _harmonic(Fraction(precision), Fraction(recall), beta)
 
 
-def _f(ranked: Ranked, grades: Grades, k: int, *, beta: Fraction = Fraction(1), rel: int = 1) -> Exact:
+def _f(ranked: Ranked, grades: Grades, k: int, *, beta: Fraction = Fraction(1), rel: Level = 1) -> Exact:
     precision, recall = _p(ranked, grades, k, rel=rel), _r(ranked, grades, k, rel=rel)
     return _harmonic(Fraction(precision), Fraction(recall), beta)
 
 
-def _set_ap(ranked: Ranked, grades: Grades, k: Cut, *, rel: int = 1) -> Exact:
+def _set_ap(ranked: Ranked, grades: Grades, k: Cut, *, rel: Level = 1) -> Exact:
     return Fraction(_set_p(ranked, grades, k, rel=rel)) * Fraction(_r(ranked, grades, k, rel=rel))
 
 
@@ -284,12 +299,12 @@ def _num_ret(ranked: Ranked, grades: Grades, k: Cut) -> Exact:
     return Fraction(len(ranked[:k]))
 
 
-def _num_rel(ranked: Ranked, grades: Grades, k: Cut, *, rel: int = 1) -> Exact:
+def _num_rel(ranked: Ranked, grades: Grades, k: Cut, *, rel: Level = 1) -> Exact:
     count = len(_relevant(grades, rel))
     return Fraction(count if k is None else min(count, k))
 
 
-def _num_rel_ret(ranked: Ranked, grades: Grades, k: Cut, *, rel: int = 1) -> Exact:
+def _num_rel_ret(ranked: Ranked, grades: Grades, k: Cut, *, rel: Level = 1) -> Exact:
     return Fraction(len(_hits(ranked, grades, k, rel)))
 
 
@@ -327,7 +342,7 @@ DEFINITIONS: Mapping[str, Callable[..., Exact]] = {
 }
 
 
-def _ap_within(ranked: Ranked, grades: Grades, k: int, *, rel: int = 1) -> Exact:
+def _ap_within(ranked: Ranked, grades: Grades, k: int, *, rel: Level = 1) -> Exact:
     return over(
         Fraction(_ap(ranked, grades, k)) * len(_relevant(grades, rel)), min(k, len(_relevant(grades, rel)))
     )

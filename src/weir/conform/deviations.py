@@ -6,6 +6,7 @@ from the exact one is explained by the deviation, or the pair of them, that give
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -149,6 +150,12 @@ def _counting_unjudged(asked: Question) -> Question | None:
     return None if qrels == asked.case.qrels else Question(replace(asked.case, qrels=qrels), asked.measure)
 
 
+def _ranking_everything(asked: Question) -> Question | None:
+    if not (asked.case.candidates or asked.case.excluded):
+        return None
+    return Question(replace(asked.case, candidates={}, excluded={}), asked.measure)
+
+
 DEVIATIONS = (
     Deviation("ties in the order of the input", _ordered(lambda place, document: place)),
     Deviation("ties by ascending identifier", _ordered(lambda place, document: document.encode())),
@@ -164,8 +171,11 @@ DEVIATIONS = (
     Deviation("queries without a relevant document leave the mean", _convention(empty="left-out")),
     Deviation("self matches dropped", _convention(self_matches="drop")),
     Deviation("self matches kept", _convention(self_matches="keep")),
+    Deviation("documents that may not be ranked stay", _ranking_everything),
     Deviation("documents not returned fill the list", _appended),
-    Deviation("grades taken as relevant or not", _graded(lambda grade: min(grade, 1))),
+    Deviation("grades taken as relevant or not", _graded(lambda grade: min(math.floor(grade), 1))),
+    Deviation("grades cut to whole numbers", _graded(math.trunc)),
+    Deviation("any grade above 0 as relevant", _graded(math.ceil)),
     Deviation("grades below 0 as judged not relevant", _graded(lambda grade: max(grade, 0))),
     Deviation("judged for any query is judged", _judging(_anybodys)),
     Deviation("ideal ranking from the returned documents", _judging(_ideal_of_returned)),

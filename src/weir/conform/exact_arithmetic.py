@@ -14,6 +14,7 @@ __all__ = [
     "in_base",
     "mean",
     "over",
+    "power_of_two",
     "quotient",
     "ratio",
     "text",
@@ -64,6 +65,13 @@ def quotient(above: Discounted, below: Discounted) -> Exact:
     if len(ratios) == 1 and set(above) <= set(below):
         return ratios.pop()
     return ratio(value(above), value(below))
+
+
+def power_of_two(exponent: Fraction) -> Fraction:
+    """2 to the power of a whole number, exactly; of another one to sixty digits, as it is no fraction."""
+    if exponent.denominator == 1:
+        return Fraction(2) ** exponent.numerator
+    return Fraction(_WORK.power(Decimal(2), as_decimal(exponent)))
 
 
 def in_base(number: Exact, base: Fraction) -> Exact:

@@ -10,11 +10,11 @@ import math
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from weir.conform.definitions import DEFINITIONS, VARIANTS, condensed
+from weir.conform.definitions import DEFINITIONS, VARIANTS, Grades, Level, condensed
 from weir.conform.exact_arithmetic import Exact, as_decimal, mean
 from weir.errors import BadValue, UnknownName
 
@@ -23,6 +23,7 @@ __all__ = ["Answer", "Asked", "Case", "OracleConventions", "answer", "asked", "o
 Grade: TypeAlias = int | float
 Judgments: TypeAlias = Mapping[str, Sequence[tuple[str, Grade]]]
 Rankings: TypeAlias = Mapping[str, Sequence[tuple[str, float]]]
+Lists: TypeAlias = Mapping[str, Sequence[str]]
 
 _MOST_ORDERS = 5_040
 _KNOWN = {**DEFINITIONS, **VARIANTS}
@@ -47,11 +48,17 @@ class OracleConventions:
 
 @dataclass(frozen=True)
 class Case:
-    """Judgments and rankings as pairs in the order in which a file would list them, and the conventions."""
+    """Judgments and rankings as pairs in the order in which a file would list them, and the conventions.
+
+    candidates: by query, the documents that alone may be ranked; a query that is not there, or has none, may rank any.
+    excluded: by query, documents that may not be ranked. The others leave the ranking before any cut-off.
+    """
 
     qrels: Judgments
     run: Rankings
     conventions: OracleConventions = OracleConventions()
+    candidates: Lists = field(default_factory=dict)
+    excluded: Lists = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -99,8 +106,8 @@ def refusal(case: Case) -> str | None:
     for query, pairs in case.qrels.items():
         if len({d for d, _ in pairs}) < len(pairs):
             return f"a document is judged twice (query {query})"
-        if not all(math.isfinite(grade) and grade == int(grade) for _, grade in pairs):
-            return f"a grade is not a whole number (query {query})"
+        if not all(math.isfinite(grade) for _, grade in pairs):
+            return f"a grade is not a finite number (query {query})"
     for query, scored in case.run.items():
         if len({d for d, _ in scored}) < len(scored):
             return f"a document stands twice in a ranking (query {query})"
@@ -129,13 +136,13 @@ def _counted(case: Case) -> list[str]:
     if case.conventions.missing == "answered-only":
         found = [query for query in found if case.run.get(query)]
     if case.conventions.empty == "left-out":
-        found = [query for query in found if any(grade > 0 for _, grade in case.qrels[query])]
+        found = [query for query in found if any(grade >= 1 for _, grade in case.qrels[query])]
     return found
 
 
 def _of_query(case: Case, query: str, wanted: Asked) -> Exact:
-    scored = [(d, s) for d, s in case.run.get(query, ()) if _stays(d, query, case.conventions)]
-    grades = {d: int(grade) for d, grade in case.qrels[query]}
+    scored = [(d, s) for d, s in case.run.get(query, ()) if _stays(d, query, case)]
+    grades = {d: _exact(grade) for d, grade in case.qrels[query]}
     ties = case.conventions.ties
     if ties in ("trec", "trec9"):
         return of_ranking(ranking(scored, case.conventions), grades, wanted)
@@ -145,18 +152,26 @@ def _of_query(case: Case, query: str, wanted: Asked) -> Exact:
     return (min if ties == "worst" else max)(values, key=as_decimal)
 
 
-def of_ranking(ranked: list[str], grades: Mapping[str, int], wanted: Asked) -> Exact:
+def _exact(grade: Grade) -> Level:
+    """0.1 is a tenth, not the double nearest to it."""
+    return int(grade) if grade == int(grade) else Fraction(repr(float(grade)))
+
+
+def of_ranking(ranked: list[str], grades: Grades, wanted: Asked) -> Exact:
     """The exact value of a measure for one ranking, best first."""
     seen = condensed(ranked, grades) if wanted.condensed else ranked
     settings = {
-        key: int(found) if isinstance(found, Fraction) and key in ("rel", "max_grade") else found
+        key: int(found) if isinstance(found, Fraction) and key == "max_grade" else found
         for key, found in wanted.settings
     }
     return _KNOWN[wanted.measure](seen, grades, wanted.k, **settings)
 
 
-def _stays(document: str, query: str, conventions: OracleConventions) -> bool:
-    return conventions.self_matches == "keep" or document != query
+def _stays(document: str, query: str, case: Case) -> bool:
+    if case.conventions.self_matches == "drop" and document == query:
+        return False
+    candidates = case.candidates.get(query)
+    return (not candidates or document in candidates) and document not in case.excluded.get(query, ())
 
 
 def ranking(scored: Sequence[tuple[str, float]], conventions: OracleConventions) -> list[str]:

@@ -53,6 +53,9 @@ def _not_applicable(tool: Any, vector: dict[str, Any]) -> str | None:  # noqa: A
     for key, value in vector["conventions"].items():
         if value != USUAL[key] and f"{key}={value}" not in tool.FOLLOWS:
             return f"it does not offer {key}={value}"
+    for key in ("candidates", "excluded"):
+        if vector.get(key) and key not in tool.FOLLOWS:
+            return f"it cannot be told {key} of a query"
     held = {
         "twice ranked": any(_repeats(row) for row in vector["run"].values()),
         "twice judged": any(_repeats(row) for row in vector["qrels"].values()),

@@ -125,6 +125,8 @@ def _vector(raw: Mapping[str, Any], group: str) -> Vector:
         {q: [(d, _number(g)) for d, g in pairs] for q, pairs in raw["qrels"].items()},
         {q: [(d, _number(s)) for d, s in pairs] for q, pairs in raw["run"].items()},
         OracleConventions(**raw["conventions"]),
+        raw.get("candidates", {}),
+        raw.get("excluded", {}),
     )
     expected = tuple(
         Expected(m["name"], Number(**m["mean"]), {q: Number(**v) for q, v in m["per_query"].items()})
@@ -149,6 +151,8 @@ def questions(members: Iterable[Vector]) -> list[dict[str, Any]]:
 
 
 def _question(v: Vector) -> dict[str, Any]:
+    both = (("candidates", v.case.candidates), ("excluded", v.case.excluded))
+    lists = {name: {q: list(row) for q, row in rows.items()} for name, rows in both if rows}
     return {
         "id": v.id,
         "shows": v.shows,
@@ -157,6 +161,7 @@ def _question(v: Vector) -> dict[str, Any]:
         "conventions": asdict(v.case.conventions),
         "qrels": {q: [[d, _written(g)] for d, g in pairs] for q, pairs in v.case.qrels.items()},
         "run": {q: [[d, _written(s)] for d, s in pairs] for q, pairs in v.case.run.items()},
+        **lists,
         "measures": [_apart(name) for name in v.measures],
     }
 

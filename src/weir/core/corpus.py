@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.core.document_fields import (
+    LIST_SEPARATOR,
+    NO_FIELDS,
+    DocumentFields,
+    FieldColumn,
+    HeldFields,
+    unknown_field,
+)
 from weir.core.ids import Ids
+from weir.core.query_metadata import MetadataError, QueryMetadata
 from weir.core.strings import StringColumn, Strings
-from weir.errors import BadValue, UnknownName
+from weir.errors import BadValue
 
-__all__ = ["VIEWS", "Corpus", "Queries"]
+__all__ = ["Corpus", "Queries", "check_view"]
 
-VIEWS = ("title text", "text", "title")
+ID, TITLE, TEXT = "_id", "title", "text"
+"""What every document has, as fields; every other field is metadata."""
+
+
+def check_view(view: object) -> None:
+    """Raise BadValue for what names no fields; whether documents have them is known when they are there."""
+    if not isinstance(view, str) or not view.split():
+        raise BadValue(f"view is {view!r}; expected names of fields, such as 'title text'")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -23,26 +41,33 @@ class Corpus:
     """Documents: identifiers, titles and texts, usually views of a memory-mapped store.
 
     ids: Ids[n]; title: n strings, or None where the collection has no titles; text: n strings;
-    fingerprint: hash of ids and texts, or "" for a corpus made in memory.
+    fingerprint: hash of ids, titles and texts, or "" for a corpus made in memory; metadata: its other fields.
     """
 
     ids: Ids
     text: StringColumn
     title: StringColumn | None = None
     fingerprint: str = ""
+    metadata: DocumentFields = NO_FIELDS
 
     @staticmethod
     def of(documents: Mapping[str, object]) -> Corpus:
-        """A corpus from {id: text} or {id: {"title": ..., "text": ...}}.
+        """A corpus from {id: text} or {id: {"title": ..., "text": ..., and any metadata}}.
 
         Raises BadValue for a document that is neither.
         """
-        titles, texts = [], []
+        titles, texts, others = list[str](), list[str](), list[dict[str, object]]()
         for name, document in documents.items():
-            title, text = _fields(name, document)
+            title, text, other = _parts_of(name, document)
             titles.append(title)
             texts.append(text)
-        return Corpus(Ids.of(documents), Strings.of(texts), Strings.of(titles) if any(titles) else None)
+            others.append(other)
+        return Corpus(
+            Ids.of(documents),
+            Strings.of(texts),
+            Strings.of(titles) if any(titles) else None,
+            metadata=HeldFields.of(others) if any(others) else NO_FIELDS,
+        )
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -50,22 +75,38 @@ class Corpus:
     def __repr__(self) -> str:
         return f"<Corpus: {len(self):,} documents{', with titles' if self.title is not None else ''}>"
 
+    @property
+    def field_names(self) -> tuple[str, ...]:
+        """The fields that documents have: those that can be searched and filtered by."""
+        own = (TEXT,) if self.title is None else (TITLE, TEXT)
+        return (*own, *(name for name in self.metadata.names() if name not in (ID, TITLE, TEXT)))
+
+    def field(self, name: str) -> FieldColumn:
+        """A field of every document, `_id`, `title`, `text` or of the metadata.
+
+        Raises UnknownName, naming the fields that there are, for another.
+        """
+        plain = {ID: self.ids.column, TITLE: self.title, TEXT: self.text}.get(name)
+        if plain is not None:
+            return FieldColumn(plain)
+        if name not in self.field_names:
+            raise unknown_field(name, self.field_names)
+        return self.metadata.column(name)
+
     def view(self, fields: str, start: int = 0, stop: int | None = None, separator: str = " ") -> Strings:
         """What counts as "the text" of documents start..stop-1: the one home of that choice.
 
-        fields: "title text" (title, separator, text; the text alone where there is no title), "text", or "title".
-        Raises UnknownName for another view.
+        fields: names of fields between blanks, such as "title text": what a document has of them, in that order, with
+        the separator between; the values of a list with a blank. Raises UnknownName for a field that no document has.
         """
-        if fields not in VIEWS:
-            raise UnknownName("view", fields, VIEWS)
         stop = len(self) if stop is None else stop
-        text = self.text.slice(start, stop)
-        if fields == "text":
-            return text
-        if self.title is None:
-            return text if fields == "title text" else Strings.of([""] * len(text))
-        title = self.title.slice(start, stop)
-        return title if fields == "title" else joined(title, text, separator)
+        return _joined_all(
+            [(name, column.slice(start, stop)) for name, column in self._columns(fields)], separator
+        )
+
+    def view_of(self, fields: str, codes: NDArray[np.integer], separator: str = " ") -> Strings:
+        """As `view`, of the documents of these numbers."""
+        return _joined_all([(name, column.take(codes)) for name, column in self._columns(fields)], separator)
 
     def batches(self, fields: str, size: int) -> Iterator[tuple[int, Strings]]:
         """The view in blocks of about `size` bytes: (number of the first document, texts)."""
@@ -78,18 +119,72 @@ class Corpus:
             yield start, self.view(fields, start, stop)
             start = stop
 
+    def fingerprint_with(self, fields: Iterable[str]) -> str:
+        """The fingerprint of the corpus with the metadata that these views or fields read, "" for one in memory.
+
+        Raises UnknownName for a field that no document has.
+        """
+        digests = self.metadata_digests(fields)
+        if not digests or not self.fingerprint:
+            return self.fingerprint
+        lines = [self.fingerprint, *(f"{name} {digest}" for name, digest in digests.items())]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32]
+
+    def metadata_digests(self, fields: Iterable[str]) -> dict[str, str]:
+        """What stands in keys for the metadata that these views or fields read: {name: digest}, {} for none.
+
+        Raises UnknownName for a field that no document has.
+        """
+        read = {name for view in fields for name in self._names(view)} - {ID, TITLE, TEXT}
+        return {name: self.metadata.column(name).digest for name in sorted(read)}
+
+    def _names(self, view: str) -> tuple[str, ...]:
+        """The fields of a view; raises UnknownName for one that no document has."""
+        check_view(view)
+        others = self.metadata.names() if set(view.split()) - {ID, TITLE, TEXT} else ()
+        names = (view,) if view in others else tuple(view.split())  # the name of a field may have blanks
+        for name in names:
+            if name not in (ID, TITLE, TEXT, *others):
+                raise unknown_field(name, self.field_names)
+        return names
+
+    def _columns(self, view: str) -> list[tuple[str, _Sliced]]:
+        """The fields of a view by name; a title only where there are titles, unless nothing else is asked for."""
+        names = self._names(view)
+        if self.title is None and len(names) > 1:
+            names = tuple(name for name in names if name != TITLE)
+        return [(name, self._column(name)) for name in names]
+
+    def _column(self, name: str) -> _Sliced:
+        if name == TEXT:
+            return self.text
+        if name == TITLE:
+            empty = Strings(np.empty(0, np.uint8), np.zeros(len(self) + 1, np.int64))
+            return empty if self.title is None else self.title
+        return _Readable(self.field(name).text)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Queries:
-    """Queries: identifiers and texts."""
+    """Queries: identifiers, texts, and what the collection says of them besides, None for nothing."""
 
     ids: Ids
     text: Strings
+    metadata: QueryMetadata | None = None
 
     @staticmethod
-    def of(queries: Mapping[str, str]) -> Queries:
-        """Queries from {id: text}."""
-        return Queries(Ids.of(queries), Strings.of(str(t) for t in queries.values()))
+    def of(queries: Mapping[str, object]) -> Queries:
+        """Queries from {id: text}, or {id: {"text": ..., ...}}, whose other entries are metadata.
+
+        What these may be, `QueryMetadata.of` says. Raises BadValue for metadata of another kind than its name says.
+        """
+        said = [dict(q) if isinstance(q, Mapping) else {"text": str(q)} for q in queries.values()]
+        texts = [str(row.pop("text", None) or "") for row in said]
+        try:
+            metadata = QueryMetadata.of(said)
+        except MetadataError as error:
+            raise BadValue(f"query '{list(queries)[error.row]}': {error}") from None
+        return Queries(Ids.of(queries), Strings.of(texts), metadata)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -103,20 +198,61 @@ class Queries:
 
     def take(self, codes: NDArray[np.integer]) -> Queries:
         """These queries, renumbered from 0."""
-        return Queries(self.ids.take(codes), self.text.take(codes))
+        metadata = None if self.metadata is None else self.metadata.take(codes)
+        return Queries(self.ids.take(codes), self.text.take(codes), metadata)
 
 
-def joined(a: Strings, b: Strings, separator: str = " ") -> Strings:
-    """a[i] + separator + b[i] for every i; b[i] alone where a[i] is empty."""
+class _Sliced(Protocol):
+    """Strings by position, as a view reads them."""
+
+    def slice(self, start: int, stop: int) -> Strings: ...
+
+    def take(self, codes: NDArray[np.integer]) -> Strings: ...
+
+
+@dataclass(frozen=True, eq=False)
+class _Readable:
+    """A column of metadata as text that is searched: blanks between the values of a list."""
+
+    column: StringColumn
+
+    def slice(self, start: int, stop: int) -> Strings:
+        return _without_marks(self.column.slice(start, stop))
+
+    def take(self, codes: NDArray[np.integer]) -> Strings:
+        return _without_marks(self.column.take(codes))
+
+
+def _without_marks(texts: Strings) -> Strings:
+    first = int(texts.ptr[0])
+    data = np.array(texts.data[first : int(texts.ptr[-1])])
+    data[data == ord(LIST_SEPARATOR)] = ord(" ")
+    return Strings(data, texts.ptr - first)
+
+
+def _joined_all(parts: list[tuple[str, Strings]], separator: str) -> Strings:
+    """Fields joined in their order; behind a title the separator stands also where the text is empty."""
+    _, found = parts[0]
+    for (before, _), (name, part) in itertools.pairwise(parts):
+        found = joined(found, part, separator, dangling=(before, name) == (TITLE, TEXT))
+    return found
+
+
+def joined(a: Strings, b: Strings, separator: str = " ", dangling: bool = True) -> Strings:
+    """a[i] + separator + b[i] for every i; b[i] alone where a[i] is empty.
+
+    dangling: the separator stands behind a[i] also where b[i] is empty.
+    """
     between = separator.encode("utf-8")
     la, lb = a.lengths(), b.lengths()
+    apart = (la > 0) & (dangling | (lb > 0))
     ptr = np.zeros(len(a) + 1, np.int64)
-    np.cumsum(la + len(between) * (la > 0) + lb, out=ptr[1:])
+    np.cumsum(la + len(between) * apart + lb, out=ptr[1:])
     # One join of views moves each byte once; an index array would cost 16 bytes for each byte moved.
     pieces: list[bytes | memoryview] = [between] * (3 * len(a))
     pieces[0::3] = _views(a)
     pieces[2::3] = _views(b)
-    for i in np.flatnonzero(la == 0).tolist():
+    for i in np.flatnonzero(~apart).tolist():
         pieces[3 * i + 1] = b""
     return Strings(np.frombuffer(b"".join(pieces), np.uint8), ptr)
 
@@ -129,11 +265,15 @@ def _views(strings: Strings) -> list[memoryview]:
     return [view[a:b] for a, b in itertools.pairwise(cuts)]
 
 
-def _fields(name: object, document: object) -> tuple[str, str]:
+def _parts_of(name: object, document: object) -> tuple[str, str, dict[str, object]]:
+    """(title, text, metadata) of a document in memory."""
     if isinstance(document, str):
-        return "", document
+        return "", document, {}
     if isinstance(document, Mapping):
-        return str(document.get("title") or ""), str(document.get("text") or "")
+        own = {str(k): v for k, v in document.items() if k not in (ID, TITLE, TEXT, "metadata")}
+        inner = document.get("metadata")
+        own |= inner if isinstance(inner, Mapping) else {} if inner is None else {"metadata": inner}
+        return str(document.get(TITLE) or ""), str(document.get(TEXT) or ""), own
     raise BadValue(
         f"document '{name}' is {type(document).__name__}; expected a text or a dict with title and text"
     )

@@ -14,6 +14,7 @@ __all__ = ["DOORS", "opened"]
 
 DOORS = {
     "cells html": "weir.report.scores_table:cells_html",
+    "groups text": "weir.report.groups:groups_text",
     "measure name": "weir.measures.measure:canonical_name",
     "qrels of": "weir.io.runs.read:read_qrels",
     "qrels save": "weir.io.runs.write:write_qrels",
@@ -21,6 +22,7 @@ DOORS = {
     "intents save": "weir.io.runs.intent_file:write_intents",
     "run of": "weir.io.runs.read:read_run",
     "run save": "weir.io.runs.write:write_run",
+    "scores by": "weir.datasets.query_grouping:grouped_scores",
     "scores html": "weir.report.scores_table:scores_html",
     "scores of": "weir.io.runs.scores_value:read_scores_value",
     "scores save": "weir.io.runs.scores_value:write_scores_value",

@@ -6,21 +6,21 @@ One join serves all: documents are looked up once, and what was found is spread 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.doors import opened
-from weir.core.frame import FrameLibrary, frame_of
+from weir.core.frame import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
 from weir.core.given import grades_of
 from weir.core.ids import Ids
 from weir.core.judged import Judged
-from weir.core.qrels import LARGEST, Qrels, whole_grade
+from weir.core.qrels import Qrels, grade_column, grade_of, plain_grades
 from weir.core.run import Run
-from weir.core.strings import Float64, Int16, Int32, Int64
+from weir.core.strings import Float64, Grades, Int32, Int64
 from weir.errors import BadValue
 
 __all__ = ["IntentQrels", "JudgedIntents", "joined", "with_intents"]
@@ -33,8 +33,8 @@ class IntentQrels:
     """Who judged what for which intent: one grade for each judged (query, intent, document).
 
     numbered: the judged documents of each query, whose grade is their place among them, from 0; query: int32[P]
-    the query of each (query, intent), ascending; intent: int32[n], row: int32[n], grade: int16[n]: the number of
-    the (query, intent), the row of `numbered` and the grade of each judgment, by intent then row; names: P texts,
+    the query of each (query, intent), ascending; intent: int32[n], row: int32[n], grade: [n] as of Qrels: the number
+    of the (query, intent), the row of `numbered` and the grade of each judgment, by intent then row; names: P texts,
     what each (query, intent) is called within its query.
     """
 
@@ -42,7 +42,7 @@ class IntentQrels:
     query: Int32
     intent: Int32
     row: Int32
-    grade: Int16
+    grade: Grades
     names: tuple[str, ...]
 
     @staticmethod
@@ -51,10 +51,10 @@ class IntentQrels:
 
         The documents of an intent may be a list or a set of relevant ones, too, as `Qrels.of` takes them.
 
-        Raises BadValue for a grade that is not a whole number, naming query, intent and document.
+        Raises BadValue for a grade that is no finite number, naming query, intent and document.
         """
         found = [
-            (str(q), str(i), str(d), whole_grade(grade, f"query '{q}', intent '{i}', document '{d}'"))
+            (str(q), str(i), str(d), grade_of(grade, f"query '{q}', intent '{i}', document '{d}'"))
             for q, intents in judgments.items()
             for i, grades in _mapping(intents, f"query '{q}'").items()
             for d, grade in grades_of(f"query '{q}', intent '{i}'", grades).items()
@@ -63,17 +63,17 @@ class IntentQrels:
         return IntentQrels.from_rows(queries, intents, docs, grades)
 
     @staticmethod
-    def from_rows(queries: list[str], intents: list[str], docs: list[str], grades: list[int]) -> IntentQrels:
+    def from_rows(
+        queries: list[str], intents: list[str], docs: list[str], grades: Sequence[float]
+    ) -> IntentQrels:
         """Judgments from aligned lists; queries and documents are numbered as they appear.
 
-        Raises BadValue for a document judged twice for one intent, a grade beyond 16 bits, and a query with more
+        Raises BadValue for a document judged twice for one intent, a grade beyond ±16384, and a query with more
         than 32,767 judged documents.
         """
         query_ids, query = _numbers(queries)
         doc_ids, doc = _numbers(docs)
         _, name = _numbers(intents)
-        if grades and max(map(abs, grades)) > LARGEST:
-            raise BadValue(f"a grade is {max(grades, key=abs)}; expected within ±{LARGEST}")
         pair = query.astype(np.int64) * len(doc_ids) + doc
         rows, row = np.unique(pair, return_inverse=True)
         of_row, doc_of_row = np.divmod(rows, max(len(doc_ids), 1))
@@ -101,7 +101,7 @@ class IntentQrels:
             query[first].astype(np.int32),
             intent,
             row,
-            np.array(grades, np.int16)[order],
+            grade_column(np.array(grades))[order],
             tuple(intents[at] for at in first.tolist()),
         )
 
@@ -127,14 +127,21 @@ class IntentQrels:
         html: str = opened("cells html")(repr(self)[1:-1], [list(columns), *rows], 3)
         return html
 
-    def to_dict(self) -> dict[str, dict[str, dict[str, int]]]:
-        """{query: {intent: {document: grade}}}."""
-        found: dict[str, dict[str, dict[str, int]]] = {}
-        for query, intent, document, grade in zip(*self.columns().values(), strict=True):
-            found.setdefault(query, {}).setdefault(intent, {})[document] = int(grade)
+    def to_dict(self) -> dict[str, dict[str, dict[str, float]]]:
+        """{query: {intent: {document: grade}}}; a whole grade is an int."""
+        found: dict[str, dict[str, dict[str, float]]] = {}
+        columns = self.columns() | {"grade": plain_grades(self.grade)}
+        for query, intent, document, grade in zip(*columns.values(), strict=True):
+            found.setdefault(query, {}).setdefault(intent, {})[document] = grade
         return found
 
-    def to_frame(self, library: FrameLibrary = "pandas") -> Any:  # noqa: ANN401  any library's
+    @overload
+    def to_frame(self, library: Literal["pandas"] = "pandas") -> PandasFrame: ...
+    @overload
+    def to_frame(self, library: Literal["polars"]) -> PolarsFrame: ...
+    @overload
+    def to_frame(self, library: Literal["arrow"]) -> ArrowTable: ...
+    def to_frame(self, library: FrameLibrary = "pandas") -> PandasFrame | PolarsFrame | ArrowTable:
         """A frame with the columns query, intent, doc and grade; library and errors as `Qrels.to_frame`."""
         return frame_of(self.columns(), library)
 
@@ -151,9 +158,9 @@ class IntentQrels:
     def __len__(self) -> int:
         return len(self.numbered)
 
-    def best(self) -> Int16:
-        """int16[rows]: the best grade of each judged document for any intent of its query."""
-        best = np.full(len(self.numbered.doc), np.iinfo(np.int16).min, np.int16)
+    def best(self) -> Grades:
+        """[rows] as `grade`: the best grade of each judged document for any intent of its query."""
+        best: Grades = np.full(len(self.numbered.doc), np.iinfo(np.int16).min, self.grade.dtype)
         np.maximum.at(best, self.row, self.grade)
         return best
 
@@ -172,14 +179,14 @@ class JudgedIntents:
     qrels: IntentQrels
     joined: Judged
 
-    def found(self, k: int | None, rel: int) -> tuple[Int32, Int32]:
+    def found(self, k: int | None, rel: float) -> tuple[Int32, Int32]:
         """Intent and rank of each document found within the first k that is relevant to the intent, in order."""
         rows = self.qrels.numbered.ptr[self.joined.query] + self.joined.grade
         rank = np.zeros(len(self.qrels.numbered.doc), np.int32)
         rank[rows] = self.joined.rank
         return self._spread(rank, k, rel)
 
-    def ideal(self, k: int | None, rel: int, alpha: float) -> tuple[Int32, Int32]:
+    def ideal(self, k: int | None, rel: float, alpha: float) -> tuple[Int32, Int32]:
         """As `found` for the ranking that takes whatever adds most, a document wanted before counting less.
 
         Each document for an intent leaves 1 - alpha of what the next one for it adds; of equal ones the larger
@@ -199,7 +206,7 @@ class JudgedIntents:
                 rank[rows] = _greedy(wants, tie, alpha, k)
         return self._spread(rank, k, rel)
 
-    def _spread(self, rank_of_row: Int32, k: int | None, rel: int) -> tuple[Int32, Int32]:
+    def _spread(self, rank_of_row: Int32, k: int | None, rel: float) -> tuple[Int32, Int32]:
         """Intent and rank of the relevant documents that have a rank, in order."""
         rank = rank_of_row[self.qrels.row]
         kept = (self.qrels.grade >= rel) & (rank > 0) & ((rank <= k) if k is not None else True)
@@ -207,11 +214,11 @@ class JudgedIntents:
         order = np.lexsort((rank, intent))
         return intent[order], rank[order]
 
-    def relevant(self, rel: int) -> Int64:
+    def relevant(self, rel: float) -> Int64:
         """How many documents are relevant to each intent, int64[P]."""
         return np.bincount(self.qrels.intent[self.qrels.grade >= rel], minlength=len(self.qrels.query))
 
-    def intents(self, rel: int) -> Int64:
+    def intents(self, rel: float) -> Int64:
         """How many intents of each query have a relevant document at all, int64[Q]: the others do not count."""
         return np.bincount(self.qrels.query[self.relevant(rel) > 0], minlength=len(self.qrels))
 

@@ -12,7 +12,7 @@ from weir.core.ids import Ids
 from weir.core.order import close_as_floats, compared, tie_groups, tied
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.core.strings import Float64, Int16, Int32, Int64
+from weir.core.strings import Float64, Grades, Int32, Int64
 
 if TYPE_CHECKING:
     from weir.core.intents import JudgedIntents
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["Judged", "stretches"]
 
 Groups: TypeAlias = tuple[Int64, Int64]
+_Placed: TypeAlias = tuple[Int32, Int32, Grades, Int32, Int32]
 
-_ABSENT = np.iinfo(np.int16).min  # no grade: those of Qrels lie within ±2**14
-_TABLE = 1 << 22  # cells of the look-up table of a join, 2 bytes each
+_ABSENT = np.iinfo(np.int16).min  # no grade, whole or not: those of Qrels lie within ±2**14
+_TABLE = 1 << 22  # cells of the look-up table of a join, 2 bytes each; of doubles a quarter as many
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,10 +34,10 @@ class Judged:
     whatever else stands in a ranking is unjudged, and `retrieved` says how much that is.
 
     queries: Ids[Q] the judged queries; retrieved: int32[Q] documents returned; tied: int32[Q] returned
-    documents whose score is another's too; query: int32[n], rank: int32[n] from 1, grade: int16[n]: the
+    documents whose score is another's too; query: int32[n], rank: int32[n] from 1, grade: int16[n] or float64[n]: the
     judged documents returned, by query then rank; first, last: int32[n] the places of all documents of
     that score, so those that another order of ties could give it; ideal_ptr: int64[Q + 1], ideal:
-    int16[m]: all grades of each query, descending; ignored: queries of the run without judgments; stranger: one
+    [m] as `grade`: all grades of each query, descending; ignored: queries of the run without judgments; stranger: one
     of them, "" where there is none; close: neighbours in rankings whose scores are equal as floats only; intents:
     the same for each intent of a query, where judgments are of intents.
     """
@@ -46,11 +47,11 @@ class Judged:
     tied: Int32
     query: Int32
     rank: Int32
-    grade: Int16
+    grade: Grades
     first: Int32
     last: Int32
     ideal_ptr: Int64
-    ideal: Int16
+    ideal: Grades
     ignored: int = 0
     stranger: str = ""
     close: int = 0
@@ -110,14 +111,26 @@ class Judged:
             intents=None,
         )
 
-    def relevant(self, rel: int = 1) -> Int64:
+    def relevant(self, rel: float = 1) -> Int64:
         """How many documents of each query are judged `rel` or better."""
-        return np.diff(np.searchsorted(np.flatnonzero(self.ideal >= rel), self.ideal_ptr))
+        return self._count(self.ideal >= rel)
 
-    def found(self, k: int | None = None, rel: int = 1) -> NDArray[np.bool_]:
+    def found(self, k: int | None = None, rel: float = 1) -> NDArray[np.bool_]:
         """bool[n]: rows within the first k whose grade is `rel` or better."""
         hit = self.grade >= rel
         return hit if k is None else hit & (self.rank <= k)
+
+    def above_zero(self) -> Int64:
+        """How many documents of each query have a grade above 0: of whole grades, those that `relevant` counts."""
+        return self._count(self.ideal > 0)
+
+    def found_above_zero(self, k: int | None = None) -> NDArray[np.bool_]:
+        """bool[n]: rows within the first k whose grade is above 0."""
+        hit = self.grade > 0
+        return hit if k is None else hit & (self.rank <= k)
+
+    def _count(self, ideal: NDArray[np.bool_]) -> Int64:
+        return np.diff(np.searchsorted(np.flatnonzero(ideal), self.ideal_ptr))
 
     def ideal_query(self) -> Int32:
         """The query number of each row of `ideal`."""
@@ -144,18 +157,17 @@ def stretches(begin: Int64, end: Int64) -> tuple[Int64, Int64]:
     return np.arange(len(of)) + (begin - (np.cumsum(length) - length))[of], of
 
 
-def _ideal(qrels: Qrels) -> Int16:
+def _ideal(qrels: Qrels) -> Grades:
     """The grades of each query, descending."""
+    if qrels.fractional:
+        return qrels.grade[np.lexsort((-qrels.grade, qrels.query_of_row()))]
     query = qrels.query_of_row().astype(np.int64) << 16
     key = query - qrels.grade
     key.sort()
-    ideal: Int16 = (query - key).astype(np.int16)
-    return ideal
+    return (query - key).astype(np.int16)
 
 
-def _judged_rows(
-    run: Run, qrels: Qrels, to_query: Int32, groups: Groups
-) -> tuple[Int32, Int32, Int16, Int32, Int32]:
+def _judged_rows(run: Run, qrels: Qrels, to_query: Int32, groups: Groups) -> _Placed:
     """Query, rank, grade, first and last place of the rows of the run that are judged, by query then rank.
 
     Some queries at a time share a table with a cell for every judged document: a row's grade is one look-up.
@@ -164,11 +176,11 @@ def _judged_rows(
     width = (
         columns.width + 1
     )  # the last cell of a query stays empty: it is that of documents without a column
-    cells = min(max(_TABLE, len(run) * width // 1000), 8 * _TABLE)
+    cells = min(max(_TABLE, len(run) * width // 1000), 8 * _TABLE) * 2 // qrels.grade.itemsize
     step = max(1, min(len(run), cells // width))
-    table = np.full(step * width, _ABSENT, np.int16)
+    table: Grades = np.full(step * width, _ABSENT, qrels.grade.dtype)
     none = np.empty(0, np.int32)
-    found = [(none, none, np.empty(0, np.int16), none, none)]
+    found: list[_Placed] = [(none, none, np.empty(0, qrels.grade.dtype), none, none)]
     for start in range(0, len(run), step):
         codes = to_query[start : start + step]
         known = np.flatnonzero(codes >= 0)
@@ -191,7 +203,7 @@ def _judged_rows(
     return query, rank, grade, first, last
 
 
-def _looked_up(lengths: Int64, column: Int32, table: Int16, width: int) -> tuple[Int64, Int16]:
+def _looked_up(lengths: Int64, column: Int32, table: Grades, width: int) -> tuple[Int64, Grades]:
     """The rows whose cell holds a grade, and that grade; lengths: the rows of each query."""
     # The column -1 falls on the last, empty cell of the query before, or of the table.
     cell = np.repeat(np.arange(0, len(lengths) * width, width, dtype=np.int32), lengths)
@@ -201,9 +213,7 @@ def _looked_up(lengths: Int64, column: Int32, table: Int16, width: int) -> tuple
     return hit, grade[hit]
 
 
-def _placed(
-    row: Int64, grade: Int16, codes: Int32, ptr: Int64, groups: Groups
-) -> tuple[Int32, Int32, Int16, Int32, Int32]:
+def _placed(row: Int64, grade: Grades, codes: Int32, ptr: Int64, groups: Groups) -> _Placed:
     """The columns of some rows of a run, ascending; codes, ptr: of its queries; groups: see tie_groups."""
     begin, end = (edge[slice(*np.searchsorted(groups[0], ptr[[0, -1]]))] for edge in groups)
     cuts = np.searchsorted(row, ptr)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.doors import opened
-from weir.core.frame import FrameLibrary, frame_of
+from weir.core.frame import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
 from weir.core.given import grades_of
 from weir.core.ids import Ids
-from weir.core.strings import Int16, Int32, Int64
+from weir.core.origins import Origins
+from weir.core.strings import Grades, Int32, Int64
 from weir.errors import BadValue
 
-__all__ = ["LARGEST", "Qrels"]
+__all__ = ["LARGEST", "Qrels", "grade_column", "grade_of", "plain_grades", "shown_number"]
 
 LARGEST = 2**14  # of a grade's absolute value
 
@@ -27,7 +29,8 @@ class Qrels:
     """Who judged what: one grade for each judged (query, document) pair.
 
     queries: the judged queries; docs: the judged documents; ptr: int64[Q + 1]; doc: int32[n] numbers
-    in `docs`, ascending within a query; grade: int16[n]. An absent pair is unjudged; grade 0 (or less)
+    in `docs`, ascending within a query; grade: int16[n] where all grades are whole, else float64[n]; origin: where
+    each judgment comes from, where that is known. An absent pair is unjudged; grade 0 (or less)
     is judged and not relevant: the two are never conflated.
     """
 
@@ -35,7 +38,8 @@ class Qrels:
     docs: Ids
     ptr: Int64
     doc: Int32
-    grade: Int16
+    grade: Grades
+    origin: Origins | None = None
 
     @staticmethod
     def of(judgments: Mapping[Any, Any]) -> Qrels:
@@ -43,8 +47,8 @@ class Qrels:
 
         The relevant documents of a query may be a list or a set, too: {"q1": {"d1", "d2"}}; they have grade 1. So may
         a list of (document, grade) pairs or a pandas Series of grades by document. A query without any judgment is not
-        a judged query, as in trec_eval and pytrec_eval: it is left out. Raises BadValue for a grade that is not a
-        whole number, naming query and document.
+        a judged query, as in trec_eval and pytrec_eval: it is left out. Raises BadValue for a grade that is no finite
+        number, naming query and document.
         """
         judgments = {
             name: found for name, given in judgments.items() if (found := grades_of(f"query '{name}'", given))
@@ -56,13 +60,13 @@ class Qrels:
             for document, value in judgments[name].items():
                 query.append(q)
                 doc.append(documents.setdefault(str(document), len(documents)))
-                grade.append(whole_grade(value, f"query '{name}', document '{document}'"))
+                grade.append(grade_of(value, f"query '{name}', document '{document}'"))
         return Qrels.from_columns(
             Ids.of(names),
             Ids.of(documents),
             np.array(query, np.int32),
             np.array(doc, np.int32),
-            np.array(grade, np.int64),
+            np.array(grade),
         )
 
     @staticmethod
@@ -71,22 +75,22 @@ class Qrels:
         docs: Ids,
         query: NDArray[np.integer],
         doc: NDArray[np.integer],
-        grade: NDArray[np.integer],
+        grade: NDArray[np.integer | np.floating],
+        origin: Origins | None = None,
     ) -> Qrels:
-        """Judgments from aligned columns of query numbers, document numbers and grades.
+        """Judgments from aligned columns of query numbers, document numbers, grades and, where known, origins.
 
-        Raises BadValue for a pair judged twice or a grade beyond 16 bits.
+        Raises BadValue for a pair judged twice and for a grade that is not finite or beyond ±16384.
         """
         order = np.lexsort((doc, query))
-        query, doc, grade = query.astype(np.int32)[order], doc[order], grade[order]
+        query, doc, grade = query.astype(np.int32)[order], doc[order], grade_column(grade[order])
         twice = np.flatnonzero((query[1:] == query[:-1]) & (doc[1:] == doc[:-1]))
         if len(twice):
             at = int(twice[0])
             raise BadValue(f"query '{queries[int(query[at])]}' judges document '{docs[int(doc[at])]}' twice")
-        if len(grade) and (grade.min() < -LARGEST or grade.max() > LARGEST):
-            raise BadValue(f"grades run from {grade.min()} to {grade.max()}; expected within ±{LARGEST}")
         ptr = np.searchsorted(query, np.arange(len(queries) + 1, dtype=query.dtype)).astype(np.int64)
-        return Qrels(queries, docs, ptr, doc.astype(np.int32), grade.astype(np.int16))
+        named = None if origin is None else origin.take(order)
+        return Qrels(queries, docs, ptr, doc.astype(np.int32), grade, named)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Qrels:
@@ -102,8 +106,12 @@ class Qrels:
         return len(self.queries)
 
     def __repr__(self) -> str:
-        relevant = int(np.count_nonzero(self.grade > 0))
-        return f"<Qrels: {len(self):,} queries, {len(self.doc):,} judgments, {relevant:,} of them relevant>"
+        above = int(np.count_nonzero(self.grade > 0))
+        said = "above 0, with fractions" if self.fractional else "relevant"
+        origins = "" if self.origin is None else f"; {self.origin.said()}"
+        return (
+            f"<Qrels: {len(self):,} queries, {len(self.doc):,} judgments, {above:,} of them {said}{origins}>"
+        )
 
     def _repr_html_(self) -> str:
         """The first rows, as notebooks show them."""
@@ -115,8 +123,14 @@ class Qrels:
         html: str = opened("cells html")(repr(self)[1:-1], [list(columns), *rows], 2)
         return html
 
-    def to_frame(self, library: FrameLibrary = "pandas") -> Any:  # noqa: ANN401  any library's
-        """A frame with the columns query, doc and grade.
+    @overload
+    def to_frame(self, library: Literal["pandas"] = "pandas") -> PandasFrame: ...
+    @overload
+    def to_frame(self, library: Literal["polars"]) -> PolarsFrame: ...
+    @overload
+    def to_frame(self, library: Literal["arrow"]) -> ArrowTable: ...
+    def to_frame(self, library: FrameLibrary = "pandas") -> PandasFrame | PolarsFrame | ArrowTable:
+        """A frame with the columns query, doc and grade, and origin where judgments have one.
 
         library: "pandas", "polars" or "arrow". Raises UnknownName for another, MissingExtra where it is not installed.
         """
@@ -129,15 +143,29 @@ class Qrels:
             "query": [names[code] for code in self.query_of_row().tolist()],
             "doc": self.docs.take(self.doc).tolist(),
             "grade": self.grade,
+            **({} if self.origin is None else {"origin": self.origin.tolist()}),
         }
 
     def query_of_row(self) -> Int32:
         """The query number of each row."""
         return np.repeat(np.arange(len(self.queries), dtype=np.int32), np.diff(self.ptr))
 
-    def to_dict(self) -> dict[str, dict[str, int]]:
-        """{query: {document: grade}}."""
-        docs, grades, cuts = self.docs.take(self.doc).tolist(), self.grade.tolist(), self.ptr.tolist()
+    @property
+    def fractional(self) -> bool:
+        """Whether grades may be fractions, and are held as doubles."""
+        return self.grade.dtype.kind == "f"
+
+    def rounded(self) -> Qrels:
+        """The same with each grade rounded to the nearest whole number, halves upwards."""
+        return replace(self, grade=np.floor(self.grade + 0.5).astype(np.int16)) if self.fractional else self
+
+    def labelled(self, origin: str) -> Qrels:
+        """The same judgments, all of this origin, such as "human" or "llm:judge-1"."""
+        return replace(self, origin=Origins.alike(origin, len(self.doc)))
+
+    def to_dict(self) -> dict[str, dict[str, float]]:
+        """{query: {document: grade}}; a whole grade is an int."""
+        docs, grades, cuts = self.docs.take(self.doc).tolist(), plain_grades(self.grade), self.ptr.tolist()
         return {
             name: dict(zip(docs[a:b], grades[a:b], strict=True))
             for name, a, b in zip(self.queries.tolist(), cuts[:-1], cuts[1:], strict=True)
@@ -149,22 +177,41 @@ class Qrels:
         ptr = np.zeros(len(queries) + 1, np.int64)
         np.cumsum(lengths, out=ptr[1:])
         rows = np.repeat(self.ptr[:-1][queries] - ptr[:-1], lengths) + np.arange(ptr[-1])
-        return Qrels(self.queries.take(queries), self.docs, ptr, self.doc[rows], self.grade[rows])
+        named = None if self.origin is None else self.origin.take(rows)
+        return Qrels(self.queries.take(queries), self.docs, ptr, self.doc[rows], self.grade[rows], named)
 
 
-def whole_grade(value: object, where: str) -> int:
-    """A relevance grade as a whole number; raises BadValue for text, NaN, a fraction or more than 16 bits."""
-    if isinstance(value, (bool, np.bool_, int, np.integer)) or (
-        isinstance(value, (float, np.floating)) and float(value).is_integer()
-    ):
-        grade = int(value)
+def grade_of(value: object, where: str) -> float:
+    """A relevance grade, an int where it is whole; raises BadValue for text, NaN, infinity and more than ±16384."""
+    if isinstance(value, (bool, np.bool_, int, np.integer)):
+        found: float = int(value)
+    elif isinstance(value, (float, np.floating)) and math.isfinite(value):
+        found = int(value) if float(value).is_integer() else float(value)
     else:
-        raise BadValue(
-            f"{where}: grade {shown_number(value)} is not a whole number; scale or round the grades first"
-        )
-    if abs(grade) > LARGEST:
+        raise BadValue(f"{where}: grade {shown_number(value)} is not a finite number")
+    if abs(found) > LARGEST:
         raise BadValue(f"{where}: the grade is beyond ±{LARGEST}; scale the grades first")
-    return grade
+    return found
+
+
+def plain_grades(grade: Grades) -> list[float]:
+    """Grades as Python's numbers, whole ones as int."""
+    if grade.dtype.kind != "f":
+        found: list[float] = grade.tolist()
+        return found
+    return [int(one) if one.is_integer() else one for one in grade.tolist()]
+
+
+def grade_column(grade: NDArray[np.integer | np.floating]) -> Grades:
+    """The column that holds these grades; raises BadValue for one that is not finite or too large."""
+    fractions = grade.dtype.kind == "f"
+    if fractions and not np.isfinite(grade).all():
+        raise BadValue(f"a grade is {grade[~np.isfinite(grade)][0]}; expected finite numbers")
+    if len(grade) and (grade.min() < -LARGEST or grade.max() > LARGEST):
+        raise BadValue(f"grades run from {grade.min()} to {grade.max()}; expected within ±{LARGEST}")
+    if fractions and (grade != np.rint(grade)).any():
+        return grade.astype(np.float64) + 0.0  # -0.0 becomes 0.0
+    return grade.astype(np.int16)
 
 
 def shown_number(value: object) -> str:

@@ -17,7 +17,8 @@ class Row:
     conventions: those in force, as they print; counted: how many queries the mean is over, None: all judged ones;
     movable: how many could have another value by the order of tied documents, and lowest, highest: the means that
     worst and best orders give, None where they are not known. judged_at_10: the mean share of the first 10 documents
-    returned that were judged, whatever the measure; None where it is not known.
+    returned that were judged, whatever the measure; None where it is not known. group: the group of queries that it is
+    about, "" for all; groups: of a macro mean, over how many means of groups it is.
     """
 
     dataset: str
@@ -34,6 +35,8 @@ class Row:
     lowest: float | None = None
     highest: float | None = None
     judged_at_10: float | None = None
+    group: str = ""
+    groups: int | None = None
 
     @staticmethod
     def of(fields: dict[str, Any]) -> Row:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.core.corpus import Queries
+from weir.core.document_lists import DocumentLists
+from weir.core.document_masks import DocumentMasks
 from weir.core.doors import opened
-from weir.core.frame import FrameLibrary, frame_of
+from weir.core.frame import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
 from weir.core.given import scores_of_ranking
 from weir.core.ids import Ids
 from weir.core.order import Ties, by_score, compared, is_ordered, settled, tie_groups, tied
@@ -111,7 +114,13 @@ class Run:
         html: str = opened("cells html")(repr(self)[1:-1], [list(columns), *rows], 2)
         return html
 
-    def to_frame(self, library: FrameLibrary = "pandas") -> Any:  # noqa: ANN401  any library's
+    @overload
+    def to_frame(self, library: Literal["pandas"] = "pandas") -> PandasFrame: ...
+    @overload
+    def to_frame(self, library: Literal["polars"]) -> PolarsFrame: ...
+    @overload
+    def to_frame(self, library: Literal["arrow"]) -> ArrowTable: ...
+    def to_frame(self, library: FrameLibrary = "pandas") -> PandasFrame | PolarsFrame | ArrowTable:
         """A frame with the columns query, doc, rank and score, in rank order.
 
         library: "pandas", "polars" or "arrow". Raises MissingExtra where it is not installed, and as `to_dict`.
@@ -166,6 +175,42 @@ class Run:
         own = self.docs.codes(self.queries.strings)
         return self._keep(self.doc != own[self.query_of_row()])
 
+    def allowed(self, queries: Queries) -> Run:
+        """What may be ranked: for each of the queries, by identifier, its candidates without those excluded for it.
+
+        Likewise what fits its filter. Rankings of other queries stay as they are. Raises as `without_self`, BadValue
+        for filters of which nobody has said which documents fit.
+        """
+        metadata = queries.metadata
+        if metadata is None:
+            return self
+        run, code = self, queries.ids.codes(self.queries.strings)
+        for name, lists in metadata.lists():
+            aligned = lists.take(code)
+            run = run.among(aligned) if name == "candidates" else run.without(aligned)
+        fitting = metadata.fitting()
+        return run if fitting is None else run.permitted(fitting.take(code))
+
+    def without(self, excluded: DocumentLists) -> Run:
+        """The run without the documents listed for each of its queries, aligned with them; raises as `without_self`."""
+        return self._keep(~self._listed(excluded))
+
+    def among(self, candidates: DocumentLists) -> Run:
+        """The run with no document but those listed for each of its queries, aligned with them.
+
+        A query with an empty list keeps all. Raises as `without_self`.
+        """
+        return self._keep(self._listed(candidates) | (candidates.lengths() == 0)[self.query_of_row()])
+
+    def permitted(self, masks: DocumentMasks) -> Run:
+        """The run without documents that may not be ranked for their query, aligned with its queries.
+
+        Raises as `without_self`.
+        """
+        self.refuse_nameless()
+        doc = self.doc if self.docs is masks.docs else masks.docs.codes(self.docs.strings)[self.doc]
+        return self._keep(masks.allow(self.query_of_row(), doc))
+
     def tied(self) -> Int32:
         """How many answers of each query share their score with another answer to it."""
         return tied(self.ptr, tie_groups(self.ptr, compared(self.score, self.ties)))
@@ -176,6 +221,14 @@ class Run:
             raise BadValue(
                 f"{self.name}: only the judged documents were read with their identifiers; read the whole run"
             )
+
+    def _listed(self, lists: DocumentLists) -> NDArray[np.bool_]:
+        """Which rows hold a document that is listed for their query."""
+        self.refuse_nameless()
+        code, width = lists.codes_in(self.docs), max(len(self.docs), 1)
+        known = code >= 0
+        pairs = lists.query_of_row()[known].astype(np.int64) * width + code[known]
+        return np.isin(self.query_of_row().astype(np.int64) * width + self.doc, pairs)
 
     def _keep(self, rows: NDArray[np.bool_]) -> Run:
         if rows.all():

@@ -6,18 +6,19 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.doors import opened
-from weir.core.frame import FrameLibrary, frame_of
+from weir.core.frame import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
 from weir.core.ids import Ids
+from weir.core.query_groups import QueryGroups
 from weir.core.strings import Float64, Int64
-from weir.errors import UnknownName, WeirError
+from weir.errors import BadValue, UnknownName, WeirError
 
-__all__ = ["MeasureScores", "Scores", "averaged"]
+__all__ = ["GroupedScores", "MeasureScores", "Scores", "averaged"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,7 +59,13 @@ class MeasureScores(Mapping[str, float]):
         """{query: value}."""
         return dict(zip(self.queries.tolist(), self.array.tolist(), strict=True))
 
-    def to_frame(self, library: FrameLibrary = "pandas") -> Any:  # noqa: ANN401  any library's
+    @overload
+    def to_frame(self, library: Literal["pandas"] = "pandas") -> PandasFrame: ...
+    @overload
+    def to_frame(self, library: Literal["polars"]) -> PolarsFrame: ...
+    @overload
+    def to_frame(self, library: Literal["arrow"]) -> ArrowTable: ...
+    def to_frame(self, library: FrameLibrary = "pandas") -> PandasFrame | PolarsFrame | ArrowTable:
         """A frame with the column query and one of the measure's name; raises as `Scores.to_frame`."""
         return frame_of({"query": self.queries.tolist(), self.measure: self.array}, library)
 
@@ -123,7 +130,13 @@ class Scores:
         """{measure: {query: value}}."""
         return {measure: self[measure].to_dict() for measure in self.measures}
 
-    def to_frame(self, library: FrameLibrary = "pandas") -> Any:  # noqa: ANN401  any library's
+    @overload
+    def to_frame(self, library: Literal["pandas"] = "pandas") -> PandasFrame: ...
+    @overload
+    def to_frame(self, library: Literal["polars"]) -> PolarsFrame: ...
+    @overload
+    def to_frame(self, library: Literal["arrow"]) -> ArrowTable: ...
+    def to_frame(self, library: FrameLibrary = "pandas") -> PandasFrame | PolarsFrame | ArrowTable:
         """A frame with a row for each query: the column query, and one for each measure.
 
         library: "pandas", "polars" or "arrow". Raises UnknownName for another, MissingExtra where it is not installed.
@@ -140,6 +153,30 @@ class Scores:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all values and what is known of them as JSON, at full precision; raises StoreError."""
         opened("scores save")(self, path)
+
+    def take(self, rows: Int64) -> Scores:
+        """The scores of these queries alone, by number; what is known of all queries together is not of these."""
+        ends = [None if end is None else end[:, rows] for end in (self.low, self.high)]
+        return Scores(
+            self.measures,
+            self.queries.take(rows),
+            self.values[:, rows],
+            self.answered[rows],
+            geometric=self.geometric,
+            conventions=self.conventions,
+            low=ends[0],
+            high=ends[1],
+            asked=self.asked,
+        )
+
+    def by(self, groups: object) -> GroupedScores:
+        """The scores of each group of queries, with macro and micro means; it prints as a table.
+
+        groups: a rule on identifiers such as "prefix:_" or "stem:-", {query: label}, weir.QueryGroups, or the path of a
+        file of queries and labels. Raises BadValue for a rule that finds no group, FormatError for another file.
+        """
+        found: GroupedScores = opened("scores by")(self, groups)
+        return found
 
     def of(self, measure: object) -> Float64:
         """The values of one measure, by any name of it, float64[Q]; raises UnknownName where it is not among these."""
@@ -187,7 +224,7 @@ class Scores:
         changes = (self.low != self.high) & ~np.isnan(self.values)  # NaN differs from itself: it is not known
         return _per_row(changes)
 
-    def corridor(self) -> Float64:
+    def tie_bounds(self) -> Float64:
         """The least and the greatest mean that orders of ties give each measure, float64[M, 2]; NaN: not known."""
         if self.low is None or self.high is None:
             return np.full((len(self.measures), 2), np.nan)
@@ -203,6 +240,56 @@ class Scores:
         means = [math.fsum(row.tolist()) / len(row) if len(row) else math.nan for row in rows]
         pairs = zip(self.measures, means, strict=True)
         return np.array([averaged(mean, measure in self.geometric) for measure, mean in pairs])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupedScores(Mapping[str, Scores]):
+    """Scores by group: a mapping from the label of a group to the scores of its queries.
+
+    It prints as a table: each group, their macro mean (every group weighs the same) and the mean over all queries.
+    name: what the groups are; whole: the scores of all queries; parts: those of each group; ungrouped: queries
+    without a group, which count in the mean over all queries alone.
+    """
+
+    name: str
+    whole: Scores
+    parts: Mapping[str, Scores]
+    ungrouped: int
+
+    @staticmethod
+    def of(scores: Scores, groups: QueryGroups) -> GroupedScores:
+        """The scores of each group; raises BadValue where no query of the scores has a group."""
+        rows = groups.rows(scores.queries)
+        if not rows:
+            raise BadValue(f"--by {groups.name}: none of the {len(scores.queries)} queries has a group")
+        left = len(scores.queries) - sum(map(len, rows.values()))
+        return GroupedScores(groups.name, scores, {g: scores.take(at) for g, at in rows.items()}, left)
+
+    def __getitem__(self, label: str) -> Scores:
+        return self.parts[label]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.parts)
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __repr__(self) -> str:
+        text: str = opened("groups text")(self)
+        return text
+
+    def micro(self) -> dict[str, float]:
+        """The mean of each measure over all queries, those without a group too."""
+        return self.whole.means()
+
+    def macro(self) -> dict[str, float]:
+        """The mean of each measure over the means of the groups; groups where it is undefined are left out."""
+        means = np.array([part.mean_values() for part in self.parts.values()])
+        known = [column[~np.isnan(column)] for column in means.T]
+        return {
+            m: float(np.mean(k)) if len(k) else float("nan")
+            for m, k in zip(self.whole.measures, known, strict=True)
+        }
 
 
 def averaged(mean: float, geometric: bool) -> float:

@@ -12,12 +12,22 @@ from numpy.typing import NDArray
 
 from weir.errors import BadValue
 
-__all__ = ["Bytes", "Float64", "Int16", "Int32", "Int64", "StringColumn", "Strings", "first_repeated"]
+__all__ = [
+    "Bytes",
+    "Float64",
+    "Grades",
+    "Int32",
+    "Int64",
+    "StringColumn",
+    "Strings",
+    "first_repeated",
+]
 
 T = TypeVar("T")
 
 Bytes: TypeAlias = NDArray[np.uint8]
-Int16: TypeAlias = NDArray[np.int16]
+Grades: TypeAlias = NDArray[np.int16 | np.float64]
+"""Relevance grades: int16 where all of them are whole, else float64."""
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
 Float64: TypeAlias = NDArray[np.float64]

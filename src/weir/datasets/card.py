@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from weir.core.corpus import Corpus, Queries
-from weir.core.qrels import Qrels
+from weir.core.qrels import Qrels, plain_grades
 from weir.core.strings import Int64, Strings
 from weir.datasets.catalogue import Entry
+from weir.datasets.metadata_card import MetadataCard
 from weir.datasets.same_text import duplicate_groups, title_and_text
 from weir.io.collections.corpus_store import CorpusStore
 
@@ -28,7 +29,7 @@ class CollectionCard:
     the first with the same text, or with the same title and text; having_copies: documents with at least one
     other of the same title and text. empty: documents without any word; without_text, without_title: without
     any there; null_texts: their text was null, NaN or not given. absent_documents, absent_queries: judged
-    pairs that name one the collection does not have.
+    pairs that name one the collection does not have. said: what the metadata of queries says.
     """
 
     name: str
@@ -40,7 +41,7 @@ class CollectionCard:
     split: str
     documents: int
     queries: dict[str, int]
-    pairs: dict[int, int]
+    pairs: dict[float, int]
     positive: int
     zero: int
     negative: int
@@ -57,6 +58,7 @@ class CollectionCard:
     null_texts: int
     absent_documents: int
     absent_queries: int
+    said: MetadataCard = field(default_factory=MetadataCard)
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class JudgmentsCard:
     relevance: str
     queries: int
     documents: int
-    pairs: dict[int, int]
+    pairs: dict[float, int]
     judged_per_query: float
     relevant_per_query: float
     without_relevant: int
@@ -148,17 +150,20 @@ def judgments_card(name: str, qrels: Qrels) -> JudgmentsCard:
     )
 
 
-def _pairs(qrels: Qrels) -> dict[int, int]:
-    return dict(zip(*(v.tolist() for v in np.unique(qrels.grade, return_counts=True)), strict=True))
+def _pairs(qrels: Qrels) -> dict[float, int]:
+    grades, counts = np.unique(qrels.grade, return_counts=True)
+    return dict(zip(plain_grades(grades), counts.tolist(), strict=True))
 
 
 def _mean(total: int, n: int) -> float:
     return total / n if n else 0.0
 
 
-def _levels(pairs: dict[int, int]) -> str:
+def _levels(pairs: dict[float, int]) -> str:
     """How many levels the grades have, counting "not relevant" as one, as BEIR's table does."""
     highest = max(pairs, default=0)
+    if any(isinstance(grade, float) for grade in pairs):
+        return f"with fractions, up to {highest}"
     return "none" if highest < 1 else "binary" if highest == 1 else f"{highest + 1}-level"
 
 

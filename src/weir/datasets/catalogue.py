@@ -20,13 +20,17 @@ class Entry:
     """What is published about a collection.
 
     split: the judgments everyone reports on. self_match: "drop" where queries are documents of the corpus and
-    a document with the query's own id is no answer, else "keep". documents, queries: their number (queries:
+    a document with the query's own id is no answer, else "keep". candidates: "judged" where the documents judged for a
+    query are those that may be ranked. documents, queries: their number (queries:
     judged ones of the split). grades: judged pairs of the split by grade. words_per_query,
     words_per_document, duplicates: as published, None where nothing is. instruction: what embedding models that
     follow instructions are told, in the words their published scores were made with (E5-Mistral, Wang et al. 2024,
-    taken up by those after it). urls, md5, bytes: the archive and its
-    check; folder: where the collection lies once unpacked, below Weir's home. obtain: for collections under
-    licence, how to get them. embedded: it comes with Weir; `folder` is within this package.
+    taken up by those after it; BIRCO's objectives in words of ours). urls, md5, bytes: the archive, or BIRCO's test
+    set, and its check; without one only copies are tried; copies: references to copies of it, tried where the archive
+    cannot be had; content: what `content_of` says
+    of it, "" where that was never computed, and a copy is compared by its counts; folder: where the collection lies
+    once unpacked, below Weir's home. obtain: for collections under licence, how to get them. embedded: it comes with
+    Weir; `folder` is within this package.
     """
 
     name: str
@@ -42,6 +46,7 @@ class Entry:
     layout: str = "beir"
     has_title: bool = True
     self_match: str = "keep"
+    candidates: str = ""
     relevance: str = "binary"
     grades: dict[int, int] = field(default_factory=dict)
     train_pairs: int = 0
@@ -54,6 +59,8 @@ class Entry:
     urls: tuple[str, ...] = ()
     md5: str = ""
     bytes: int = 0
+    copies: tuple[str, ...] = ()
+    content: str = ""
     obtain: str = ""
     embedded: bool = False
 
@@ -107,7 +114,7 @@ def get(name: str) -> Entry:
         raise UnknownName("dataset", name, _stems("catalog") | _stems("catalog/groups"))
     facts = _facts(f"catalog/{name}.toml")
     facts["grades"] = {int(grade): count for grade, count in facts.get("grades", {}).items()}
-    facts["urls"] = tuple(facts.get("urls", ()))
+    facts |= {key: tuple(facts.get(key, ())) for key in ("urls", "copies")}
     return Entry(name=name, **facts)
 
 

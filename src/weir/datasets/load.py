@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weir.core.corpus import Corpus, Queries
+from weir.core.document_lists import DocumentLists
+from weir.core.document_masks import filter_fields
 from weir.core.doors import opened
 from weir.core.qrels import Qrels
+from weir.core.query_metadata import QueryMetadata
 from weir.core.strings import Strings
 from weir.datasets import catalogue
 from weir.datasets.card import CollectionCard, card_of
 from weir.datasets.catalogue import Entry
+from weir.datasets.metadata_card import metadata_card
+from weir.datasets.query_rules import answerable, filtered, settled
 from weir.errors import BadValue, DownloadError, UnknownName
 from weir.io.collections.corpus_store import CorpusStore, open_store
 from weir.io.collections.judgments import read_judgments
@@ -25,12 +30,13 @@ from weir.io.collections.layout import CollectionLayout, find_layout
 from weir.io.collections.records import read_queries
 from weir.io.collections.write_collection import OwnFolder, write_collection
 from weir.io.runs.frames import qrels_from
-from weir.settings import settings
+from weir.io.watch import Watch, unwatched
+from weir.references.reference import brought
 
 if TYPE_CHECKING:
-    from weir.io.net.download import Progress
+    from weir.references.brought import Brought
 
-__all__ = ["Dataset", "fetch", "load", "load_group"]
+__all__ = ["Dataset", "how_to_obtain", "load", "load_group", "of_reference"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,7 +46,8 @@ class Dataset:
     name: the catalogue's, or that of the folder; split: whose judgments these are; self_match: "drop" where a
     document with the query's own id is no answer (ArguAna, Quora), else "keep", as the catalogue or the TOML file says;
     entry: the catalogue's facts, None for a collection of one's own; folder: where one from memory stands, which goes
-    with it. Everything else is read on first use and may
+    with it; source: what names a collection that was brought here by reference, at the very commit. Everything else is
+    read on first use and may
     raise FormatError.
     """
 
@@ -49,21 +56,32 @@ class Dataset:
     layout: CollectionLayout
     entry: Entry | None = None
     folder: OwnFolder | None = None
+    source: str = ""
+
+    @staticmethod
+    def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> Dataset:
+        """The collection of a name, a path or a reference, as `weir.load`, which raises the same."""
+        return load(name, split, watch)
 
     @staticmethod
     def of(
         corpus: Corpus | Mapping[str, object],
-        queries: Queries | Mapping[str, str],
+        queries: Queries | Mapping[str, object],
         qrels: object,
         name: str = "dataset",
+        candidates: Mapping[str, Sequence[str]] | None = None,
+        excluded: Mapping[str, Sequence[str]] | None = None,
     ) -> Dataset:
         """A collection from memory: documents {id: text} or {id: {"title": ..., "text": ...}}, queries {id: text}.
 
-        qrels: judgments as `weir.evaluate` takes them. Its files stand in a temporary folder that goes with it. Raises
-        BadValue for what is no document or judgment, and for no document or no judged query.
+        A query may also be {"text": ..., "instruction": ..., "lang": ...}, see docs/collections.md. qrels: judgments as
+        `weir.evaluate` takes them; candidates, excluded: the documents that alone may be ranked, and that may not, by
+        query. Its files stand in a temporary folder that goes with it. Raises BadValue for what is no document, query
+        or judgment, for no document or no judged query, and for lists of a query that is not there.
         """
         documents = corpus if isinstance(corpus, Corpus) else Corpus.of(corpus)
         asked = queries if isinstance(queries, Queries) else Queries.of(queries)
+        asked = _with_lists(asked, candidates, excluded)
         judgments = qrels_from(qrels)
         if not len(documents) or not (asked.ids.codes(judgments.queries.strings) >= 0).any():
             raise BadValue(f"{name}: {len(documents)} documents and no judged query among {len(asked)}")
@@ -100,7 +118,17 @@ class Dataset:
 
     @property
     def instruction(self) -> str:
-        """What embedding models that follow instructions are told to look for; "" where nothing says so."""
+        """What embedding models that follow instructions are told to look for; "" where nothing says so.
+
+        "{task}" where queries have instructions of their own, for which prompts then keep the place; queries without
+        one have this collection's.
+        """
+        metadata = None if self.layout.queries is None else self.all_queries.metadata
+        own = metadata is not None and metadata.instruction is not None
+        return "{task}" if own else self._general_instruction
+
+    @property
+    def _general_instruction(self) -> str:
         return self.entry.instruction if self.entry else self.layout.instruction
 
     @property
@@ -120,27 +148,62 @@ class Dataset:
 
     @cached_property
     def all_queries(self) -> Queries:
-        """The queries of every split, judged or not, in file order."""
+        """The queries of every split, judged or not, in file order, with their metadata as it is written."""
         return read_queries(self.layout.need_queries())
 
     @cached_property
     def queries(self) -> Queries:
-        """The queries with at least one judgment in this split, in file order."""
-        known = self.all_queries
-        judged = self.qrels.queries.codes(known.ids.strings) >= 0
-        return known.take(np.flatnonzero(judged))
+        """The queries with at least one judgment in this split, and those that nothing answers, in file order."""
+        known = self._settled
+        asked = self.qrels.queries.codes(known.ids.strings) >= 0
+        if known.metadata is not None and known.metadata.unanswerable is not None:
+            asked = asked | known.metadata.unanswerable
+        return known.take(np.flatnonzero(asked))
+
+    @cached_property
+    def _settled(self) -> Queries:
+        """All queries with what holds in this split."""
+        known = settled(self.all_queries, self._judgments, self.layout.candidates, self._general_instruction)
+        return (
+            known if known.metadata is None or known.metadata.filter is None else filtered(known, self.corpus)
+        )
+
+    @cached_property
+    def _judgments(self) -> Qrels:
+        return read_judgments(self.layout.need_qrels(self.split))
+
+    @property
+    def groups(self) -> dict[str, Strings]:
+        """The columns that group queries: by the name of each, a label for each of `queries`, "" where it has none."""
+        metadata = self.queries.metadata
+        return {} if metadata is None else dict(metadata.groups)
 
     @cached_property
     def qrels(self) -> Qrels:
-        """The judgments of this split, also of documents and queries that are not in the collection."""
-        return read_judgments(self.layout.need_qrels(self.split))
+        """The judgments of this split, also of documents and queries that are not in the collection.
+
+        Queries that are said to have no answer, and have no relevant document, are not among them: in no mean.
+        """
+        return self._judgments if self.layout.queries is None else answerable(self._judgments, self._settled)
 
     @cached_property
     def queries_fingerprint(self) -> str:
-        """A hash of the judged queries, identifiers and texts."""
+        """A hash of the judged queries: identifiers, texts, and what else decides their rankings."""
         whole = hashlib.sha256()
         for column in (self.queries.ids.strings, self.queries.text):
             _feed(whole.update, column)
+        metadata = self.queries.metadata
+        if metadata is not None and metadata.instruction is not None:
+            whole.update(b"instruction")
+            _feed(whole.update, metadata.instruction)
+        if metadata is not None and metadata.filter is not None:
+            whole.update(
+                b"filter" + repr(self.corpus.metadata_digests(filter_fields(metadata.filter))).encode()
+            )
+            _feed(whole.update, metadata.filter)
+        for name, lists in () if metadata is None else metadata.lists():
+            whole.update(name.encode() + lists.ptr.tobytes())
+            _feed(whole.update, lists.docs.strings.take(lists.doc))
         return whole.hexdigest()[:32]
 
     @cached_property
@@ -166,15 +229,19 @@ class Dataset:
             split: read_judgments(part) for split, part in self.layout.qrels.items() if split != self.split
         }
         qrels[self.split] = self.qrels
-        return card_of(self.name, self.entry, self.store, self.all_queries, qrels, self.split)
+        card = card_of(self.name, self.entry, self.store, self.all_queries, qrels, self.split)
+        return replace(card, said=metadata_card(self.queries, self.corpus))
 
 
-def load(name: str | Path, split: str | None = None) -> Dataset:
-    """Open a collection by its catalogue name, or by the path of a folder, a zip or a TOML file.
+def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> Dataset:
+    """Open a collection by its catalogue name, by the path of a folder, a zip, a TOML file or a golden set, or by
+    reference: `hf:mteb/nfcorpus`, `irds:beir/scifact/test`.
 
-    split: whose judgments; by default the catalogue's, `test`, or the only one. Nothing is downloaded.
+    split: whose judgments; by default the catalogue's, `test`, or the only one; watch: told what is brought here, and
+    how far it is. A reference is downloaded the first time; for a collection of the catalogue nothing is.
     Raises UnknownName for neither a name nor a path, DownloadError for a known collection that is not on this
-    machine (how to get it is said), FormatError for a path without a collection, BadValue for a group.
+    machine (how to get it is said) or a reference that cannot be had, FormatError for a path without a collection,
+    BadValue for a group.
     """
     text = str(name)
     if isinstance(name, str) and catalogue.is_group(text):
@@ -184,59 +251,34 @@ def load(name: str | Path, split: str | None = None) -> Dataset:
     if isinstance(name, str) and text in catalogue.names():
         return _known(catalogue.get(text), split)
     path = Path(name)
-    if isinstance(name, str) and not path.exists() and not set("/\\.") & set(text):
+    if isinstance(name, str) and not path.exists() and not set("/\\.:") & set(text):
         raise UnknownName("dataset (or folder)", text, [*catalogue.names(), *catalogue.groups()])
+    found = brought(name, watch)
+    if found is not None:
+        return of_reference(found, split)
     layout = find_layout(path)
     return _dataset(layout.name or _stem(path), layout, split or layout.default_split())
 
 
-def load_group(name: str | Path, split: str | None = None) -> list[Dataset]:
-    """The members of a group, or the one collection of that name or path; raises what `load` raises."""
+def of_reference(found: Brought, split: str | None) -> Dataset:
+    """The dataset of a collection that was brought here; split: None for the usual one. Raises FormatError."""
+    wanted = split or found.layout.default_split()
+    return replace(_dataset(found.name, found.layout, wanted), source=found.source)
+
+
+def load_group(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> list[Dataset]:
+    """The members of a group, or the one collection of that name, path or reference; raises what `load` raises."""
     if isinstance(name, str) and catalogue.is_group(name):
         return [load(member, split) for member in catalogue.group(name).members]
-    return [load(name, split)]
-
-
-def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
-    """Download, verify and unpack a collection (or every member of a group), and build its store.
-
-    What is here already is not fetched again. progress: called with (bytes so far, bytes in all or None).
-    Raises UnknownName, or DownloadError; for a collection under licence that error says how to obtain it.
-    """
-    members = catalogue.group(name).members if catalogue.is_group(name) else (name,)
-    for entry in map(catalogue.get, members):
-        if not entry.here:
-            _fetch(entry, progress)
-    fetched = load_group(name)
-    for dataset in fetched:
-        dataset.corpus  # noqa: B018  (the first use builds the store)
-    return fetched
-
-
-def _fetch(entry: Entry, progress: Progress | None) -> None:
-    if entry.obtain:
-        raise DownloadError(_how_to_obtain(entry))
-    # The network's modules take long to import, and few commands need them.
-    from weir.io.net.archive import extract
-    from weir.io.net.download import download
-
-    top = settings().home / "datasets" / entry.folder.partition("/")[0]
-    archive = top.with_name(entry.archive)
-    mirror = settings().mirror
-    first = [f"{mirror.rstrip('/')}/{entry.archive}"] if mirror else []
-    download([*first, *entry.urls], archive, f"md5:{entry.md5}", entry.bytes, progress)
-    try:
-        extract(archive, top)
-    finally:
-        archive.unlink(missing_ok=True)
-    if not entry.here:
-        raise DownloadError(f"{entry.archive} holds no folder {entry.folder}")
+    return [load(name, split, watch)]
 
 
 def _known(entry: Entry, split: str | None) -> Dataset:
     if not entry.here:
-        raise DownloadError(_how_to_obtain(entry))
-    return _dataset(entry.name, find_layout(entry.path), split or entry.split, entry)
+        raise DownloadError(how_to_obtain(entry))
+    layout = find_layout(entry.path)
+    layout = replace(layout, candidates=layout.candidates or entry.candidates)
+    return _dataset(entry.name, layout, split or entry.split, entry)
 
 
 def _dataset(name: str, layout: CollectionLayout, split: str, entry: Entry | None = None) -> Dataset:
@@ -245,13 +287,35 @@ def _dataset(name: str, layout: CollectionLayout, split: str, entry: Entry | Non
     return Dataset(name, split, layout, entry)
 
 
-def _how_to_obtain(entry: Entry) -> str:
+def how_to_obtain(entry: Entry) -> str:
+    """What to do for a collection of the catalogue that is not on this machine."""
     if entry.obtain:
         steps = " ".join(entry.obtain.replace("{folder}", str(entry.path)).split())
         return f"{entry.name} cannot be downloaded: {steps}"
-    size = f"{entry.bytes / 1e6:,.1f} MB"
+    size = f" ({entry.bytes / 1e6:,.1f} MB)" if entry.bytes else ""
     beside = f"; the folder of that name here is ./{entry.name}" if Path(entry.name).is_dir() else ""
-    return f"{entry.name} is not on this machine; get it with: weir fetch {entry.name} ({size}){beside}"
+    return f"{entry.name} is not on this machine; get it with: weir fetch {entry.name}{size}{beside}"
+
+
+def _with_lists(
+    queries: Queries,
+    candidates: Mapping[str, Sequence[str]] | None,
+    excluded: Mapping[str, Sequence[str]] | None,
+) -> Queries:
+    """The queries with lists of documents by query, in place of those that their metadata has."""
+    metadata = queries.metadata or QueryMetadata()
+    if candidates is not None:
+        metadata = replace(metadata, candidates=_lists("candidates", candidates, queries))
+    if excluded is not None:
+        metadata = replace(metadata, excluded=_lists("excluded", excluded, queries))
+    return queries if candidates is None and excluded is None else replace(queries, metadata=metadata)
+
+
+def _lists(name: str, given: Mapping[str, Sequence[str]], queries: Queries) -> DocumentLists:
+    listed, known = {str(query): documents for query, documents in given.items()}, set(queries.ids.tolist())
+    if strange := [query for query in listed if query not in known]:
+        raise BadValue(f"{name} of query '{strange[0]}', which is not among the queries")
+    return DocumentLists.of(listed.get(query, ()) for query in queries.ids)
 
 
 def _stem(path: Path) -> str:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from weir.audit import Subject
+from weir.audit.subject import TextEncoder, Training
 from weir.core.run import Run
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load_group
@@ -13,18 +17,48 @@ from weir.errors import BadValue
 from weir.experiment.finished import Finished, dataset_of, finished_cells
 from weir.io.runs.read import read_qrels, read_run
 from weir.measures.files import names_of_runs
+from weir.settings import settings
+from weir.systems.dense import encoder_of, query_vectors
 
 __all__ = ["subjects_of"]
 
+TRAINING_SPLITS = ("train", "dev", "validation", "valid")
 
-def subjects_of(targets: Sequence[str | Path], collection: str | Path | None = None) -> list[Subject]:
+
+def subjects_of(
+    targets: Sequence[str | Path],
+    collection: str | Path | None = None,
+    training: Sequence[str | Path] = (),
+    encoder: str | None = None,
+) -> list[Subject]:
     """Subjects from a results folder, from judgments and run files, or from collections by name or path.
 
     collection: the documents and queries that run files, or a results folder of a collection that is not here, are
-    about. Raises BadValue for nothing at all, and the WeirErrors of reading.
+    about; training: collections whose judged queries systems may have been trained on; encoder: a model as `dense`
+    takes it, which tells what queries mean. Raises BadValue for nothing at all, and the WeirErrors of reading.
     """
     if not targets:
         raise BadValue("nothing to audit; name a collection, a results folder, or judgments and run files")
+    trained = tuple(
+        Training(f"{one.name} {one.split}", one.queries, one.qrels)
+        for name in training
+        for one in load_group(name)
+    )
+    encode = None if encoder is None else _text_encoder(encoder)
+    return [
+        replace(one, training=(*one.training, *trained), encoder=encode)
+        for one in _subjects(targets, collection)
+    ]
+
+
+def _text_encoder(model: str) -> TextEncoder:
+    """What encodes queries by a model's name; raises as `dense` does."""
+    encoder = encoder_of(model)
+    loaded = encoder.load(settings().device)
+    return lambda queries: query_vectors(encoder, loaded, queries)
+
+
+def _subjects(targets: Sequence[str | Path], collection: str | Path | None) -> list[Subject]:
     first = Path(targets[0])
     if len(targets) == 1 and str(targets[0]) not in catalogue.names() and _is_results(first):
         return _of_results(first, collection)
@@ -57,7 +91,10 @@ def _of_files(qrels: Path, runs: list[Path], collection: str | Path | None) -> S
     if collection is None:
         return Subject(qrels.name, qrels=read_qrels(qrels), runs=rankings)
     [dataset] = load_group(collection)
-    return Subject(qrels.name, dataset.corpus, dataset.all_queries, read_qrels(qrels), rankings)
+    judged, every = read_qrels(qrels), dataset.all_queries
+    asked = [judged.queries.strings, *(run.queries.strings for run in rankings.values())]
+    here = np.unique(np.concatenate([every.ids.codes(names) for names in asked]))
+    return Subject(qrels.name, dataset.corpus, every.take(here[here >= 0]), judged, rankings)
 
 
 def _of_dataset(dataset: Dataset, runs: dict[str, Run]) -> Subject:
@@ -68,4 +105,21 @@ def _of_dataset(dataset: Dataset, runs: dict[str, Run]) -> Subject:
         None if layout.queries is None else dataset.all_queries,
         None if not layout.qrels else dataset.qrels,
         runs,
+        tuple(_other_splits(dataset)),
     )
+
+
+def _other_splits(dataset: Dataset) -> list[Training]:
+    """The other splits that have judgments, as data that a system may have been trained on.
+
+    One that judges just the same queries is another layer of judgments, unless it is called a split for training.
+    """
+    if dataset.layout.queries is None or not dataset.layout.qrels:
+        return []
+    mine = set(dataset.qrels.queries.tolist())
+    others = [replace(dataset, split=split) for split in dataset.splits if split != dataset.split]
+    return [
+        Training(f"{dataset.name} {one.split}", one.queries, one.qrels)
+        for one in others
+        if one.split in TRAINING_SPLITS or set(one.qrels.queries.tolist()) != mine
+    ]

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
+from weir.core.ids import Ids
+from weir.core.query_groups import QueryGroups
 from weir.core.scores import Scores
 from weir.datasets import catalogue
 from weir.errors import BadValue, UnknownName
-from weir.experiment.finished import Finished, finished_cells
+from weir.experiment.finished import Finished
 from weir.measures import Measure, measures_of
 from weir.stats.across import compared_across
 from weir.stats.compare import compared, table
+from weir.stats.compare_groups import compared_by_group
 from weir.stats.comparison import Comparison, ComparisonMethod, ScoreTable
 
-__all__ = ["compare_cells", "compare_grid", "compare_results", "comparison_cost", "lacking_notes"]
+__all__ = [
+    "MOST_COMPARED",
+    "compare_cells",
+    "compare_cells_by_group",
+    "compare_grid",
+    "comparison_cost",
+    "lacking_notes",
+    "tie_groups",
+]
 
-
-def compare_results(
-    root: Path,
-    measures: Iterable[Measure | str] = (),
-    baseline: str | None = None,
-    method: ComparisonMethod | None = None,
-) -> list[Comparison]:
-    """Compare the systems of a results folder; arguments, result and errors as `compare_cells`."""
-    return compare_cells(finished_cells(root), measures, baseline, method)
+MOST_COMPARED = 500_000
+"""Differences of two systems on a query that tie groups of a grid look at unasked: some seconds."""
 
 
 def compare_cells(
@@ -70,6 +73,40 @@ def compare_grid(
         if len(units) > 1:
             found.append(compared_across(units, f"{len(units)} datasets", baseline, method, each))
     return found
+
+
+def compare_cells_by_group(
+    cells: Sequence[Finished],
+    groups: Callable[[Finished, Ids], QueryGroups],
+    measures: Iterable[Measure | str] = (),
+    baseline: str | None = None,
+    method: ComparisonMethod | None = None,
+) -> list[Comparison]:
+    """Compare the systems of finished cells on each dataset, by the macro mean over its groups, and on each group.
+
+    groups: the groups of the queries of a cell. Raises BadValue where no dataset has two systems, and as
+    `compare_cells` and `compared_by_group`.
+    """
+    found = []
+    for measure in _wanted(_measured(cells), measures):
+        for dataset, systems in _by_dataset(cells).items():
+            having = {name: c for name, c in systems.items() if c.mean(measure) is not None}
+            if len(having) < 2 or (baseline is not None and baseline not in having):
+                continue
+            whole = table(dataset, measure, {name: cell.values() for name, cell in having.items()})
+            assert whole.queries is not None
+            by = groups(next(iter(having.values())), whole.queries)
+            found += compared_by_group(whole, by, baseline, method)
+    if not found:
+        raise BadValue("no dataset has two systems to compare")
+    return found
+
+
+def tie_groups(cells: Mapping[tuple[str, str], Scores]) -> list[Comparison]:
+    """The comparisons that tie groups of a grid come from; [] where there are none, or they would take long."""
+    systems = [dataset for dataset, _ in cells]
+    cost = sum((systems.count(dataset) - 1) * of.values.size / 2 for (dataset, _), of in cells.items())
+    return compare_grid(cells) if len(set(systems)) < len(systems) and cost <= MOST_COMPARED else []
 
 
 def lacking_notes(

@@ -47,7 +47,8 @@ def search_cost(cell: Finished) -> dict[str, Any]:
     records = [record for _, record in stages_of(cell) if record.kind == "run"]
     # Rankings without self-matches are those of the stage before them, which was searched.
     searched = next((r for r in reversed(records) if "single_query_ms" in r.facts), cell.ranked)
-    return {**searched.facts, **cell.ranked.facts, **_summed(records)}
+    services = [use for record in records for use in record.facts.get("services", [])]
+    return {**searched.facts, **cell.ranked.facts, **_summed(records), "services": services}
 
 
 def _summed(records: list[Record]) -> dict[str, Any]:

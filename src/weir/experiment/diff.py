@@ -111,7 +111,7 @@ def _scores(cell: Finished) -> Scores:
 
 def _run(path: Path, qrels: Qrels | None, queries: Ids | None = None) -> Run:
     """The rankings of a file, with the identifiers of the judged documents only where the format allows it."""
-    if format_of(path, "run").name == "json":
+    if not format_of(path, "run").rows:
         return read_run(path)
     docs = Ids.of([]) if qrels is None else qrels.docs
     known = qrels.queries if qrels is not None else queries

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,8 @@ class Efficiency:
 
     quality: the mean with its interval; index_seconds for `documents`, index_bytes on disk; search_seconds for
     `queries` asked together, mean_ms of each of them, so that mean_ms * queries is all the time; p50_ms, p95_ms,
-    p99_ms, single_mean_ms of `singles` queries asked one after the other when everything was loaded;
+    p99_ms, single_mean_ms of `singles` queries asked one after the other when everything was loaded; or of all
+    answers of a service, where `concurrency` of its requests were out at a time;
     peak_mb: the larger peak of memory of both stages; hardware; index_marks, search_marks: why the time of
     indexing, or of all queries together, is not that of doing all its work, and what an API was asked; best: no
     system on the collection is as good in quality, time of a query and size of the index, and better in one of
@@ -47,6 +48,7 @@ class Efficiency:
     index_marks: tuple[str, ...] = ()
     search_marks: tuple[str, ...] = ()
     best: bool = False
+    concurrency: int | None = None
 
     @property
     def documents_per_second(self) -> float | None:
@@ -93,7 +95,8 @@ def _of(cell: Finished, row: Row) -> Efficiency:
     try:
         index, search = index_cost(cell), search_cost(cell)
         cached = index.get("cached_queries")
-        single = {} if cached else search.get("single_query_ms") or {}
+        served = _served(search["services"])
+        single = {} if cached else search.get("single_query_ms") or served
         peaks = [p for p in (index.get("peak_mb"), search.get("peak_mb")) if p is not None]
         return Efficiency(
             row,
@@ -102,6 +105,7 @@ def _of(cell: Finished, row: Row) -> Efficiency:
             index_bytes=index.get("bytes"),
             queries=search.get("queries"),
             search_seconds=search.get("seconds"),
+            concurrency=None if single is not served or not served else int(served["concurrency"]),
             singles=None if "queries" not in single else int(single["queries"]),
             single_mean_ms=single.get("mean"),
             p50_ms=single.get("p50"),
@@ -151,7 +155,33 @@ def _search_marks(search: dict[str, Any], cached: bool) -> list[str]:
         kept = f"{lost['by what is kept']:.1%} are lost by what the index keeps of vectors"
         share = f"{1 - lost['share']:.1%} of the exact {lost['k']} best"
         found.append(f"finds {share}; {kept} ({lost['queries']} queries)")
-    return found + _api_notes(search)
+    return found + _api_notes(search) + [mark for use in search["services"] for mark in _service_marks(use)]
+
+
+def _served(services: list[dict[str, Any]]) -> dict[str, float]:
+    """Milliseconds of the answers of the one service that was asked, at the concurrency of most of them."""
+    taken = services[0]["latency"] if len(services) == 1 else []
+    most: dict[str, float] = max(taken, key=lambda one: one["answers"], default={})
+    return most
+
+
+def _service_marks(use: dict[str, Any]) -> Iterator[str]:
+    """How long a service took for an answer, what was stored before, and what failed."""
+    for taken in use["latency"]:
+        percentiles = ", ".join(f"p{p} {taken[f'p{p}']:.3g} ms" for p in (50, 95, 99))
+        yield f"{taken['answers']} answers, {taken['concurrency']} asked for at a time: {percentiles}"
+    if use["stored"]:
+        yield f"{use['stored']} answers were stored before"
+    if use["retried"]:
+        yield f"{use['retried']} attempts failed and were repeated ({_counted(use['faults'])} in all)"
+    if use["unanswered"]:
+        yield f"queries without an answer: {_counted(use['unanswered'])}"
+    if use["empty"]:
+        yield f"{use['empty']} answers were empty"
+
+
+def _counted(kinds: dict[str, int]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in kinds.items())
 
 
 def _hardware(cell: Finished) -> str:

@@ -11,6 +11,7 @@ from weir.core.result_row import Row
 from weir.datasets.load import Dataset, load_group
 from weir.errors import BadValue, FormatError, StoreError, UnknownName, require
 from weir.experiment.finished import Finished, cell_of
+from weir.experiment.grid_order import keep_order
 from weir.experiment.results import rows_with_groups
 from weir.experiment.stage_store import StageShelf, Watch
 from weir.experiment.task import Cell
@@ -92,7 +93,7 @@ class Experiment:
             unfinished = [cell for cell in cells if cell.finished(measures) is None]
             for cell in unfinished:
                 _check(cell)
-            return [cell_of(folder, rows) for folder, rows in _completed(cells, measures)]
+            return [cell_of(folder, rows) for folder, rows in _completed(at, cells, measures)]
 
     def finished(self, at: Path | str) -> list[Finished]:
         """The cells of the grid that are finished in the folder `at`; raises as `execute` does."""
@@ -100,9 +101,9 @@ class Experiment:
         found = [cell.finished(measures) for cell in self.cells(Path(at), _silent)]
         return [cell_of(*one) for one in found if one is not None]
 
-    def loaded_datasets(self) -> list[Dataset]:
+    def loaded_datasets(self, watch: Watch = _silent) -> list[Dataset]:
         """The datasets, members of groups apart; raises what `load` raises, and FormatError for what they hold."""
-        found = _distinct([d for given in self.datasets for d in _datasets(given)])
+        found = _distinct([d for given in self.datasets for d in _datasets(given, watch)])
         return [_without_self_matches(d) for d in found] if self.drop_self else found
 
     def parsed_systems(self) -> list[Retriever]:
@@ -130,20 +131,25 @@ class Experiment:
             raise BadValue("an experiment needs at least one dataset and one system")
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
             raise BadValue(f"k is {self.k!r}; expected a whole number from 1")
-        datasets = self.loaded_datasets()
+        datasets = self.loaded_datasets(watch)
         kept = at if self.stages is None else Path(self.stages)
         shelves = [StageShelf(at / slug(d.name), kept / slug(d.name), d, watch) for d in datasets]
         return [Cell(shelf.named(str(system)), system, self.k) for shelf in shelves for system in systems]
 
 
-def _completed(cells: list[Cell], measures: tuple[Measure, ...]) -> list[tuple[Path, list[Row]]]:
-    """(folder, rows) of each cell, in their order; cells that other processes are at work on are left for the end."""
+def _completed(at: Path, cells: list[Cell], measures: tuple[Measure, ...]) -> list[tuple[Path, list[Row]]]:
+    """(folder, rows) of each cell, in their order; cells that other processes are at work on are left for the end.
+
+    The order is kept as soon as one is done.
+    """
     found: dict[int, tuple[Path, list[Row]]] = {}
     for wait in (False, True):
         for number, cell in enumerate(cells):
             if number not in found:
                 done = cell.complete(measures, wait)
                 if done is not None:
+                    if not found:
+                        keep_order(at, (c.shelf.dataset.name for c in cells), (str(c.system) for c in cells))
                     found[number] = done
     return [found[number] for number in range(len(cells))]
 
@@ -180,9 +186,9 @@ def _folder(at: Path) -> Iterator[None]:
                 at.rmdir()
 
 
-def _datasets(given: str | Path | Dataset) -> list[Dataset]:
+def _datasets(given: str | Path | Dataset, watch: Watch) -> list[Dataset]:
     """The datasets of a name, with documents, queries and judgments read, so that what is wrong is found now."""
-    found = [given] if isinstance(given, Dataset) else load_group(given)
+    found = [given] if isinstance(given, Dataset) else load_group(given, None, watch)
     for dataset in found:
         dataset.fingerprint  # noqa: B018  (the first use reads all parts)
     return found

@@ -9,17 +9,32 @@ from typing import Any
 
 import numpy as np
 
+from weir.core.ids import Ids
+from weir.core.query_groups import QueryGroups
 from weir.core.result_row import Row
 from weir.core.scores import Scores
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load
-from weir.errors import FormatError, StoreError
+from weir.datasets.query_grouping import is_column, query_groups
+from weir.errors import FormatError, StoreError, WeirError
+from weir.experiment.grid_order import GridOrder
 from weir.experiment.stage_store import run_file
 from weir.experiment.task import SCORES, rows_of
 from weir.io.runs.scores_file import read_scores
-from weir.stages.stage import RECORD, Record, flattened, read_record, records_in
+from weir.stages.stage import RECORD, Record, changes, flattened, read_record, records_in
 
-__all__ = ["Finished", "cell_of", "damaged_records", "dataset_of", "finished_cells", "flattened", "open_cell"]
+__all__ = [
+    "Finished",
+    "cell_collection",
+    "cell_groups",
+    "cell_of",
+    "damaged_records",
+    "dataset_of",
+    "deepest",
+    "finished_cells",
+    "flattened",
+    "open_cell",
+]
 
 EXPECTED = "the folder of a finished cell, such as results/scifact/bm25-0123456789"
 OLD = "manifest.json"
@@ -46,6 +61,11 @@ class Finished:
     ranked: Record
     scored: tuple[tuple[Path, Record], ...]
     label: str = ""
+
+    @property
+    def depth(self) -> int:
+        """k: how many documents each query was answered with at most."""
+        return int(self.ranked.declared["k"])
 
     def mean(self, measure: str) -> float | None:
         """The stored mean of a measure, None where it was not computed."""
@@ -89,9 +109,9 @@ def cell_of(folder: Path, rows: Sequence[Row]) -> Finished:
 
 
 def finished_cells(root: Path | str) -> list[Finished]:
-    """Every finished cell of a results folder, datasets and systems in the order in which each first finished.
+    """Every finished cell of a results folder, datasets and systems in the order in which each was first asked for.
 
-    That is the order of the grid that made them. Raises FormatError where there is none.
+    Those of which that is not known come last, as they finished. Raises FormatError where there is none.
     """
     root = Path(root)
     folders = sorted({path.parent for path in root.glob(f"*/*/{SCORES}")})
@@ -100,26 +120,23 @@ def finished_cells(root: Path | str) -> list[Finished]:
         if next(root.glob(f"*/*/{OLD}"), None) is not None:
             raise FormatError(root, f"results {AGAIN}", "a folder of this version")
         raise FormatError(root, "no finished cell", "a folder written by weir run")
-    return _labelled(_as_finished(found))
+    return _labelled(_in_order(found, GridOrder.read(root)))
 
 
-def _as_finished(cells: Sequence[Finished]) -> list[Finished]:
-    """The cells with datasets, and systems within each, by when the first of their cells was scored."""
+def _in_order(cells: Sequence[Finished], order: GridOrder) -> list[Finished]:
+    """The cells as they were asked for, then by when the first cell of their dataset, and system, was scored."""
     first: dict[tuple[str, str], str] = {}
     when = {id(cell): min(str(record.made.get("when")) for _, record in cell.scored) for cell in cells}
     for cell in cells:
         for key in (("dataset", cell.dataset), ("system", cell.system)):
             first[key] = min(first.get(key, when[id(cell)]), when[id(cell)])
-    return sorted(
-        cells,
-        key=lambda c: (
-            first["dataset", c.dataset],
-            c.dataset,
-            first["system", c.system],
-            when[id(c)],
-            c.folder.name,
-        ),
-    )
+
+    def place(cell: Finished) -> tuple[object, ...]:
+        dataset, system = order.place(cell.dataset, cell.system)
+        of_dataset = (dataset, first["dataset", cell.dataset], cell.dataset)
+        return (*of_dataset, system, first["system", cell.system], when[id(cell)], cell.folder.name)
+
+    return sorted(cells, key=place)
 
 
 def damaged_records(root: Path) -> list[str]:
@@ -146,6 +163,28 @@ def dataset_of(cell: Finished, given: str | Path | None = None) -> Dataset | Non
         found = load(cell.dataset, cell.split)
         return found if found.fingerprint == dict(cell.settings).get("fingerprint") else None
     return None
+
+
+def cell_collection(cell: Finished) -> Dataset | None:
+    """The collection that a cell is of, where it is on this machine with the judgments that were used, else None."""
+    where = cell.scored[-1][1].facts.get("collection")
+    try:
+        dataset = load(str(where), cell.split)
+        same = dataset.qrels_fingerprint == cell.scored[-1][1].declared["qrels"]
+    except WeirError:
+        return None
+    return dataset if same else None
+
+
+def cell_groups(cell: Finished, by: object, queries: Ids, collection: str | None = None) -> QueryGroups:
+    """The groups that `by` names among the queries of a cell.
+
+    collection: whose column it may be, by default the cell's own where it is here. Raises as `query_groups` and `load`.
+    """
+    if not is_column(by):
+        return query_groups(by, queries)
+    dataset = cell_collection(cell) if collection is None else load(collection, cell.split)
+    return query_groups(by, queries, dataset)
 
 
 def _cells_in(folder: Path) -> Iterator[Finished]:
@@ -188,18 +227,51 @@ def _finished(folder: Path, ranked: Record, scored: tuple[tuple[Path, Record], .
 
 
 def _labelled(cells: list[Finished]) -> list[Finished]:
-    """The cells with names that are their own: key, engine and judgments are told where they differ under one name."""
+    """The cells with names that are their own: what differs under one name is told, key, engine or judgments.
+
+    Of cells that differ in k alone the deepest bears the name, and the others their k.
+    """
+    groups, found = _of_one_name(cells), []
+    for cell in cells:
+        group = groups[cell.dataset, cell.system]
+        if _differ_in_depth(group):
+            told = [] if cell.depth == max(one.depth for one in group) else [f"k={cell.depth}"]
+        else:
+            marks = [_marks(one) for one in group]
+            varies = [len(set(column)) > 1 for column in zip(*marks, strict=True)]
+            told = [mark for mark, differs in zip(_marks(cell), varies, strict=True) if differs]
+        found.append(replace(cell, label=f"{cell.system} #{' '.join(told)}" if told else cell.system))
+    return found
+
+
+def deepest(cells: Sequence[Finished]) -> tuple[list[Finished], list[str]]:
+    """(the cells without those that differ from a deeper one in k alone, a sentence for each dataset and system left).
+
+    A system is compared with others once, by its longest rankings.
+    """
+    kept, said = list(cells), []
+    for group in _of_one_name(cells).values():
+        if len(group) > 1 and _differ_in_depth(group):
+            best = max(group, key=lambda one: one.depth)
+            depths = " and ".join(str(k) for k in sorted({one.depth for one in group if one is not best}))
+            kept = [one for one in kept if one is best or one not in group]
+            said.append(
+                f"{best.system} on {best.dataset} is compared with k={best.depth} alone, not {depths}"
+            )
+    return _labelled(kept), said
+
+
+def _of_one_name(cells: Sequence[Finished]) -> dict[tuple[str, str], list[Finished]]:
     groups: dict[tuple[str, str], list[Finished]] = {}
     for cell in cells:
         groups.setdefault((cell.dataset, cell.system), []).append(cell)
-    found = []
-    for cell in cells:
-        group = groups[cell.dataset, cell.system]
-        marks = [_marks(one) for one in group]
-        varies = [len(set(column)) > 1 for column in zip(*marks, strict=True)]
-        told = [mark for mark, differs in zip(_marks(cell), varies, strict=True) if differs]
-        found.append(replace(cell, label=f"{cell.system} #{' '.join(told)}" if told else cell.system))
-    return found
+    return groups
+
+
+def _differ_in_depth(group: Sequence[Finished]) -> bool:
+    """Whether rankings of one system and collection differ in nothing but k."""
+    first = group[0].ranked.stage
+    return {name for one in group[1:] for name, *_ in changes(first, one.ranked.stage)} == {"k"}
 
 
 def _marks(cell: Finished) -> tuple[str, str, str]:

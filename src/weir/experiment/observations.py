@@ -12,6 +12,7 @@ import numpy as np
 from weir.core.corpus import Queries
 from weir.errors import BadValue, RankingWarning
 from weir.systems.protocol import ApproximateSearcher, Context, Costs, Searcher
+from weir.systems.restricted import restricted_search
 
 __all__ = ["approximation_loss", "cost_facts", "latencies", "noted", "silent"]
 
@@ -50,7 +51,7 @@ def latencies(searcher: Searcher, queries: Queries, k: int) -> dict[str, float]:
     for q in np.linspace(0, len(queries) - 1, count).astype(np.int64):
         query = queries.take(np.array([q]))
         start = time.perf_counter()
-        searcher.search(query, k, Context(reuse=False))
+        restricted_search(searcher, query, k, Context(reuse=False))
         taken.append(1000 * (time.perf_counter() - start))
         if time.perf_counter() - begun > LATENCY_SECONDS:
             break
@@ -77,7 +78,10 @@ def cost_facts(costs: Costs, index_bytes: int | None = None) -> dict[str, object
     """The costs of a searcher as a record keeps them: an index's with the bytes of its folder, else a run's."""
     if index_bytes is None:
         pairs = {"asked": costs.requested_pairs, "computed": costs.computed_pairs}
-        return {"scores": pairs} if costs.requested_pairs else {}
+        services = [use.facts() for use in costs.services]
+        return ({"scores": pairs} if costs.requested_pairs else {}) | (
+            {"services": services} if services else {}
+        )
     found: dict[str, object] = {"bytes": index_bytes + costs.external_bytes}
     found |= {"reused": costs.reused_documents} if costs.reused_documents else {}
     return found | ({"cached_queries": True} if costs.cached_queries else {})

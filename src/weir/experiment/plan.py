@@ -23,8 +23,9 @@ from weir.experiment.experiment import Experiment
 from weir.experiment.finished import finished_cells
 from weir.experiment.stage_store import Watch
 from weir.settings import settings
+from weir.systems.composite import parts_of
 from weir.systems.expression import parse_system
-from weir.systems.protocol import Retriever
+from weir.systems.protocol import Remote, Retriever
 
 __all__ = ["Planned", "planned"]
 
@@ -168,6 +169,10 @@ def _planned(subject: _Subject, system: Retriever, k: int) -> Planned:
     notes = [] if subject.dataset else ["not on this machine: probed with made texts of the published length"]
     if _asks_an_api(system):
         return _paid(subject, system, notes)
+    if asked := [part.service for part in parts_of(system) if isinstance(part, Remote)]:
+        notes += [f"{service} is asked {subject.queries:,} queries; it is not probed" for service in asked]
+        cell = (subject.name, str(system), subject.documents, subject.queries)
+        return Planned(*cell, None, None, None, None, None, notes=tuple(notes))
     probes = _probes(subject, system, k)
     first, last = probes[0], probes[-1]
     index = _extended(subject.documents, (first.documents, first.index), (last.documents, last.index))
@@ -200,7 +205,7 @@ def _planned(subject: _Subject, system: Retriever, k: int) -> Planned:
 
 def _paid(subject: _Subject, system: Retriever, notes: list[str]) -> Planned:
     """Tokens and dollars of an API, estimated as its budget is: nothing is asked of it."""
-    from weir.encode.api.limits import Limits, estimated
+    from weir.services.limits import Limits, estimated
 
     if subject.dataset is None:
         words = subject.words[0] * subject.documents + subject.words[1] * subject.queries

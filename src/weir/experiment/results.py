@@ -30,7 +30,7 @@ def rows_with_groups(cells: Sequence[Finished]) -> list[Row]:
 
 
 def group_rows(cells: Sequence[Finished]) -> list[Row]:
-    """The rows of every group all of whose members are among these cells, by system and measure.
+    """The rows of every group all of whose members are among these cells, to one depth, by system and measure.
 
     cells: one for each dataset and system, so that a mean never mixes settings.
     """
@@ -49,7 +49,7 @@ def group_rows(cells: Sequence[Finished]) -> list[Row]:
     for group in whole:
         for system, measure in pairs:
             parts = [at[key] for member in group.members if (key := (member, system, measure)) in at]
-            if len(parts) == len(group.members):
+            if len(parts) == len(group.members) and len({cell.depth for cell, _ in parts}) == 1:
                 scores = [values[id(cell)] for cell, _ in parts]
                 columns = [one.in_id_order(measure) for one in scores]
                 rows = [replace(row, system=system) for _, row in parts]
@@ -72,8 +72,20 @@ def mixed_worlds(cells: Sequence[Finished]) -> list[str]:
         for what, numbers in seen.items()
         if len(numbers) > 1
     ]
+    found += _mixed_depths(cells)
     for one, other in pairwise(sorted(cells, key=lambda cell: (cell.dataset, cell.system))):
         if (one.dataset, one.system) == (other.dataset, other.system):
             names = [name for name, *_ in changes(one.ranked.stage, other.ranked.stage)] or ["judgments"]
             found.append(f"{one.dataset}: {one.label} and {other.label} differ in {', '.join(names[:4])}")
     return found
+
+
+def _mixed_depths(cells: Sequence[Finished]) -> list[str]:
+    """A sentence for each system that answered some datasets with more documents than others."""
+    depths: dict[str, dict[int, str]] = {}
+    for cell in cells:
+        depths.setdefault(cell.label, {}).setdefault(cell.depth, cell.dataset)
+    where = {name: [f"{k} on {d}" for k, d in some.items()] for name, some in depths.items()}
+    return [
+        f"{name} answered with different k: {', '.join(one)}" for name, one in where.items() if len(one) > 1
+    ]

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from weir.algorithms import algorithm
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
 from weir.datasets.load import Dataset
@@ -27,8 +28,10 @@ from weir.registry import session_only
 from weir.stages.maker import made_now
 from weir.stages.stage import RECORD, Record, Stage, changes, record_of, slug, write_record
 from weir.stages.stopwatch import Making, Stopwatch
+from weir.systems.composite import fields_of
 from weir.systems.plugins import indexed, rankings
 from weir.systems.protocol import IN_MEMORY, Composite, Context, Costs, Indexed, Retriever, Searcher
+from weir.systems.restricted import restricted_search
 
 __all__ = ["INDEXES", "StageShelf", "Watch", "index_stage", "inputs_below", "run_file"]
 
@@ -89,12 +92,20 @@ class StageShelf:
 
     def run_stage(self, part: Retriever, k: int) -> Stage:
         """The rankings of a system for all queries, self-matches still among them."""
-        return Stage("run", str(part), {**self.asked, "k": k, "system": part.describe()})
+        return Stage("run", str(part), {**self.asked_by(part), "k": k, "system": part.describe()})
+
+    def asked_by(self, part: Retriever) -> dict[str, object]:
+        """What is searched and for what, with the metadata that a system reads."""
+        return {**self.asked, **_metadata(part, self.dataset.corpus)}
 
     @property
     def asked(self) -> dict[str, str]:
         """What is searched and for what."""
-        return {"corpus": self.dataset.corpus.fingerprint, "queries": self.dataset.queries_fingerprint}
+        asked = {"corpus": self.dataset.corpus.fingerprint, "queries": self.dataset.queries_fingerprint}
+        metadata = self.dataset.queries.metadata
+        if metadata is not None and (metadata.lists() or metadata.permitted is not None):
+            asked["restricted"] = str(algorithm("restricted search"))
+        return asked
 
     def run(self, part: Retriever, k: int) -> tuple[Path, Run]:
         """The rankings of a system, read where their stage is sound, else searched now: (folder, run)."""
@@ -130,6 +141,7 @@ class StageShelf:
             changed = changes(record.stage, stage)
             if changed and not {name.partition(".")[0] for name, *_ in changed} & {
                 *self.asked,
+                "metadata",
                 "k",
                 "self_match",
             }:
@@ -242,7 +254,8 @@ class StageShelf:
             self.watch("search", 0, len(queries))
             if repeatable:
                 with silent():  # what is loaded once is loaded now
-                    searcher.search(queries.take(np.arange(min(1, len(queries)))), k, Context(reuse=False))
+                    one = queries.take(np.arange(min(1, len(queries))))
+                    restricted_search(searcher, one, k, Context(reuse=False))
             with noted() as notes, self.bench.timed():
                 run = rankings(searcher, queries, k, part, self.dataset.name, context)
         self.watch("search", len(queries), len(queries))
@@ -283,11 +296,16 @@ class CachedRankings:
         if (
             context.reuse
             and queries.ids is self.shelf.dataset.queries.ids
+            and queries.metadata is self.shelf.dataset.queries.metadata
             and self.corpus is self.shelf.dataset.corpus
         ):
             with self.shelf.bench.aside():
                 return replace(self.shelf.run(self.part, k)[1], name=str(self.part))
-        return self.shelf.index(self.part, self.corpus).search(queries, k, context)
+        return restricted_search(self.shelf.index(self.part, self.corpus), queries, k, context)
+
+    def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
+        """As `search`: the stage is of what may be ranked."""
+        return self.search(queries, k, context)
 
     def costs(self) -> Costs:
         """Whether it may be asked again; what it costs stands in the record of its own stage."""
@@ -312,7 +330,14 @@ def _drop_other_sessions(stage: Stage, root: Path) -> None:
 def index_stage(part: Retriever, corpus: Corpus) -> Stage:
     """The index of a system over a corpus: that of the system which stands for all that search it."""
     whole = part.indexed_as() if isinstance(part, Indexed) else part
-    return Stage("index", str(whole), {"corpus": corpus.fingerprint, "system": whole.describe()})
+    about = {"corpus": corpus.fingerprint, **_metadata(whole, corpus), "system": whole.describe()}
+    return Stage("index", str(whole), about)
+
+
+def _metadata(part: Retriever, corpus: Corpus) -> dict[str, object]:
+    """What stands for the metadata that a system reads; nothing where it reads none, as most."""
+    read = corpus.metadata_digests(fields_of(part))
+    return {"metadata": read} if read else {}
 
 
 def inputs_below(used: Iterable[tuple[str, str]], root: Path) -> tuple[tuple[str, str], ...]:

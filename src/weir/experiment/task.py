@@ -61,7 +61,11 @@ class Cell:
     @cached_property
     def stage(self) -> Stage:
         """The rankings: what the system answers, without self-matches where the collection drops them."""
-        declared: dict[str, Any] = {**self.shelf.asked, "k": self.k, "system": self.adapted.describe()}
+        declared: dict[str, Any] = {
+            **self.shelf.asked_by(self.adapted),
+            "k": self.k,
+            "system": self.adapted.describe(),
+        }
         if self.shelf.dataset.self_match == "drop":
             declared["self_match"] = "drop"
         return Stage("run", str(self.system), declared)
@@ -222,7 +226,7 @@ def _interval() -> dict[str, object]:
 def _collection(cell: Cell) -> dict[str, object]:
     """Which collection was measured, and where it was."""
     dataset = cell.shelf.dataset
-    where = dataset.entry.name if dataset.entry else str(dataset.layout.root.resolve())
+    where = dataset.entry.name if dataset.entry else dataset.source or str(dataset.layout.root.resolve())
     return {
         "dataset": dataset.name,
         "split": dataset.split,

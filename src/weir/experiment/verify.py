@@ -178,7 +178,7 @@ def _differences(
     stored = read_scores(folder / name)
     known = {row.measure: row for row in rows_of(scored)}
     at = stored.queries.codes(again.queries.strings)
-    means = {row.measure: row for row in rows(again, dataset.name, scored.name)}
+    means = {row.measure: row for row in rows(again, str(scored.facts["dataset"]), scored.name)}
     for measure in again.measures:
         if (at < 0).any() or not np.array_equal(stored.of(measure)[at], again.of(measure), equal_nan=True):
             yield f"{measure} of its queries is not what the rankings score"

@@ -11,9 +11,10 @@ from typing import Any, Literal
 from weir.core.strings import first_repeated
 from weir.errors import FormatError, require
 from weir.importing.read_tables import TableRow, parsed_table
+from weir.io.storage.safe_pickle import is_pickle, read_pickle
 from weir.io.storage.text_files import read_bytes, unpacked_name
 
-__all__ = ["Contents", "read_contents"]
+__all__ = ["Contents", "parquet_rows", "read_contents", "strict_json"]
 
 LARGEST = 1 << 30  # bytes of a file, which is held as a whole
 _MARKS = (
@@ -31,16 +32,17 @@ _MARKS = (
 )
 _MOST_LEVELS = 200
 _MOST_NODES = 20_000_000
+_BATCH_ROWS = 2048
 
 
 @dataclass(frozen=True)
 class Contents:
     """A file taken apart.
 
-    shape: "json" (value; an object is also the one row), "rows" (JSON lines, a list of objects, a table with a header,
-    Parquet) or "lines" (text without a header; rows then hold the cells under "1", "2" ... where lines are cut at tabs
-    or commas). columns: all names of fields in rows. text: of lines. given: role -> column, as
-    the user says.
+    shape: "json" (value, also of YAML or a pickle; an object is also the one row), "rows" (JSON lines, a list of
+    objects, a table with a header, Parquet) or "lines" (text without a header; rows then hold the cells under "1", "2"
+    ... where lines are cut at tabs or commas). columns: all names of fields in rows. text: of lines. given: role ->
+    column, as the user says.
     """
 
     path: Path
@@ -78,6 +80,8 @@ def read_contents(path: Path, given: Mapping[str, str]) -> Contents:
     begins = read_bytes(path, 16)
     if begins.startswith(b"PAR1"):
         return _given(_parquet(path), given)
+    if is_pickle(path):
+        return _given(_of_value(path, read_pickle(path)), given)
     _refuse_marks(path, begins)
     if path.stat().st_size > LARGEST:
         raise FormatError(path, f"{path.stat().st_size:,} bytes", f"at most {LARGEST:,}; cut it into parts")
@@ -152,7 +156,7 @@ def _without_comments(text: str) -> str:
 def _json(path: Path, text: str) -> Contents:
     """One value, an object on each line (comments between them), or one value after another."""
     try:
-        return _of_value(path, _loads(path, text))
+        return _of_value(path, strict_json(path, text))
     except json.JSONDecodeError as error:
         first = error
     rows, bad = _on_lines(path, text)
@@ -174,7 +178,7 @@ def _on_lines(path: Path, text: str) -> tuple[list[TableRow], tuple[int, str] | 
         if not written.strip() or written.lstrip().startswith("#"):
             continue
         try:
-            value = _loads(path, written)
+            value = strict_json(path, written)
         except json.JSONDecodeError as error:
             return rows, (line, error.msg)
         if not isinstance(value, dict):
@@ -200,8 +204,11 @@ def _concatenated(path: Path, text: str) -> Iterator[dict[str, Any]]:
         at = end + len(text[end:]) - len(text[end:].lstrip())
 
 
-def _loads(path: Path, text: str) -> Any:  # noqa: ANN401  JSON holds anything
-    """Parse JSON; a name twice in an object is refused: readers usually keep one of the two in silence."""
+def strict_json(path: Path, text: str) -> Any:  # noqa: ANN401  JSON holds anything
+    """Parse JSON; a name twice in an object is refused: readers usually keep one of the two in silence.
+
+    Raises JSONDecodeError for what is no JSON, FormatError for what is nested too deeply or written twice.
+    """
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         row = dict(pairs)
@@ -259,7 +266,7 @@ def _of_value(path: Path, value: Any) -> Contents:  # noqa: ANN401  JSON holds a
         return Contents(path, "rows", value, tuple(rows), _columns(rows))
     if not isinstance(value, (dict, list)) or not value:
         raise FormatError(
-            path, f"{json.dumps(value)[:60]} and nothing else", "queries, judgments or rankings"
+            path, f"{json.dumps(value, default=repr)[:60]} and nothing else", "queries, judgments or rankings"
         )
     if isinstance(value, list):
         return Contents(path, "json", value)
@@ -271,14 +278,29 @@ def _columns(rows: list[TableRow]) -> tuple[str, ...]:
 
 
 def _parquet(path: Path) -> Contents:
-    arrow, parquet = require("pyarrow", "run"), require("pyarrow.parquet", "run")
     if path.stat().st_size > LARGEST:
         raise FormatError(path, f"{path.stat().st_size:,} bytes", f"at most {LARGEST:,}; cut it into parts")
+    columns, rows = tuple[str, ...](), list[TableRow]()
+    for columns, batch in parquet_rows(path):  # noqa: B007  the same in each
+        rows += batch
+    return Contents(path, "rows", rows=tuple(rows), columns=columns)
+
+
+def parquet_rows(path: Path) -> Iterator[tuple[tuple[str, ...], list[TableRow]]]:
+    """The columns of a table and its rows in batches; at least one, which may be without rows.
+
+    Raises FormatError for a damaged file, MissingExtra without pyarrow.
+    """
+    arrow, parquet = require("pyarrow", "run"), require("pyarrow.parquet", "run")
     try:
-        table = parquet.ParquetFile(str(path)).read()
-        values = table.to_pylist()
+        with parquet.ParquetFile(str(path)) as table:
+            columns, done = tuple(table.schema_arrow.names), 0
+            for batch in table.iter_batches(_BATCH_ROWS):
+                rows = batch.to_pylist()
+                yield columns, [TableRow(f"row {n}", one) for n, one in enumerate(rows, done + 1)]
+                done += len(rows)
+            if not done:
+                yield columns, []
     except (arrow.ArrowException, OSError, ValueError, LookupError, ArithmeticError) as error:
         reason = str(error).partition("\n")[0][:160]
         raise FormatError(path, f"a damaged table ({reason})", "a complete Parquet file") from None
-    rows = [TableRow(f"row {n}", one) for n, one in enumerate(values, 1)]
-    return Contents(path, "rows", rows=tuple(rows), columns=tuple(table.column_names))

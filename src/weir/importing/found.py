@@ -53,13 +53,17 @@ class Document:
 
 @dataclass(frozen=True)
 class Judgment:
-    """A grade of one document for one query, as the file writes it; split: the qrels file it belongs to."""
+    """A grade of one document for one query, as the file writes it.
+
+    split: the qrels file it belongs to; origin: where it comes from, "" where the file does not say.
+    """
 
     query: ItemKey
     doc: ItemKey
     grade: object
     where: str
     split: str = "test"
+    origin: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,8 @@ class ByWords:
     """A judgment of every document whose field holds the words.
 
     how: "all" or "any" of them where the format says so, else "": asked. within: "text", "title" or "id" of a document.
-    field: what the file calls them.
+    field: what the file calls them. tokens: whether they are matched as whole tokens of the text alone, as DPR does, or
+    as characters.
     """
 
     query: ItemKey
@@ -77,6 +82,7 @@ class ByWords:
     how: str = ""
     within: str = "text"
     grade: object = 1
+    tokens: bool = False
 
 
 @dataclass(frozen=True)

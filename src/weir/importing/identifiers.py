@@ -8,16 +8,22 @@ from collections.abc import Iterable
 
 from weir.core.ids import IDENTIFIER_BYTES
 from weir.errors import BadValue
+from weir.importing.document_shelf import DocumentShelf
 from weir.importing.found import ItemKey
 
 __all__ = ["MadeNames", "made_id"]
 
 
 class MadeNames:
-    """Identifiers of queries or documents; what is known by its text alone gets that of the same text, or a new one."""
+    """Identifiers of queries or documents; what is known by its text alone gets that of the same text, or a new one.
 
-    def __init__(self, what: str, keys: Iterable[tuple[ItemKey, str]]) -> None:
-        self._what = what
+    keys: what names them, and where; shelf: documents that have identifiers.
+    """
+
+    def __init__(
+        self, what: str, keys: Iterable[tuple[ItemKey, str]], shelf: DocumentShelf | None = None
+    ) -> None:
+        self._what, self._shelf = what, shelf
         self._of_text: dict[str, set[str]] = {}
         self._text: dict[str, str] = {}
         self._place: dict[str, str] = {}
@@ -61,6 +67,8 @@ class MadeNames:
 
     def _by_text(self, text: str) -> str:
         same = self._of_text.get(text, set())
+        if self._shelf is not None:
+            same = same | self._shelf.ids_of(text)
         if len(same) > 1:
             raise ValueError(
                 f"its text is that of {len(same)} {self._what} identifiers, {' and '.join(sorted(same)[:2])}"
@@ -68,7 +76,7 @@ class MadeNames:
         if same:
             self.joined.add(text)
             return next(iter(same))
-        if text in self._text:
+        if text in self._text or (self._shelf is not None and text in self._shelf):
             return text
         name = made_id(text, self._what)
         self.made.add(name)

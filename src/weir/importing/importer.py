@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from weir.errors import BadValue, FormatError, WeirError, printable
-from weir.importing.contents import Contents, read_contents
-from weir.importing.found import Item, Note, Refused, Used
-from weir.importing.merge import FileFound, Imported, merged
+from weir.errors import BadValue, WeirError, printable
+from weir.importing.document_shelf import DocumentShelf, document_shelf
+from weir.importing.found import ByWords, Judgment, Ranking, Refused
+from weir.importing.merge import Imported, merged
 from weir.importing.names import refuse_other_roles
 from weir.importing.policies import Choices
-from weir.importing.readers import READERS, ReadRequest, chosen
+from weir.importing.read_file import (
+    FileAsked,
+    FileRead,
+    ImportRequest,
+    read_file,
+    shelve_corpus,
+)
+from weir.importing.readers import READERS
 from weir.importing.write_folder import Written, refuse_foreign, write_collection
-from weir.io.collections.layout import find_layout
-from weir.io.collections.records import read_documents
+from weir.io.watch import Watch, unwatched
 
-__all__ = ["Choices", "ImportReport", "import_files"]
+__all__ = [
+    "Choices",
+    "Destination",
+    "ImportReport",
+    "import_files",
+    "import_request",
+    "requested",
+    "written_collection",
+]
 
 
 @dataclass(frozen=True)
@@ -43,11 +56,17 @@ class ImportReport:
 
 
 @dataclass(frozen=True)
-class _Read:
-    """A file that was read."""
+class Destination:
+    """Where a collection goes: the folder, the documents, what was chosen, and whether the documents are written.
 
-    found: FileFound
-    record: dict[str, Any]
+    about: what its collection.toml says, nothing where it is empty.
+    """
+
+    folder: Path
+    shelf: DocumentShelf
+    choices: Choices
+    documents: bool = True
+    about: Mapping[str, str] = field(default_factory=dict)
 
 
 def import_files(
@@ -68,33 +87,84 @@ def import_files(
     report. Raises BadValue or FormatError where no file can be read, or one cannot and choices are strict, where what
     the files say together leaves something open, and for a folder that holds something else.
     """
-    folder, given, choices = Path(out), dict(columns or {}), choices or Choices()
+    return import_request(requested(paths, columns, as_kind, corpus, choices), Path(out))
+
+
+def requested(
+    paths: str | Path | Iterable[str | Path],
+    columns: Mapping[str, str] | None = None,
+    as_kind: str | Mapping[str, str] = "",
+    corpus: str | Path | None = None,
+    choices: Choices | None = None,
+) -> ImportRequest:
+    """What `import_files` is asked for; raises UnknownName or BadValue for roles, readers and files that are none."""
+    given = dict(columns or {})
     refuse_other_roles(given)
-    refuse_foreign(folder)
     listed = [Path(paths)] if isinstance(paths, (str, Path)) else [Path(path) for path in paths]
-    if not listed:
-        raise BadValue("no file to import; expected at least one")
     kinds = _kinds(as_kind, listed)
-    held = dict(_corpus(Path(corpus))) if corpus is not None else {}
-    read: list[_Read] = []
-    failed: dict[str, WeirError] = {}
-    for path in listed:
-        one = _read_file(path, given, kinds[path])
-        if isinstance(one, _Read):
-            read.append(one)
-        else:
-            failed[str(path)] = one
-    _refuse_unused(given, read, failed)
-    if failed and (not read or choices.strict):
-        raise _none_written(failed, len(listed))
-    whole = merged([one.found for one in read], held, choices)
-    _refuse_nothing(whole, listed)
-    records = {one.record["file"]: _told(one, told) for one, told in zip(read, whole.files, strict=True)}
+    files = tuple(FileAsked(path, given, kinds[path]) for path in listed)
+    beside = Path(corpus) if corpus is not None else None
+    return ImportRequest(files, beside, choices or Choices())
+
+
+def import_request(request: ImportRequest, folder: Path, watch: Watch = unwatched) -> ImportReport:
+    """Read the files of a request and write the collection into a folder, which is replaced; see `import_files`.
+
+    watch: told (what is read, how much of it, of how much). Raises as `import_files`.
+    """
+    if not request.files:
+        raise BadValue("no file to import; expected at least one")
+    refuse_foreign(folder)
+    with document_shelf() as shelf:
+        if request.corpus is not None and request.keep_corpus:
+            shelve_corpus(request.corpus, shelf, watch)
+        read: list[FileRead] = []
+        failed: dict[str, WeirError] = {}
+        for asked in request.files:
+            one = read_file(asked, shelf, watch)
+            if isinstance(one, FileRead):
+                read.append(one)
+            else:
+                failed[str(asked.path)] = one
+        _refuse_unused(request.files, read, failed)
+        if failed and (not read or request.choices.strict):
+            raise _none_written(failed, len(request.files))
+        own = bool(shelf) or request.corpus is None or request.keep_corpus
+        if not own and request.corpus is not None and any(map(_by_text, read)):
+            shelve_corpus(request.corpus, shelf, watch)
+        names = [str(asked.path) for asked in request.files]
+        return written_collection(
+            read, failed, names, Destination(folder, shelf, request.choices, own, request.about)
+        )
+
+
+def _by_text(one: FileRead) -> bool:
+    """Whether a file names documents by words that they hold, or by their texts."""
+    for item in one.found.items:
+        docs = (item.doc,) if isinstance(item, Judgment) else item.docs if isinstance(item, Ranking) else ()
+        if isinstance(item, ByWords) or any(not doc.id for doc in docs):
+            return True
+    return False
+
+
+def written_collection(
+    read: Sequence[FileRead],
+    failed: Mapping[str, WeirError],
+    names: Sequence[str],
+    into: Destination,
+) -> ImportReport:
+    """Join what was read and write it; names: of all files, in order.
+
+    Raises BadValue where nothing is left to write, or where the files leave something open together.
+    """
+    whole = merged([one.found for one in read], into.shelf, into.choices)
+    _refuse_nothing(whole, names)
+    records = {one.record["file"]: _told(one) for one in read}
     records |= {name: {"file": name, "refused": _reason(name, error)} for name, error in failed.items()}
-    files = [records[str(path)] for path in listed]
-    written = write_collection(folder, whole, files)
+    files = [records[name] for name in names]
+    written = write_collection(into.folder, whole, files, into.documents, into.about)
     refused = tuple(one["refused"] for one in files if "refused" in one)
-    return ImportReport(folder, _summary(whole, written), tuple(files), refused)
+    return ImportReport(into.folder, _summary(whole, written), tuple(files), refused)
 
 
 def _kinds(as_kind: str | Mapping[str, str], listed: list[Path]) -> dict[Path, str]:
@@ -126,80 +196,28 @@ def _reason(name: str, error: WeirError) -> str:
     return said if said.startswith(name) else f"{name}: {said}"
 
 
-def _read_file(path: Path, given: Mapping[str, str], kind: str) -> _Read | WeirError:
-    """What a reader found, or why the file is refused."""
-    try:
-        contents = read_contents(path, given)
-        known, evidence = chosen(contents, kind)
-        items = tuple(_items(contents, known.read(contents, ReadRequest())))
-    except WeirError as error:
-        return error
-    except RecursionError:
-        return FormatError(path, "data nested too deeply", "some 200 levels")
-    record: dict[str, Any] = {
-        "file": str(path),
-        "kind": known.name,
-        "what": known.title,
-        "evidence": evidence,
-        "columns": {item.role: item.field for item in items if isinstance(item, Used)},
-        "notes": list(dict.fromkeys(item.text for item in items if isinstance(item, Note))),
-    }
-    split = _split(contents.stem)
-    if split != "test":
-        record["notes"].append(f"the split {split}, by the file's name")
-    return _Read(FileFound(str(path), contents.stem, items, split), record)
-
-
-def _split(stem: str) -> str:
-    """The split that a file's name is: "train" of train.tsv and train-00000-of-00001.parquet; "test" for others."""
-    named = re.fullmatch(r"(train|dev|valid|validation|val|test)(-\d+-of-\d+)?", stem.lower())
-    return named[1] if named else "test"
-
-
-def _items(contents: Contents, items: Iterator[Item]) -> Iterator[Item]:
-    """The items; raises FormatError where there is nothing among them but notes and refusals."""
-    something, first = False, ""
-    for item in items:
-        something = something or not isinstance(item, (Note, Used, Refused))
-        if not first and isinstance(item, (Note, Refused)):
-            first = item.text if isinstance(item, Note) else f"{item.where}: {item.reason}"
-        yield item
-    if not something:
-        raise FormatError(
-            contents.path, f"nothing to import ({first or 'no row'})", "queries, judgments or rankings"
-        )
-
-
-def _refuse_unused(given: Mapping[str, str], read: list[_Read], failed: Mapping[str, WeirError]) -> None:
+def _refuse_unused(
+    files: Sequence[FileAsked], read: Sequence[FileRead], failed: Mapping[str, WeirError]
+) -> None:
     """Raise BadValue for a column that no file has: a slip of the pen would change what everything means."""
     used = {column for one in read for column in one.record["columns"].values()}
-    missing = [
-        f"{role}={column}" for role, column in given.items() if not column.isdigit() and column not in used
-    ]
+    given = {(role, column) for asked in files for role, column in asked.columns.items()}
+    missing = [f"{r}={column}" for r, column in sorted(given) if not column.isdigit() and column not in used]
     if missing and read and not failed:
         raise BadValue(f"--columns {missing[0]}: no file has such a column where columns are asked for")
 
 
-def _refuse_nothing(whole: Imported, listed: list[Path]) -> None:
+def _refuse_nothing(whole: Imported, names: Sequence[str]) -> None:
     if not (whole.queries or whole.documents or whole.qrels or whole.runs):
         first = next((told.refused[0] for told in whole.files if told.refused), None)
         reason = f" ({first.where}: {first.reason})" if first else ""
         if any(whole.metadata.values()):
             reason = "; what it says of queries takes the queries themselves: give their file too"
-        raise BadValue(f"{listed[0]}: nothing is left to import{reason}")
+        raise BadValue(f"{names[0]}: nothing is left to import{reason}")
 
 
-def _corpus(path: Path) -> Iterator[tuple[str, tuple[str, str]]]:
-    """The documents of a collection: id, title and text."""
-    for batch in read_documents(find_layout(path).need_documents()):
-        for name, title, text in zip(
-            batch.ids.tolist(), batch.titles.tolist(), batch.texts.tolist(), strict=True
-        ):
-            yield name, (title, text)
-
-
-def _told(one: _Read, told: Any) -> dict[str, Any]:  # noqa: ANN401  FileCounts, whose fields are copied
-    early = [item for item in one.found.items if isinstance(item, Refused)]
+def _told(one: FileRead) -> dict[str, Any]:
+    early, told = [item for item in one.found.items if isinstance(item, Refused)], one.found.counts
     rows = [*early, *told.refused]
     return {
         **one.record,

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from weir.importing.answer_words import Matcher, as_judgments
+from weir.importing.answer_words import MatchCounts, Matcher, as_judgments
+from weir.importing.document_shelf import DocumentShelf
 from weir.importing.found import (
     ByWords,
     Document,
@@ -23,24 +24,12 @@ from weir.importing.found import (
 )
 from weir.importing.identifiers import MadeNames
 from weir.importing.names import fold
-from weir.importing.policies import Choices, agreed, whole
+from weir.importing.policies import Choices, agreed, chosen_grade
 
-__all__ = ["FileFound", "Imported", "merged"]
+__all__ = ["FileCounts", "FileFound", "Imported", "keep_document", "merged"]
 
+_JOINED = {"candidates", "excluded"}
 _KEPT = 100  # refused rows of a file that are told one by one
-
-
-@dataclass(frozen=True)
-class FileFound:
-    """What a reader found in a file.
-
-    name: as the user gave it; stem: what its runs are called; split: where its judgments go that name no other.
-    """
-
-    name: str
-    stem: str
-    items: tuple[Item, ...]
-    split: str = "test"
 
 
 @dataclass
@@ -58,37 +47,61 @@ class FileCounts:
             self.refused.append(Refused(where, reason))
 
 
+@dataclass(frozen=True)
+class FileFound:
+    """What a reader found in a file.
+
+    name: as the user gave it; stem: what its runs are called; items: but for documents with an identifier, which are
+    shelved while they are read; counts: what became of those; split: where its judgments go that name no other.
+    """
+
+    name: str
+    stem: str
+    items: tuple[Item, ...]
+    counts: FileCounts
+    split: str = "test"
+
+
 @dataclass
 class Imported:
     """A collection as it will be written.
 
-    queries: id -> text; metadata: id -> fields; documents: id -> (title, text); qrels: split -> query -> document ->
-    grade; runs: name -> query -> document -> score; notes: sentences about the whole; files: in the order given.
+    documents: id -> (title, text); queries: id -> text; metadata: id -> fields; qrels: split -> query -> document ->
+    grade; origins: split -> (query, document) -> where the judgment comes from, if files say it; runs: name -> query ->
+    document -> score; notes: sentences about the whole; files: in the order given.
     """
 
+    documents: DocumentShelf
     queries: dict[str, str] = field(default_factory=dict)
     metadata: dict[str, dict[str, Any]] = field(default_factory=dict)
-    documents: dict[str, tuple[str, str]] = field(default_factory=dict)
-    qrels: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
+    qrels: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
+    origins: dict[str, dict[tuple[str, str], str]] = field(default_factory=dict)
     runs: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     files: list[FileCounts] = field(default_factory=list)
     unanswerable: set[str] = field(default_factory=set)
 
 
-def merged(found: Sequence[FileFound], corpus: Mapping[str, tuple[str, str]], choices: Choices) -> Imported:
-    """Join what was found; corpus: documents that the user gave beside the files.
+def keep_document(item: Document, name: str, told: FileCounts, shelf: DocumentShelf) -> None:
+    """Put a document of a file on the shelf under its name; one that is there with another text is refused."""
+    known = shelf.add(name, item)
+    if known == "other":
+        told.refuse(item.where, f"document '{name[:60]}' has another text elsewhere; the first is kept")
+    else:
+        told.counts["documents" if known == "new" else "repeated documents"] += 1
 
-    Raises BadValue where one identifier has two texts of a query, and for grades that a choice is needed for.
+
+def merged(found: Sequence[FileFound], shelf: DocumentShelf, choices: Choices) -> Imported:
+    """Join what was found; shelf: the documents of the files that have identifiers, and what the user gave beside them.
+
+    Raises BadValue where one identifier has two texts of a query, and for grades beyond ±16384.
     """
-    whole_of = Imported(documents=dict(corpus), files=[FileCounts() for _ in found])
+    whole_of = Imported(shelf, files=[file.counts for file in found])
     queries = MadeNames("query", _query_keys(found))
-    for file, told in zip(found, whole_of.files, strict=True):
-        _take_documents(file, told, whole_of.documents)
-    docs = MadeNames("document", _document_keys(found, whole_of.documents))
-    for file, told in zip(found, whole_of.files, strict=True):
-        _take_named_by_text(file, told, docs, whole_of.documents)
-        _take_queries(file, told, queries, whole_of)
+    docs = MadeNames("document", _document_keys(found), shelf)
+    for file in found:
+        _take_named_by_text(file, docs, shelf)
+        _take_queries(file, file.counts, queries, whole_of)
     _take_judgments(found, whole_of, (queries, docs), choices)
     for file, told in zip(found, whole_of.files, strict=True):
         _take_rankings(file, told, (queries, docs), whole_of)
@@ -105,46 +118,21 @@ def _query_keys(found: Sequence[FileFound]) -> Iterator[tuple[ItemKey, str]]:
                 yield item.query, f"{file.name}, {item.where}"
 
 
-def _document_keys(
-    found: Sequence[FileFound], documents: Mapping[str, tuple[str, str]]
-) -> Iterator[tuple[ItemKey, str]]:
-    for name, (_, text) in documents.items():
-        yield ItemKey(name, text), ""
+def _document_keys(found: Sequence[FileFound]) -> Iterator[tuple[ItemKey, str]]:
     for file in found:
         for item in file.items:
             if isinstance(item, Judgment) and item.doc.id:
                 yield item.doc, ""
 
 
-def _take_documents(file: FileFound, told: FileCounts, documents: dict[str, tuple[str, str]]) -> None:
-    for item in file.items:
-        if not isinstance(item, Document) or not item.key.id:
-            continue
-        known = documents.get(item.key.id)
-        if known is None:
-            documents[item.key.id] = (item.title, item.key.text)
-            told.counts["documents"] += 1
-        elif known[1] == item.key.text:
-            told.counts["repeated documents"] += 1
-        else:
-            told.refuse(
-                item.where, f"document '{item.key.id[:60]}' has another text elsewhere; the first is kept"
-            )
-
-
-def _take_named_by_text(
-    file: FileFound, told: FileCounts, docs: MadeNames, documents: dict[str, tuple[str, str]]
-) -> None:
+def _take_named_by_text(file: FileFound, docs: MadeNames, shelf: DocumentShelf) -> None:
     """Documents without an identifier."""
     for item in file.items:
-        if isinstance(item, Document) and not item.key.id:
+        if isinstance(item, Document):
             try:
-                name = docs.of(item.key)
+                keep_document(item, docs.of(item.key), file.counts, shelf)
             except ValueError as error:
-                told.refuse(item.where, str(error))
-                continue
-            told.counts["documents" if name not in documents else "repeated documents"] += 1
-            documents.setdefault(name, (item.title, item.key.text))
+                file.counts.refuse(item.where, str(error))
 
 
 def _take_queries(file: FileFound, told: FileCounts, queries: MadeNames, whole_of: Imported) -> None:
@@ -162,7 +150,10 @@ def _take_queries(file: FileFound, told: FileCounts, queries: MadeNames, whole_o
             whole_of.queries.setdefault(name, item.key.text)
         known = whole_of.metadata.setdefault(name, {})
         for field_name, value in item.metadata.items():
-            known.setdefault(field_name, value)
+            if field_name in _JOINED and field_name in known:  # several files may list them
+                known[field_name] = list(dict.fromkeys([*known[field_name], *value]))
+            else:
+                known.setdefault(field_name, value)
         if item.unanswerable:
             whole_of.unanswerable.add(name)
     told.counts["queries"] = len(seen)
@@ -175,16 +166,18 @@ class _Pair:
     grades: list[float]
     where: str
     told: FileCounts
+    origins: dict[str, None] = field(default_factory=dict)
 
 
 def _take_judgments(
     found: Sequence[FileFound], whole_of: Imported, named: tuple[MadeNames, MadeNames], choices: Choices
 ) -> None:
     pairs: dict[tuple[str, str, str], _Pair] = {}
-    match = Matcher(whole_of.documents, choices.words)
+    match, matched = Matcher(whole_of.documents, choices.words), MatchCounts()
+    match.refuse_endless(item for file in found for item in file.items)
     for file, told in zip(found, whole_of.files, strict=True):
         words = Counter(item.field for item in file.items if isinstance(item, ByWords))
-        for item in as_judgments(file.items, match, told.refuse):
+        for item in as_judgments(file.items, match, told.refuse, matched):
             _add_pair(
                 item if item.split != "test" else replace(item, split=file.split),
                 file.name,
@@ -194,6 +187,8 @@ def _take_judgments(
             )
         if words and whole_of.documents:
             told.counts["judgments by words"] = sum(words.values())
+    if matched.asked and whole_of.documents:
+        whole_of.notes.append(matched.sentence())
     changed = 0
     for (split, query, doc), pair in pairs.items():
         grade = agreed(pair.grades, choices)
@@ -204,9 +199,11 @@ def _take_judgments(
                 f"grades {shown} for query '{query[:40]}', document '{doc[:40]}'; --judges max, min, mean or majority",
             )
             continue
-        made = whole(grade, choices, pair.where.replace(": ", ", ", 1))
+        made = chosen_grade(grade, choices, pair.where.replace(": ", ", ", 1))
         changed += made != grade
         whole_of.qrels.setdefault(split, {}).setdefault(query, {})[doc] = made
+        if any(pair.origins):
+            whole_of.origins.setdefault(split, {})[query, doc] = ", ".join(filter(None, pair.origins))
         pair.told.counts["judgments"] += 1
     _say_choices(whole_of, choices, changed, pairs)
 
@@ -215,13 +212,20 @@ def _say_choices(
     whole_of: Imported, choices: Choices, changed: int, pairs: Mapping[tuple[str, str, str], _Pair]
 ) -> None:
     several = sum(len(set(pair.grades)) > 1 for pair in pairs.values())
+    grades = [g for split in whole_of.qrels.values() for row in split.values() for g in row.values()]
+    if fractions := sum(isinstance(grade, float) for grade in grades):
+        whole_of.notes.append(
+            f"grades: {fractions} of {len(grades)} have fractions and are kept; --grades round, scale=N or threshold=X "
+            "would make them whole"
+        )
     if choices.grades:
         whole_of.notes.append(f"grades: {choices.grades}, which changed {changed} of {len(pairs)}")
     if choices.words and any(told.counts["judgments by words"] for told in whole_of.files):
         whole_of.notes.append(f"words: a document counts where it holds {choices.words} of several")
     if choices.judges and several:
         whole_of.notes.append(f"judges: the {choices.judges} of the grades of {several} pairs with several")
-    answered = {query for split in whole_of.qrels.values() for query in split}
+    split_rows = (split.items() for split in whole_of.qrels.values())
+    answered = {query for rows in split_rows for query, row in rows if max(row.values()) > 0}
     whole_of.unanswerable -= answered  # a flag beside relevant documents is about something else
 
 
@@ -246,6 +250,7 @@ def _add_pair(
     if grade in pair.grades:
         told.counts["repeated judgments"] += 1
     pair.grades.append(grade)
+    pair.origins[item.origin] = None
 
 
 def _take_rankings(
@@ -321,8 +326,8 @@ def _absent(whole_of: Imported) -> list[str]:
     if grades and max(grades) <= 0:
         told.append("every grade is 0 or less: nothing is relevant")
     judged = {doc for split in whole_of.qrels.values() for row in split.values() for doc in row}
-    if whole_of.documents and (away := judged - set(whole_of.documents)):
-        told.append(f"{len(away)} of {len(judged)} judged documents are not among the documents")
+    if whole_of.documents and (absent := sum(name not in whole_of.documents for name in judged)):
+        told.append(f"{absent} of {len(judged)} judged documents are not among the documents")
     asked = {query for split in whole_of.qrels.values() for query in split}
     if whole_of.queries and (away := asked - set(whole_of.queries)):
         told.append(f"{len(away)} of {len(asked)} judged queries have no text")

@@ -25,6 +25,7 @@ ROLES = (
     "text",
     "title",
     "split",
+    "origin",
     "excluded",
     "candidates",
     "answer",

@@ -1,4 +1,4 @@
-"""What is decided by the user alone: fractions as grades, judges who disagree, how many words must occur."""
+"""What is decided by the user alone: other grades, judges who disagree, how many words must occur."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from weir.core.qrels import LARGEST, shown_number
+from weir.core.qrels import LARGEST, grade_of, shown_number
 from weir.errors import BadValue, UnknownName
 from weir.importing.found import number
 
-__all__ = ["Choices", "agreed", "whole"]
+__all__ = ["Choices", "agreed", "chosen_grade"]
 
 _JUDGES: dict[str, Callable[[Sequence[float]], float]] = {
     "max": max,
@@ -25,10 +25,10 @@ _JUDGES: dict[str, Callable[[Sequence[float]], float]] = {
 class Choices:
     """What the user decides where files leave it open; "" stands for "ask", by an error of one line.
 
-    grades: "round" (half up), "scale=N" (times N, then rounded) or "threshold=X" (1 from X on, else 0) for grades
-    that are fractions; judges: "max", "min", "mean" or "majority" (the higher of equal ones) for a pair with several
-    grades, which is left out otherwise; words: "all" or "any" of several words that make a document relevant;
-    strict: write nothing where a file is refused. Raises BadValue or UnknownName for anything else.
+    grades: "round" (half up), "scale=N" (times N, then rounded) or "threshold=X" (1 from X on, else 0); "" keeps them
+    as they are, fractions included; judges: "max", "min", "mean" or "majority" (the higher of equal ones) for a pair
+    with several grades, which is left out otherwise; words: "all" or "any" of several words that make a document
+    relevant; strict: write nothing where a file is refused. Raises BadValue or UnknownName for anything else.
     """
 
     grades: str = ""
@@ -37,14 +37,14 @@ class Choices:
     strict: bool = False
 
     def __post_init__(self) -> None:
-        _made_whole(self.grades)
+        _regraded(self.grades)
         if self.judges and self.judges not in _JUDGES:
             raise UnknownName("way to join judges", self.judges, _JUDGES)
         if self.words not in ("", "all", "any"):
             raise UnknownName("way to match words", self.words, ("all", "any"))
 
 
-def _made_whole(grades: str) -> Callable[[float], float]:
+def _regraded(grades: str) -> Callable[[float], float]:
     """What the choice does to a grade."""
     name, _, written = grades.partition("=")
     value = number(written)
@@ -66,17 +66,9 @@ def agreed(grades: Sequence[float], choices: Choices) -> float | None:
     return _JUDGES[choices.judges](grades) if choices.judges else None
 
 
-def whole(grade: float, choices: Choices, where: str) -> int:
-    """A grade as the whole number that judgments hold.
-
-    Raises BadValue for a fraction where nothing was chosen, and for a grade beyond what judgments hold.
-    """
-    found = _made_whole(choices.grades)(grade)
-    if not float(found).is_integer():
-        raise BadValue(
-            f"{where}: the grade {shown_number(found)} is a fraction, and judgments hold whole numbers; "
-            "say --grades round, --grades scale=N or --grades threshold=X"
-        )
+def chosen_grade(grade: float, choices: Choices, where: str) -> float:
+    """What the choice makes of a grade, an int where it is whole; raises BadValue beyond what judgments hold."""
+    found = _regraded(choices.grades)(grade)
     if abs(found) > LARGEST:
         raise BadValue(f"{where}: the grade {shown_number(found)} is beyond ±{LARGEST}; say --grades scale=N")
-    return int(found)
+    return grade_of(found, where)

@@ -28,7 +28,8 @@ Read = Callable[[Contents, ReadRequest], Iterator[Item]]
 class Reader:
     """A format: what it is called, how it is known, how it is read.
 
-    general: asked only where no other reader finds evidence; refused: it is known, and holds nothing to import.
+    general: asked only where no other reader finds evidence; refused: it is known, and holds nothing to import; by_row:
+    each row is read by itself, so that a large file may come in batches.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Reader:
     read: Read
     general: bool = False
     refused: bool = False
+    by_row: bool = False
 
 
 _HOME = "weir.importing.formats"
@@ -50,6 +52,8 @@ READERS: Registry[Reader] = Registry(
             "evaluators",
             "spans",
             "nested",
+            "birco_sets",
+            "listed_rankings",
             "layouts",
             "lines",
             "field_records",
@@ -59,11 +63,13 @@ READERS: Registry[Reader] = Registry(
 )
 
 
-def reader(name: str, title: str, detect: Detect, general: bool = False) -> Callable[[Read], Read]:
+def reader(
+    name: str, title: str, detect: Detect, general: bool = False, by_row: bool = False
+) -> Callable[[Read], Read]:
     """Register the decorated function as the reader of a format."""
 
     def register(read: Read) -> Read:
-        READERS.add(name, Reader(name, title, detect, read, general))
+        READERS.add(name, Reader(name, title, detect, read, general, by_row=by_row))
         return read
 
     return register

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from weir.core.origins import Origins
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
 from weir.importing.merge import Imported
+from weir.io.collections.layout import ABOUT
 from weir.io.runs.write import write_qrels, write_run
 from weir.io.storage.atomic import atomic_dir, write_text
 
 __all__ = ["REPORT", "Written", "refuse_foreign", "write_collection"]
 
 REPORT = "import.json"
-_OURS = {"queries.jsonl", "corpus.jsonl", "qrels", "runs", REPORT}
+_OURS = {"queries.jsonl", "corpus.jsonl", "qrels", "runs", ABOUT, REPORT}
 
 
 @dataclass(frozen=True)
@@ -40,20 +42,34 @@ def refuse_foreign(folder: Path) -> None:
         raise BadValue(f"{folder} holds '{other}', which weir import did not write; give another folder")
 
 
-def write_collection(folder: Path, whole: Imported, files: list[dict[str, Any]]) -> Written:
-    """Write the folder; files: the record of each file given. Raises StoreError when the disk refuses."""
+def write_collection(
+    folder: Path,
+    whole: Imported,
+    files: list[dict[str, Any]],
+    documents: bool = True,
+    about: Mapping[str, str] | None = None,
+) -> Written:
+    """Write the folder.
+
+    files: the record of each file given; documents: whether they are written too; about: keys of collection.toml.
+
+    Raises StoreError when the disk refuses.
+    """
     with atomic_dir(folder) as temporary:
         if whole.queries:
             _write_lines(temporary / "queries.jsonl", map(json.dumps, _queries(whole)))
-        if whole.documents:
-            rows = ({"_id": name, "title": t, "text": x} for name, (t, x) in whole.documents.items())
-            _write_lines(temporary / "corpus.jsonl", map(json.dumps, rows))
+        if documents and whole.documents:
+            _write_lines(temporary / "corpus.jsonl", whole.documents.lines())
         for split, judged in whole.qrels.items():
             (temporary / "qrels").mkdir(exist_ok=True)
-            write_qrels(Qrels.of(judged), temporary / "qrels" / f"{split}.tsv")
+            qrels = _named(Qrels.of(judged), whole.origins.get(split, {}))
+            write_qrels(qrels, temporary / "qrels" / f"{split}.tsv")
         for name, rankings in whole.runs.items():
             (temporary / "runs").mkdir(exist_ok=True)
             write_run(Run.of(rankings, name), temporary / "runs" / f"{name}{_ending(rankings)}")
+        if about:
+            lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in about.items())
+            write_text(temporary / ABOUT, lines)
         names = sorted(
             path.relative_to(temporary).as_posix() for path in temporary.rglob("*") if path.is_file()
         )
@@ -62,6 +78,15 @@ def write_collection(folder: Path, whole: Imported, files: list[dict[str, Any]])
             temporary / REPORT, json.dumps(report, indent=1) + "\n"
         )  # ASCII: half a surrogate is no UTF-8
     return Written((*names, REPORT))
+
+
+def _named(qrels: Qrels, origins: Mapping[tuple[str, str], str]) -> Qrels:
+    """The judgments with where they come from, where anything says it."""
+    if not origins:
+        return qrels
+    columns = qrels.columns()
+    pairs = zip(columns["query"], columns["doc"], strict=True)
+    return replace(qrels, origin=Origins.of(origins.get(pair, "") for pair in pairs))
 
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:

@@ -118,13 +118,16 @@ def translated(
 ) -> tuple[dict[str, object], str | None, bool]:
     """Settings and cut-off of ir-measures in our words, and whether only judged documents stay: condensed(...).
 
-    nDCG(dcg='exp-log2') is nDCG(gain='exp'), P(judged_only=True)@5 is condensed(P@5), IPrec@0.1 is IPrec(recall=0.1).
+    nDCG(dcg='exp-log2') is nDCG(gain='exp'), nDCG(gains={1: 3}) is nDCG(gain='1=3'), P(judged_only=True)@5 is
+    condensed(P@5), IPrec@0.1 is IPrec(recall=0.1).
     """
     ours = dict(settings)
     condensed = ours.pop("judged_only", False) is True
     if "dcg" in ours and name in ("nDCG", "DCG"):
         ours["gain"] = {"log2": "linear", "exp-log2": "exp"}.get(str(ours["dcg"]), ours["dcg"])
         del ours["dcg"]
+    if isinstance(ours.get("gains"), dict) and name in ("nDCG", "DCG"):
+        ours["gain"] = ",".join(f"{grade}={gain}" for grade, gain in ours.pop("gains").items())  # type: ignore[attr-defined]
     if name == "IPrec" and cut is not None and re.fullmatch(r"0?\.\d+|1\.0+", cut):
         ours["recall"], cut = float(cut), None
     return ours, cut, condensed

@@ -23,15 +23,31 @@ from weir.measures.conventions import DEFAULT, Conventions
 from weir.measures.measure import Measure, parse_measure
 from weir.measures.ties.over_orders import Tied, expected_values, extreme_values
 
-__all__ = ["DEFAULT_MEASURES", "evaluate", "measures_of", "ranked_by", "refuse_strangers", "scores_of"]
+__all__ = [
+    "DEFAULT_MEASURES",
+    "evaluate",
+    "listed",
+    "measures_of",
+    "ranked_by",
+    "refuse_strangers",
+    "scores_of",
+]
 
 DEFAULT_MEASURES = ("nDCG@10", "R@100", "Judged@10")
 
 
+def listed(wanted: Measure | str | Iterable[Measure | str]) -> list[Measure | str]:
+    """One measure or several as a list; a measure of another library, such as ir-measures', is one."""
+    alone = isinstance(wanted, (str, Measure)) or not isinstance(wanted, Iterable)
+    return [wanted] if alone else list(wanted)  # type: ignore[list-item, arg-type]  # told apart by `alone`
+
+
 def measures_of(wanted: Measure | str | Iterable[Measure | str]) -> tuple[Measure, ...]:
-    """Measures from their names, or one name, without repetition; raises UnknownName or BadValue."""
-    several = [wanted] if isinstance(wanted, (str, Measure)) else wanted
-    found = [m if isinstance(m, Measure) else parse_measure(str(m)) for m in several]
+    """Measures from themselves, their names or another library's measures, without repetition.
+
+    Raises UnknownName or BadValue.
+    """
+    found = [m if isinstance(m, Measure) else parse_measure(str(m)) for m in listed(wanted)]
     if not found:
         raise BadValue("no measure was named; try nDCG@10")
     return tuple(dict.fromkeys(found))

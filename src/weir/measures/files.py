@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from weir.core.corpus import Queries
 from weir.core.intents import IntentQrels, joined, with_intents
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
@@ -51,13 +52,24 @@ def judgments_for(qrels: Path, measures: Iterable[Measure]) -> Qrels | IntentQre
     return read_intents(qrels) if any(m.by_intent for m in measures) else read_qrels(qrels)
 
 
-def judge(run: Path, qrels: Qrels | IntentQrels, conventions: Conventions = DEFAULT) -> Judged:
-    """Join a run file with judgments of either kind; a file is held whole only where self-matches are dropped.
+def judge(
+    run: Path,
+    qrels: Qrels | IntentQrels,
+    conventions: Conventions = DEFAULT,
+    asked: Queries | None = None,
+) -> Judged:
+    """Join a run file with judgments of either kind; a file is held whole only where documents have to leave it.
 
+    asked: the queries of the collection, where it says what may be ranked for them; self-matches leave by convention.
     Raises FormatError and BadRanking as `judge_file`, FormatError for a file without any ranking, and BadValue for one
     that answers none of the judged queries.
     """
-    found = _joined(run, qrels, conventions)
+    metadata = None if asked is None else asked.metadata
+    if asked is not None and metadata is not None and (metadata.lists() or metadata.filter is not None):
+        whole = read_run(run, conventions.order).allowed(asked)
+        found = joined(ranked_by(whole, conventions), qrels)
+    else:
+        found = _joined(run, qrels, conventions)
     if not (found.ignored or found.answered.any()):
         raise FormatError(run, "no ranking", "at least one document for one query")
     refuse_strangers(found)

@@ -36,7 +36,7 @@ __all__ = [
 Setting: TypeAlias = int | float | str
 Cutoff: TypeAlias = Literal["required", "optional"]
 Values: TypeAlias = Literal["unit", "any", "logarithm"]
-Judgments: TypeAlias = Literal["documents", "intents"]
+Judgments: TypeAlias = Literal["documents", "whole grades", "presence", "intents"]
 Form: TypeAlias = Callable[[str], str]
 
 _LONGEST = 200  # characters of a measure's text: nothing within them can exhaust the parser
@@ -47,8 +47,9 @@ class Definition:
     """What a measure is: its function, whether it needs a cut-off, and what its values and settings may be.
 
     values: "unit" within 0..1, which is asserted; "logarithm" of what is averaged, so that the mean over queries
-    is geometric; of: whether it needs judgments for each intent of a query; forms: for a setting that is a text
-    beyond its choices, what checks it and writes it in one way.
+    is geometric; of: the judgments it needs: of documents, with grades of any kind or whole ones (fractions have no
+    meaning to it and are refused) or only their presence (it asks whether a document was judged), or for each intent
+    of a query; forms: for a setting that is a text beyond its choices, what checks it and writes it in one way.
     """
 
     name: str
@@ -70,10 +71,28 @@ class Definition:
         """The first sentence of its documentation."""
         return (inspect.getdoc(self.function) or "").partition("\n")[0]
 
+    @property
+    def takes(self) -> str:
+        """What it makes of grades with fractions, in words."""
+        if self.of == "whole grades":
+            return "Grades with fractions are refused."
+        if self.of == "presence":
+            return "Grades do not count, only whether a document was judged."
+        if "rel" in self.defaults():
+            return "A grade with a fraction counts from `rel` on, which may be a fraction too (`rel=0.5`)."
+        return "Grades with fractions count as they are."
+
     def defaults(self) -> dict[str, Setting]:
         """Its settings and their default values."""
+        return {p.name: p.default for p in self._settings()}
+
+    def fractional(self) -> set[str]:
+        """Its settings that may be fractions although their default is a whole number."""
+        return {p.name for p in self._settings() if p.annotation in ("float", float)}
+
+    def _settings(self) -> list[inspect.Parameter]:
         parameters = inspect.signature(self.function).parameters.values()
-        return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "k"}
+        return [p for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "k"]
 
 
 MEASURES: Registry[Definition] = Registry("measure")
@@ -161,9 +180,11 @@ class Measure:
     def per_query(self, judged: Judged) -> Float64:
         """The value for each judged query, float64[Q].
 
-        Raises BadValue where a cut-off is needed and missing, or judgments for each intent.
+        Raises BadValue where a cut-off is needed and missing, or judgments for each intent, or whole grades.
         """
         definition = MEASURES.get(self.name)
+        if definition.of == "whole grades":
+            _refuse_fractions(self, judged)
         if definition.cutoff == "required" and self.cutoff is None:
             raise BadValue(f"{self.name} needs a cut-off, such as {self.name}@10")
         seen = condensed_join(judged) if self.condensed else judged
@@ -276,14 +297,33 @@ def _checked(definition: Definition, key: str, value: object, default: Setting) 
             return form(value if isinstance(value, str) else "")
         except ValueError as error:
             raise BadValue(f"{where}: expected one of {listed}, or {error}") from None
-    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
-    if type(value) is not type(default) or not isinstance(value, (int, float, str)):
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        value = _as_default(value, default, key in definition.fractional())
+    known = type(value) is type(default) or (isinstance(value, float) and key in definition.fractional())
+    if not known or not isinstance(value, (int, float, str)):
         raise BadValue(f"{where}: expected {type(default).__name__}")
     low, high = dict(definition.within).get(key, (-LARGEST, LARGEST))
     if not isinstance(value, str) and not low <= value <= high:  # NaN lies nowhere
         raise BadValue(f"{where}: expected within {low}..{high}")
     return value
+
+
+def _as_default(value: float, default: Setting, fractional: bool) -> float:
+    """A number of the type of its default, as far as it is the same number."""
+    if isinstance(default, float):
+        return float(value)
+    return int(value) if fractional and isinstance(default, int) and float(value).is_integer() else value
+
+
+def _refuse_fractions(measure: Measure, judged: Judged) -> None:
+    """Raise BadValue for grades that are no whole numbers, naming the first."""
+    odd = np.flatnonzero(judged.ideal != np.rint(judged.ideal))
+    if len(odd):
+        query = judged.queries[int(judged.ideal_query()[odd[0]])]
+        raise BadValue(
+            f"{measure} needs whole grades; query '{query}' has a grade of {judged.ideal[odd[0]]}: round them first "
+            "(weir import FILE --grades round -o FOLDER; in Python qrels.rounded())"
+        )
 
 
 def _within_unit(values: Float64) -> bool:

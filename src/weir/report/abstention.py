@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weir.report.format import score, share
+from weir.core.rounding import score, share
 from weir.report.terminal_layout import columns
 from weir.stats.abstention import Abstention
 

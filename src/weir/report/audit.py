@@ -32,7 +32,10 @@ def audit_json(audits: Sequence[Audit]) -> str:
 def checks_text(width: int | None) -> str:
     """Every check, what it needs and what it looks for."""
     lines = [["check", "needs", "looks for"]]
-    lines += [[c.name, ", ".join(c.needs), c.summary] for c in (CHECKS.get(name) for name in CHECKS)]
+    lines += [
+        [c.name, ", ".join(c.needs) + (" of each of several" if c.comparing else ""), c.summary]
+        for c in (CHECKS.get(name) for name in CHECKS)
+    ]
     return columns(lines, width=width)
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 
+from weir.core.rounding import count, share
 from weir.datasets.card import CollectionCard, JudgmentsCard
 from weir.datasets.load import Dataset
+from weir.datasets.metadata_card import ListsCard, metadata_card
 from weir.datasets.self_match import SELF_MATCHES, self_matches
 from weir.measures import parse_measure
-from weir.report.format import count, share
+from weir.report.notes import grade_notes
 from weir.report.terminal_layout import columns
 
-__all__ = ["card_text", "collection_notes", "judgments_text"]
+__all__ = ["card_text", "collection_notes", "judgment_notes", "judgments_text", "restriction_notes"]
 
+_LISTED = 12  # different grades with fractions that are listed one by one
 _COMPLETE = ("R", "R_cap", "Success")
 """Measures that are 1 for a ranking of all documents."""
 
@@ -29,16 +33,52 @@ def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | 
         found.append(
             f"note: {share(share_of_queries)} of the queries of {dataset.name} are documents of it, with the same "
             "identifier and text, and find themselves first: leave these out with --drop-self, or with "
-            "self_match = 'drop' in a TOML file of the collection ('keep' if that is meant)"
+            "self_match = 'drop' in a TOML file of the collection, such as collection.toml in its folder ('keep' if "
+            "that is meant)"
         )
-    count = len(dataset.corpus)
+    card = metadata_card(dataset.queries, dataset.corpus)
+    whole = card.candidates.queries == card.queries
+    count, what = len(dataset.corpus), "documents"
+    if whole and card.candidates.longest < count:
+        count, what = card.candidates.longest, "candidates"
     for name in measures:
         measure = parse_measure(name)
         if measure.name in _COMPLETE and measure.cutoff is not None and measure.cutoff >= count:
             found.append(
-                f"note: {name} on {dataset.name} is 1 by construction for whatever returns all {count} documents"
+                f"note: {name} on {dataset.name} is 1 by construction for whatever returns all {count} {what}"
             )
     return found
+
+
+def restriction_notes(dataset: Dataset) -> list[str]:
+    """Sentences on what is done with queries because of what the collection says of them."""
+    card, found = metadata_card(dataset.queries, dataset.corpus), []
+    if card.candidates.queries:
+        found.append(f"only candidates are ranked: {_listed(card.candidates, card.queries)}")
+    if card.excluded.queries:
+        found.append(f"excluded documents leave each ranking: {_listed(card.excluded, card.queries)}")
+    if card.unanswerable:
+        are = "is asked, and is" if card.unanswerable == 1 else "are asked, and are"
+        found.append(f"{_queries(card.unanswerable)} without an answer {are} in no mean")
+    return [f"note: {dataset.name}: {line}" for line in found]
+
+
+def _queries(number: int) -> str:
+    return f"{number:,} {'query' if number == 1 else 'queries'}"
+
+
+def _listed(card: ListsCard, queries: int) -> str:
+    if not card.queries:
+        return ""
+    mean = count(card.documents / card.queries, 1)
+    absent = f", {card.absent:,} of them no documents of the collection" if card.absent else ""
+    return f"{mean} on average for {card.queries:,} of {queries:,} queries{absent}"
+
+
+def judgment_notes(dataset: Dataset, measures: Iterable[str]) -> list[str]:
+    """Sentences on the judgments of a collection: grades with fractions, and where judgments come from."""
+    found = grade_notes(dataset.qrels, map(parse_measure, measures))
+    return [note.replace("note: ", f"note: {dataset.name}: ", 1) for note in found]
 
 
 def card_text(card: CollectionCard, width: int | None = None) -> str:
@@ -48,22 +88,44 @@ def card_text(card: CollectionCard, width: int | None = None) -> str:
 
 def judgments_text(card: JudgmentsCard, width: int | None = None) -> str:
     """What judgments hold that stand alone, a line for each kind of fact."""
-    grades = ", ".join(f"{n:,} of grade {grade}" for grade, n in sorted(card.pairs.items(), reverse=True))
-    per_query = f"{count(card.judged_per_query, 2)} judged, {count(card.relevant_per_query, 2)} relevant"
+    grades = _grades(card.pairs)
     lines = [
         [card.name, "judgments alone"],
         ["relevance", card.relevance],
-        ["queries", f"{card.queries:,}, {card.without_relevant:,} without a relevant document"],
+        ["queries", f"{card.queries:,}, {card.without_relevant:,} without {_none(card)}"],
         ["judgments", f"{sum(card.pairs.values()):,} of {card.documents:,} documents ({grades})"],
-        ["mean per query", per_query],
+        ["mean per query", _per_query(card)],
     ]
     return columns(lines, width=width)
 
 
+def _per_query(card: CollectionCard | JudgmentsCard) -> str:
+    return f"{count(card.judged_per_query, 2)} judged, {count(card.relevant_per_query, 2)} {_above(card)}"
+
+
+def _none(card: JudgmentsCard) -> str:
+    return "a relevant document" if _above(card) == "relevant" else "a document above 0"
+
+
+def _above(card: CollectionCard | JudgmentsCard) -> str:
+    """What documents are called that have a grade above 0: with fractions they need not be relevant."""
+    return "above 0" if any(not float(grade).is_integer() for grade in card.pairs) else "relevant"
+
+
+def _grades(pairs: Mapping[float, int]) -> str:
+    """How many judgments have each grade, best first; where many have fractions, how many lie between whole ones."""
+    bands: dict[str, int] = {}
+    for grade, n in sorted(pairs.items(), reverse=True):
+        below = math.floor(grade)
+        whole = float(grade).is_integer() or len(pairs) <= _LISTED
+        band = f"of grade {grade:g}" if whole else f"between {below} and {below + 1}"
+        bands[band] = bands.get(band, 0) + n
+    return ", ".join(f"{n:,} {band}" for band, n in bands.items())
+
+
 def _lines(card: CollectionCard) -> list[list[str]]:
-    grades = ", ".join(f"{n:,} of grade {grade}" for grade, n in sorted(card.pairs.items(), reverse=True))
+    grades = _grades(card.pairs)
     judged = f"{card.positive:,} positive, {card.zero:,} zero, {card.negative:,} negative ({grades})"
-    per_query = f"{count(card.judged_per_query, 2)} judged, {count(card.relevant_per_query, 2)} relevant"
     words = f"{count(card.words_per_query, 2)} per query, {count(card.words_per_document, 2)} per document"
     copies = f"{card.copies_of_text:,} by text, {card.copies:,} by title and text"
     empty = f"{card.empty:,} without a word, {card.without_text:,} without text, {card.without_title:,} without title"
@@ -76,10 +138,15 @@ def _lines(card: CollectionCard) -> list[list[str]]:
         ["documents", f"{card.documents:,}"],
         ["queries", ", ".join(f"{n:,} {split}" for split, n in card.queries.items())],
         [f"judgments ({card.split})", judged],
-        ["mean per query", per_query],
+        ["mean per query", _per_query(card)],
         ["mean words", words],
         ["exact duplicates", copies],
         ["empty documents", empty],
         ["dangling judgments", absent],
+        ["candidates", _listed(card.said.candidates, card.said.queries)],
+        ["excluded documents", _listed(card.said.excluded, card.said.queries)],
+        ["instructions", _queries(card.said.instructions) if card.said.instructions else ""],
+        ["without an answer", _queries(card.said.unanswerable) if card.said.unanswerable else ""],
+        ["groups of queries", ", ".join(f"{name} ({n:,})" for name, n in card.said.groups.items())],
     ]
     return [[label, value] for label, value in lines if value]

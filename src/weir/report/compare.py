@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from weir.core.rounding import change, count, effect, probability, score, share
 from weir.core.scores import Scores
 from weir.report.escaping import csv_text
-from weir.report.format import change, count, effect, probability, score, share
 from weir.report.marked_table import MarkedCell, MarkedTable, html_page
 from weir.report.notes import convention_notes, unanswered
 from weir.report.short_names import short_names
@@ -117,7 +117,12 @@ def compare_text(
     labels = dict(zip(systems, short_names(systems), strict=True))
     comparisons = relabelled(comparisons, labels)
     parts = []
-    for c in comparisons:
+    grouped = [c for c in comparisons if c.group]
+    for dataset, measure in dict.fromkeys((c.dataset, c.measure) for c in grouped):
+        parts.append(
+            _groups([c for c in comparisons if (c.dataset, c.measure) == (dataset, measure)], width, long)
+        )
+    for c in [] if grouped else comparisons:
         left_out = f", {c.left_out} left out that not all systems have" if c.left_out else ""
         title = f"{c.measure} on {c.dataset} ({count(c.count)} {c.unit}{left_out})"
         parts.append(paragraph(title, width))
@@ -166,6 +171,31 @@ def _verdicts(c: Comparison, listed: Sequence[Pair], width: int | None, colour: 
     return f"{first}\n\n{second}\n\n{paragraph(f'verdict: {family(c)}', width)}"
 
 
+def _groups(comparisons: Sequence[Comparison], width: int | None, long: bool) -> str:
+    """A line for each group and pair: all queries first, then the macro mean, then the groups."""
+    first, last = comparisons[0], comparisons[-1]
+    head = [
+        "group",
+        "pair",
+        "queries",
+        "first",
+        "second",
+        "difference",
+        "adjusted",
+        "won/lost/tied",
+        "verdict",
+    ]
+    lines = []
+    for c in comparisons:
+        means = {s.system: score(s.mean) for s in c.standings}
+        for p in c.pairs if long or len(c.standings) <= SEVERAL else _with_best(c):
+            cells = _pair(p, colour=False)
+            names = (c.group or "all queries", cells[0], count(c.count), means[p.first], means[p.second])
+            lines.append([*names, cells[1], cells[3], cells[5], p.verdict])
+    title = f"{first.measure} on {first.dataset}, by group; verdicts on groups: {family(last)}"
+    return f"{paragraph(title, width)}\n\n{columns([head, *lines], 6, width, keys=2, tail=1)}"
+
+
 def _tally_table(tallies: Sequence[DatasetCounts], width: int | None) -> str:
     """Sentences on a few systems, a table of many."""
     if len(tallies) <= FEW_SYSTEMS:
@@ -212,9 +242,9 @@ def compare_json(comparisons: Sequence[Comparison]) -> str:
 
 def compare_csv(comparisons: Sequence[Comparison]) -> str:
     """Comma-separated values at full precision: a line for each dataset, measure and pair."""
-    names = ["dataset", "measure", "count", "unit", *Pair.__dataclass_fields__]
+    names = ["dataset", "group", "measure", "count", "unit", *Pair.__dataclass_fields__]
     lines = [
-        [c.dataset, c.measure, c.count, c.unit, *_plain(asdict(pair)).values()]
+        [c.dataset, c.group, c.measure, c.count, c.unit, *_plain(asdict(pair)).values()]
         for c in comparisons
         for pair in c.pairs
     ]
@@ -254,7 +284,8 @@ def _marked(comparisons: Sequence[Comparison]) -> MarkedTable:
         for s in c.standings:
             best = s.mean == c.standings[0].mean
             found = MarkedCell(score(s.mean), best, s.letters, marks.get(s.system, ""))
-            cells.setdefault((c.dataset, s.system), {})[c.measure] = found
+            where = f"{c.dataset}, {c.group}" if c.group else c.dataset
+            cells.setdefault((where, s.system), {})[c.measure] = found
     rows = tuple(
         (MarkedCell(dataset), MarkedCell(system), *(of.get(m, MarkedCell("")) for m in measures))
         for (dataset, system), of in cells.items()

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from weir.report.format import change, count, score
+from weir.core.rounding import change, count, score
 from weir.report.terminal_layout import paragraph
 from weir.stats.query_differences import Move, Moves, Shift
 
@@ -59,7 +59,7 @@ def _shift(shift: Shift) -> str:
     before, after = ("-" if rank is None else str(rank) for rank in (shift.before, shift.after))
     text = " | ".join(part for part in (shift.title, shift.text) if part)
     shown = f"  {_excerpt(text)}" if text else ""
-    return f"      rank {before} -> {after}  {shift.document} (grade {shift.grade}){shown}"
+    return f"      rank {before} -> {after}  {shift.document} (grade {shift.grade:g}){shown}"
 
 
 def _notes(moves: Moves) -> list[str]:

@@ -57,7 +57,9 @@ def rows_shown(
 
 
 def is_grid(rows: Sequence[Row]) -> bool:
-    """Whether the rows are of several datasets and several systems."""
+    """Whether the rows are of several datasets and several systems, and of all queries."""
+    if any(r.group for r in rows):
+        return False
     return len({r.dataset for r in rows}) > 1 and len({r.system for r in rows}) > 1
 
 

@@ -6,9 +6,9 @@ import json
 import math
 from collections.abc import Sequence
 
+from weir.core.rounding import figure, score
 from weir.experiment.efficiency import Efficiency
 from weir.report.escaping import csv_text, latex_escaped
-from weir.report.format import figure, score
 from weir.report.terminal_layout import columns
 
 __all__ = [
@@ -72,6 +72,10 @@ def efficiency_notes(found: Sequence[Efficiency]) -> list[str]:
         "note: docs/s is indexing, encoding included; queries/s is all queries asked together; "
         f"p50, p95, p99 are {_singles(found)} asked one after the other, after one that is not counted",
     ]
+    if any(one.concurrency is not None for one in found):
+        notes.append(
+            f"note: where a service is asked, they are its answers, several asked for at a time ({MARK})"
+        )
     notes += [f"note: measured on {hardware}" for hardware in dict.fromkeys(one.hardware for one in found)]
     return notes + _marked(found)
 
@@ -148,6 +152,7 @@ def _record(one: Efficiency) -> dict[str, object]:
         "hardware": one.hardware,
         "index_marks": list(one.index_marks),
         "search_marks": list(one.search_marks),
+        "concurrency": one.concurrency,
         "best": one.best,
     }
     return found

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from weir.core.rounding import count, score
 from weir.core.scores import Scores
 from weir.fusion.fit import Fit
 from weir.report.compare import compare_text
-from weir.report.format import count, score
 from weir.report.terminal_layout import columns, paragraph
 from weir.stats.compare import compare_scores
 

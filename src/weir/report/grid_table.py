@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from weir.core.result_row import Row
+from weir.core.rounding import score
 from weir.datasets import catalogue
-from weir.report.format import score
 from weir.report.marked_table import SIGNS, MarkedCell, MarkedTable, html_page
 from weir.report.short_names import short_names
 from weir.report.table import JUDGED, UNRANKED, says_judged
@@ -116,7 +116,7 @@ def grid_tables(
     """A table for each measure of the rows, datasets and systems in the order in which they first occur.
 
     The last column is the mean over datasets where there are several, for systems that have all of them; a group of
-    datasets that is there as a whole counts as one. comparisons: as `compare_results` makes them; letters and verdicts
+    datasets that is there as a whole counts as one. comparisons: as `compare_cells` makes them; letters and verdicts
     come from these. labels: names to show for systems. The last table is Judged@10, where it is known and no measure of
     the rows.
     """

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from weir.core.intents import IntentQrels
+from weir.core.qrels import Qrels
 from weir.core.result_row import Row
+from weir.core.rounding import score, share
 from weir.core.scores import Scores
 from weir.measures.conventions import parse_conventions
-from weir.report.format import score, share
+from weir.measures.measure import MEASURES, Measure
 from weir.stats.intervals import fewest
 
-__all__ = ["convention_notes", "float_tie_notes", "judged_notes", "score_notes", "unanswered"]
+__all__ = ["convention_notes", "float_tie_notes", "grade_notes", "judged_notes", "score_notes", "unanswered"]
 
+_FEW_GRADES = 3  # mean judgments of a query up to which nothing is made of grades that all differ
 ENOUGH_JUDGED = 0.9
 """Judged@10 from which nothing is said."""
 
@@ -57,6 +61,33 @@ def judged_notes(rows: Sequence[Row]) -> list[str]:
     ]
 
 
+def grade_notes(qrels: Qrels | IntentQrels, measures: Iterable[Measure]) -> list[str]:
+    """Sentences on grades with fractions, on what reads like scores, and on where judgments come from."""
+    found = []
+    between = int(np.count_nonzero((qrels.grade > 0) & (qrels.grade < 1)))
+    asking = [
+        m for m in measures if "rel" in MEASURES.get(m.name).defaults() and "rel" not in dict(m.settings)
+    ]
+    if between and asking:
+        found.append(
+            f"note: {between:,} of {len(qrels.grade):,} judgments have a grade above 0 and below 1, which "
+            f"{asking[0]} does not take for relevant; {asking[0](rel=0.5)} does from 0.5 on"
+        )
+    if isinstance(qrels, Qrels) and qrels.fractional and _like_scores(qrels):
+        found.append("note: all grades of each query differ, as scores do; judgments come first, then runs")
+    if isinstance(qrels, Qrels) and qrels.origin is not None:
+        above = qrels.origin.said(qrels.grade > 0)
+        found.append(f"note: judgments by origin: {qrels.origin.said()}; above 0: {above or 'none'}")
+    return found
+
+
+def _like_scores(qrels: Qrels) -> bool:
+    query = qrels.query_of_row()
+    order = np.lexsort((qrels.grade, query))
+    same = (np.diff(query[order]) == 0) & (np.diff(qrels.grade[order]) == 0)
+    return len(query) >= _FEW_GRADES * max(len(qrels), 1) and not same.any()
+
+
 def float_tie_notes(usual: Scores, as_floats: Scores) -> list[str]:
     """A sentence on each measure whose mean, as printed, is another where scores compare as floats."""
     found = []
@@ -84,7 +115,7 @@ def convention_notes(scores: Scores) -> list[str]:
 def _tie_notes(scores: Scores) -> list[str]:
     """For each measure how many queries the order of ties could change, and between which means."""
     found = []
-    rows = zip(scores.measures, scores.movable(), scores.counted(), scores.corridor(), strict=True)
+    rows = zip(scores.measures, scores.movable(), scores.counted(), scores.tie_bounds(), strict=True)
     for measure, movable, counted, (low, high) in rows:
         if movable:
             mean = f", its mean between {score(low)} and {score(high)}"

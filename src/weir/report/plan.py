@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from weir.core.rounding import count, duration, size
 from weir.experiment.graph import Node
 from weir.experiment.plan import Planned
-from weir.report.format import count, duration, size
 from weir.report.terminal_layout import columns
 
 __all__ = ["graph_json", "graph_text", "plan_json", "plan_notes", "plan_text"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from weir.core.rounding import change, count, score, share
 from weir.measures.measure import within_unit
-from weir.report.format import change, count, score, share
 from weir.report.terminal_layout import columns, paragraph
 from weir.stats.power import PowerPlan
 

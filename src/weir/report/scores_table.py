@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from weir.core.rounding import count, score
 from weir.core.scores import Scores
-from weir.report.format import count, score
 from weir.report.marked_table import MarkedCell, MarkedTable
 from weir.report.notes import score_notes
 from weir.stats.score_rows import rows

@@ -1,13 +1,13 @@
-"""Rows of results as text, CSV, LaTeX, Markdown or HTML, in long form: a line for each dataset and system."""
+"""Rows of results as text, CSV, LaTeX, Markdown or HTML, in long form: a line for each dataset, system and group."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from weir.core.result_row import Row
+from weir.core.rounding import score
 from weir.report.escaping import csv_text
-from weir.report.format import score
 from weir.report.marked_table import MarkedCell, MarkedTable
 
 __all__ = ["JUDGED", "UNRANKED", "csv_table", "json_lines", "long_table", "says_judged", "text_table"]
@@ -18,29 +18,31 @@ UNRANKED = ("Judged", "Hole", "NumRet", "NumRel", "NumNonrelRet", "IDCG")
 
 
 def long_table(rows: Sequence[Row]) -> MarkedTable:
-    """A line for each dataset and system, a column for each measure.
+    """A line for each dataset, system and group of queries, a column for each measure.
 
     Each value is a mean with its 95% bootstrap interval, and with ties=bounds the means of the worst and the best
     order of ties, * behind the best of several systems; then follow Judged@10, where it is no measure of the rows
     already, and how many of the judged queries were answered.
     """
     measures = list(dict.fromkeys(r.measure for r in rows))
-    there: dict[tuple[str, str], list[float]] = {}
+    there: dict[tuple[str, ...], list[float]] = {}
     for r in rows:
-        there.setdefault((r.dataset, r.measure), []).append(r.mean)
+        there.setdefault((r.dataset, _group(r), r.measure), []).append(r.mean)
     best = {
-        key: max(means) for key, means in there.items() if len(means) > 1 and not key[1].startswith(UNRANKED)
+        key: max(means) for key, means in there.items() if len(means) > 1 and not key[-1].startswith(UNRANKED)
     }
     judged = says_judged(rows)
+    keys = _keys(rows)
     lines = []
-    for (dataset, system), group in _grouped(rows).items():
+    for group in _grouped(rows).values():
         any_row = next(iter(group.values()))
+        names = [MarkedCell(_NAMES[key](any_row)) for key in keys]
         cells = [_cell(row, best) if (row := group.get(m)) else MarkedCell("") for m in measures]
         beside = [MarkedCell(_rate(any_row))] * judged
         answered = MarkedCell(f"{any_row.answered}/{any_row.queries}")
-        lines.append((MarkedCell(dataset), MarkedCell(system), *cells, *beside, answered))
-    header = ("dataset", "system", *measures, *[JUDGED] * judged, "answered")
-    return MarkedTable("", header, tuple(lines), keys=2)
+        lines.append((*names, *cells, *beside, answered))
+    header = (*keys, *measures, *[JUDGED] * judged, "answered")
+    return MarkedTable("", header, tuple(lines), keys=len(keys))
 
 
 def says_judged(rows: Sequence[Row]) -> bool:
@@ -65,20 +67,41 @@ def csv_table(rows: Sequence[Row]) -> str:
     return csv_text([names, *([record.get(name) for name in names] for record in records)])
 
 
-def _grouped(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, Row]]:
-    found: dict[tuple[str, str], dict[str, Row]] = {}
+def _grouped(rows: Sequence[Row]) -> dict[tuple[str, ...], dict[str, Row]]:
+    found: dict[tuple[str, ...], dict[str, Row]] = {}
     for r in rows:
-        found.setdefault((r.dataset, r.system), {})[r.measure] = r
+        found.setdefault((r.dataset, r.system, _group(r)), {})[r.measure] = r
     return found
+
+
+def _keys(rows: Sequence[Row]) -> list[str]:
+    """The names of the first columns: the group where there are groups, and what of the others is not empty."""
+    grouped = any(r.group for r in rows)
+    named = {"dataset": any(r.dataset for r in rows), "system": any(r.system for r in rows), "group": grouped}
+    return [key for key, shown in named.items() if shown or not (grouped or key == "group")]
+
+
+def _group(row: Row) -> str:
+    """The group of a row as tables show it."""
+    return row.group or ("" if row.groups is None else f"macro mean of {row.groups} groups")
+
+
+_NAMES: dict[str, Callable[[Row], str]] = {
+    "dataset": lambda row: row.dataset,
+    "system": lambda row: row.system,
+    "group": lambda row: _group(row) or "all queries",
+}
 
 
 def _rate(row: Row) -> str:
     return "-" if row.judged_at_10 is None else score(row.judged_at_10)
 
 
-def _cell(row: Row, best: dict[tuple[str, str], float]) -> MarkedCell:
+def _cell(row: Row, best: dict[tuple[str, ...], float]) -> MarkedCell:
     more = f"[{score(row.low)}, {score(row.high)}]"
     if "ties=bounds" in row.conventions:
         lowest, highest = (row.mean if end is None else end for end in (row.lowest, row.highest))
         more += f" ties {score(lowest)}..{score(highest)}"
-    return MarkedCell(score(row.mean), row.mean == best.get((row.dataset, row.measure)), more=more)
+    return MarkedCell(
+        score(row.mean), row.mean == best.get((row.dataset, _group(row), row.measure)), more=more
+    )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 __all__ = ["Making", "Stopwatch"]
 
-COUNTED = ("seconds", "compile_seconds", "requests", "texts", "tokens")
+COUNTED = ("seconds", "compile_seconds", "requests", "texts", "tokens", "answer_tokens")
 
 
 @dataclass
@@ -39,7 +39,9 @@ class Making:
         found |= {"compile_seconds": compiled} if compiled else {}
         if self.own["requests"]:
             asked = {name: self.own[name] for name in ("requests", "texts", "tokens")}
-            dollars = _dollars(int(asked["tokens"]))
+            said = self.own["answer_tokens"]
+            dollars = _dollars(int(asked["tokens"]), int(said))
+            asked |= {"answer_tokens": said} if said else {}
             found["api"] = asked | ({} if dollars is None else {"dollars": dollars})
         return found
 
@@ -108,19 +110,19 @@ def _compile_seconds() -> float:
 
 
 def _asked() -> dict[str, float]:
-    """What embedding APIs were asked; nothing where no part that asks any was imported."""
-    hosted = sys.modules.get("weir.encode.api.hosted")
-    if hosted is None:
+    """What services that are paid for were asked; nothing where no part that asks any was imported."""
+    limits = sys.modules.get("weir.services.limits")
+    if limits is None:
         return {}
-    spent = hosted.purse().spent
-    return {name: getattr(spent, name) for name in ("requests", "texts", "tokens")}
+    spent = limits.paid()
+    return {name: getattr(spent, name) for name in ("requests", "texts", "tokens", "answer_tokens")}
 
 
-def _dollars(tokens: int) -> float | None:
-    from weir.encode.api.limits import Limits
+def _dollars(tokens: int, answers: int) -> float | None:
+    from weir.services.limits import Limits
     from weir.settings import settings
 
-    return Limits.of(settings()).cost(tokens)
+    return Limits.of(settings()).cost(tokens, answers)
 
 
 def _peak_mb() -> float:

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from weir.core.ids import Ids
 from weir.core.run import Run
 from weir.core.scores import Scores, averaged
 from weir.core.strings import Float64, Int64
@@ -59,7 +60,7 @@ def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "
     Raises UnknownName for another confidence, BadValue for another rule of ties. Source: Gisserot-Boukhlef et al.
     2024; mteb retrieval_metrics.py.
     """
-    sure = confidence_of(run, scores, confidence)
+    sure = confidence_of(run, scores.queries, confidence)
     found = []
     for measure, values in zip(scores.measures, scores.values, strict=True):
         known = ~np.isnan(values)
@@ -81,11 +82,11 @@ def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "
     return found
 
 
-def confidence_of(run: Run, scores: Scores, how: str) -> Float64:
-    """How sure the run is of each query of the scores, float64[Q]; 0 where it returned nothing."""
+def confidence_of(run: Run, queries: Ids, how: str) -> Float64:
+    """How sure the run is of each of these queries, float64[Q]; 0 where it returned nothing. Raises UnknownName."""
     confidence = CONFIDENCES.get(how)
     order = np.lexsort((-run.score, run.query_of_row()))
-    codes = run.queries.codes(scores.queries.strings)
+    codes = run.queries.codes(queries.strings)
     some = np.flatnonzero(codes >= 0)
     some = some[np.diff(run.ptr)[codes[some]] > 0]
     sure = np.zeros(len(codes))

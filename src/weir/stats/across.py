@@ -92,7 +92,7 @@ def pooled(tables: Sequence[ScoreTable], name: str) -> ScoreTable:
     first, parts = _alike(tables), _by_name(tables)
     total = sum(t.values.shape[1] for t in parts)
     values = np.concatenate([t.values * (total / (len(parts) * t.values.shape[1])) for t in parts], axis=1)
-    return replace(first, dataset=name, values=values, left_out=sum(t.left_out for t in parts))
+    return replace(first, dataset=name, values=values, left_out=sum(t.left_out for t in parts), queries=None)
 
 
 def _alike(tables: Sequence[ScoreTable]) -> ScoreTable:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.core.ids import Ids
 from weir.core.scores import Scores, averaged
 from weir.core.strings import Float64
 from weir.errors import BadValue, UnknownName
@@ -23,7 +24,7 @@ from weir.stats.resampling import resampled_sums
 from weir.stats.significance import Draws, Pairs, all_pairs, p_values
 from weir.stats.two_level_bootstrap import two_level_means
 
-__all__ = ["compare_scores", "compared", "shared_measures", "table"]
+__all__ = ["compare_scores", "compared", "compared_together", "shared_measures", "table"]
 
 
 def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> ScoreTable:
@@ -62,6 +63,7 @@ def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> ScoreTabl
         len(known) - count,
         span=1.0 if within_unit(measure) else math.inf,
         geometric=measure in first.geometric,
+        queries=Ids(names).take(np.flatnonzero(shared)),
     )
 
 
@@ -73,28 +75,65 @@ def compared(
     The correction counts the tests that are made: all pairs, or all systems but the baseline. Ranks and letters
     follow from the verdicts. Raises UnknownName for a baseline that is not among the systems.
     """
+    return compared_together([given], baseline, method)[0]
+
+
+def compared_together(
+    tables: Sequence[ScoreTable], baseline: str | None = None, method: ComparisonMethod | None = None
+) -> list[Comparison]:
+    """Compare the systems of each table, as `compared`; the correction counts the tests of all tables together."""
     method = method or ComparisonMethod()
+    found = [_tested_table(table, baseline, method) for table in tables]
+    return [
+        _concluded(
+            one, np.concatenate([o.p for o in found if o is not one] or [np.empty(0)]), baseline, method
+        )
+        for one in found
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class _TestedTable:
+    """A table, its systems best first, and the p-values of its pairs."""
+
+    table: ScoreTable
+    pairs: Pairs
+    p: Float64
+
+
+def _tested_table(given: ScoreTable, baseline: str | None, method: ComparisonMethod) -> _TestedTable:
     if baseline is not None and baseline not in given.systems:
         raise UnknownName("system to be the baseline", baseline, given.systems)
     means = [_mean(row) for row in given.values]
     ranked = sorted(range(len(means)), key=lambda k: (-means[k], given.systems[k]))
     names = tuple(given.systems[k] for k in ranked)
     # Draws follow the systems in this order, so that the order they are given in moves no p-value.
-    best_first = replace(given, systems=names, values=given.values[ranked])
+    parts = tuple(tuple(values[ranked] for values in dataset) for dataset in given.parts)
+    best_first = replace(given, systems=names, values=given.values[ranked], parts=parts)
     pairs = _tested(ranked, None if baseline is None else names.index(baseline))
-    levels = _levels(given, ranked, method)
-    found = _pairs(best_first, pairs, method, levels)
+    p = p_values(method.test, best_first.values, pairs, Draws(method.draws, method.seed))
+    return _TestedTable(best_first, pairs, p)
+
+
+def _concluded(
+    one: _TestedTable, beside: Float64, baseline: str | None, method: ComparisonMethod
+) -> Comparison:
+    """The comparison of a tested table; beside: the p-values that its correction counts besides its own."""
+    table = one.table
+    levels = _levels(table, method)
+    found = _pairs(one, beside, method, levels)
     return Comparison(
-        given.dataset,
-        given.measure,
-        given.values.shape[1],
-        given.unit,
-        given.left_out,
-        _standings(best_first, _better(names, found), method, levels, letter=baseline is None),
+        table.dataset,
+        table.measure,
+        table.values.shape[1],
+        table.unit,
+        table.left_out,
+        _standings(table, _better(table.systems, found), method, levels, letter=baseline is None),
         found,
         baseline,
         method,
-        given.geometric,
+        table.geometric,
+        group=table.group,
     )
 
 
@@ -145,12 +184,11 @@ def _better(names: tuple[str, ...], pairs: Iterable[Pair]) -> NDArray[np.bool_]:
     return found
 
 
-def _levels(given: ScoreTable, ranked: list[int], method: ComparisonMethod) -> Float64 | None:
+def _levels(given: ScoreTable, method: ComparisonMethod) -> Float64 | None:
     """The means over datasets in samples of datasets and queries, float64[B, K], where those are asked for."""
     if method.interval != "two-level" or not given.parts:
         return None
-    parts = [[values[ranked] for values in dataset] for dataset in given.parts]
-    return two_level_means(parts, Draws(RESAMPLES, method.seed))
+    return two_level_means([list(dataset) for dataset in given.parts], Draws(RESAMPLES, method.seed))
 
 
 def _standings(
@@ -195,15 +233,15 @@ def _mean_bounds(
 
 
 def _pairs(
-    given: ScoreTable, pairs: Pairs, method: ComparisonMethod, levels: Float64 | None
+    one: _TestedTable, beside: Float64, method: ComparisonMethod, levels: Float64 | None
 ) -> tuple[Pair, ...]:
+    given, pairs, p = one.table, one.pairs, one.p
     values, queries = given.values, given.values.shape[1]
-    p = p_values(method.test, values, pairs, Draws(method.draws, method.seed))
-    corrected = adjusted(p, method.correction)
+    corrected = adjusted(np.concatenate([p, beside]), method.correction)
     differences = values[pairs[:, 1]] - values[pairs[:, 0]]
     limits = _difference_bounds(given, differences, pairs, method, levels)
     same = _equivalences(differences, method)
-    family = method.family(len(pairs), len(given.systems))
+    family = method.family(len(pairs) + len(beside), len(given.systems))
     # What is detectable is a multiple of the deviation.
     unit = detectable(1.0, queries, method.power, method.alpha / family)
     means = [_mean(row) for row in values]

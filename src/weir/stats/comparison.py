@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from weir.core.strings import Float64
+from weir.core.ids import Ids
+from weir.core.strings import Float64, Int64
 from weir.errors import BadValue
 from weir.stats import paired, permutation, tukey  # noqa: F401  each registers its tests
 from weir.stats.bootstrap import LEVEL, SEED
@@ -76,7 +77,8 @@ class ScoreTable:
     queries that not all systems have a value for; unit: what a column is; span: the largest possible difference of
     two values, infinite where the measure has no bounds; geometric: values are logarithms, so that
     the means reported are exponentials of theirs, and differences are differences of logarithms; parts: where
-    columns are datasets, the values on the queries of each, float64[K, Q] for each of its parts.
+    columns are datasets, the values on the queries of each, float64[K, Q] for each of its parts; queries: what the
+    columns are, None where they are datasets; group: the group of queries that they are, "" for all.
     """
 
     dataset: str
@@ -88,6 +90,15 @@ class ScoreTable:
     span: float = math.inf
     geometric: bool = False
     parts: tuple[tuple[Float64, ...], ...] = ()
+    queries: Ids | None = None
+    group: str = ""
+
+    def take(self, columns: Int64) -> ScoreTable:
+        """The table of these queries alone, by number; raises BadValue for a table whose columns are datasets."""
+        if self.queries is None:
+            raise BadValue(f"{self.dataset}: a comparison across datasets has no queries to take")
+        queries = self.queries.take(columns)
+        return replace(self, values=self.values[:, columns], left_out=0, queries=queries)
 
 
 @dataclass(frozen=True)
@@ -163,7 +174,7 @@ class DatasetCounts:
 class Comparison:
     """What one measure on one dataset says about several systems, best mean first.
 
-    tallies: of a comparison across datasets with a baseline.
+    tallies: of a comparison across datasets with a baseline; group: the group of queries it is on, "" for all.
     """
 
     dataset: str
@@ -177,3 +188,4 @@ class Comparison:
     method: ComparisonMethod
     geometric: bool = False
     tallies: tuple[DatasetCounts, ...] = ()
+    group: str = ""

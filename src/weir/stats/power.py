@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from weir.core.strings import Float64
 from weir.errors import BadValue
-from weir.stats.distributions import noncentral_tail, root, student_quantile, student_tail
+from weir.stats.distributions import noncentral_tail, normal_quantile, root, student_quantile, student_tail
 from weir.stats.paired import t_statistic
 
 __all__ = [
@@ -123,11 +123,9 @@ def queries_needed(
         raise BadValue(f"the difference to find is {difference}; expected a number other than 0")
     if not alpha < wanted < 1:
         raise BadValue(f"the wanted power is {wanted}; expected between {alpha} and 1")
-    low, high = 1, 2
-    while power(difference, deviation, high, alpha) < wanted:
-        low, high = high, 2 * high
-        if high > MOST_QUERIES:
-            return None
+    if power(difference, deviation, MOST_QUERIES, alpha) < wanted:
+        return None
+    low, high = _around(difference, deviation, wanted, alpha)
     while high - low > 1:
         middle = (low + high) // 2
         if power(difference, deviation, middle, alpha) < wanted:
@@ -149,6 +147,19 @@ def equivalence(differences: Float64, margin: float) -> float:
         raise BadValue(f"equivalence needs at least two queries; found {len(differences)}")
     sides = (t_statistic(differences + margin), t_statistic(margin - differences))
     return max(student_tail(t, len(differences) - 1) for t in sides)
+
+
+def _around(difference: float, deviation: float, wanted: float, alpha: float) -> tuple[int, int]:
+    """A number of queries that is too small (or 1) and one that is enough, near what the normal distribution says."""
+    quantiles = normal_quantile(1 - alpha / 2) + normal_quantile(wanted)
+    guess = min(max(2.0, (quantiles * deviation / difference) ** 2), float(MOST_QUERIES))
+    low = high = int(guess)
+    step = max(1, low // 64)
+    while low > 1 and power(difference, deviation, low, alpha) >= wanted:
+        low, high, step = max(1, low - step), low, 2 * step
+    while power(difference, deviation, high, alpha) < wanted:
+        low, high, step = high, min(high + step, MOST_QUERIES), 2 * step
+    return low, high
 
 
 @lru_cache(maxsize=256)

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.corpus import Corpus, Queries
-from weir.core.qrels import Qrels
+from weir.core.qrels import Qrels, plain_grades
 from weir.core.run import Run
 from weir.core.scores import Scores, averaged
 from weir.core.strings import Float64, Int64
 from weir.errors import BadValue
 
-__all__ = ["Move", "Moves", "Shift", "moved", "with_documents", "with_texts"]
+__all__ = ["Move", "Moves", "Shift", "moved", "ranks_of", "with_documents", "with_texts"]
 
 SHOWN_DOCUMENTS = 3  # documents of a query
 EXCERPT_LETTERS = 200  # characters of a document
@@ -28,7 +28,7 @@ class Shift:
     """A relevant document that stands elsewhere now: its ranks from 1, None where it was not returned."""
 
     document: str
-    grade: int
+    grade: float
     before: int | None
     after: int | None
     title: str = ""
@@ -148,17 +148,18 @@ def _shifts(query: str, qrels: Qrels, first: Run, second: Run) -> tuple[Shift, .
     rows = np.arange(qrels.ptr[q], qrels.ptr[q + 1])
     rows = rows[qrels.grade[rows] > 0]
     names = [qrels.docs[int(d)] for d in qrels.doc[rows]]
-    before, after = _ranks(first, query, names), _ranks(second, query, names)
+    before, after = ranks_of(first, query, names), ranks_of(second, query, names)
+    grades = plain_grades(qrels.grade[rows])
     far = np.abs(_weight(before) - _weight(after))
-    order = np.lexsort((-qrels.grade[rows].astype(np.int64), -far))
+    order = np.lexsort((-qrels.grade[rows].astype(np.float64), -far))
     return tuple(
-        Shift(names[i], int(qrels.grade[rows[i]]), int(before[i]) or None, int(after[i]) or None)
+        Shift(names[i], grades[i], int(before[i]) or None, int(after[i]) or None)
         for i in order[:SHOWN_DOCUMENTS].tolist()
         if before[i] != after[i]
     )
 
 
-def _ranks(run: Run, query: str, documents: Sequence[str]) -> Int64:
+def ranks_of(run: Run, query: str, documents: Sequence[str]) -> Int64:
     """The rank of each document for a query, 0 where it was not returned."""
     q = int(run.queries.codes([query])[0])
     if q < 0:

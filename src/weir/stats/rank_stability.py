@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from weir.core.strings import Float64
 from weir.errors import BadValue
 
-__all__ = ["kendall_tau", "letters", "rbo"]
+__all__ = ["average_ranks", "kendall_tau", "letters", "rbo", "spearman", "tau_ap"]
 
 
 def letters(apart: NDArray[np.bool_]) -> list[str]:
@@ -94,3 +94,37 @@ def _letter(number: int) -> str:
         number, digit = divmod(number - 1, 26)
         text = chr(ord("a") + digit) + text
     return text
+
+
+def tau_ap(truth: Float64, estimate: Float64) -> float:
+    """Agreement of an estimated order of systems with the true one, -1 to 1, where mistakes at the top count more.
+
+    truth, estimate: float64[K], what systems are ordered by, larger first; of equal ones the earlier is taken first.
+    NaN for fewer than two systems. Raises BadValue for different lengths. Source: Yilmaz, Aslam and Robertson 2008.
+    """
+    if truth.shape != estimate.shape or truth.ndim != 1:
+        raise BadValue(f"{truth.shape} and {estimate.shape} values cannot be orders of the same systems")
+    order = truth[np.argsort(-estimate, kind="stable")]
+    if len(order) < 2:
+        return math.nan
+    right = [float((order[:i] > order[i]).sum()) / i for i in range(1, len(order))]
+    return 2 * math.fsum(right) / (len(order) - 1) - 1
+
+
+def spearman(a: Float64, b: Float64) -> float:
+    """Pearson's correlation of average ranks, -1 to 1; NaN where one of them does not vary.
+
+    Raises BadValue for different lengths. Source: Spearman 1904; equals scipy.stats.spearmanr.
+    """
+    if a.shape != b.shape or a.ndim != 1:
+        raise BadValue(f"{a.shape} and {b.shape} values cannot be orders of the same systems")
+    x, y = (ranks - (len(ranks) + 1) / 2 for ranks in (average_ranks(a), average_ranks(b)))
+    spread = math.sqrt(float((x * x).sum() * (y * y).sum()))
+    return float((x * y).sum()) / spread if spread else math.nan
+
+
+def average_ranks(values: Float64) -> Float64:
+    """Ranks from 1, ascending; equal values share the mean of theirs."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return np.asarray((last - (counts - 1) / 2)[inverse], np.float64)

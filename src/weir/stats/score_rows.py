@@ -22,7 +22,12 @@ def rows(scores: Scores, dataset: str, system: str) -> list[Row]:
     plain = scores.conventions == "default"
     found = []
     for measure, i, counted, movable, ends in zip(
-        scores.measures, intervals(scores), scores.counted(), scores.movable(), scores.corridor(), strict=True
+        scores.measures,
+        intervals(scores),
+        scores.counted(),
+        scores.movable(),
+        scores.tie_bounds(),
+        strict=True,
     ):
         row = Row(dataset, system, measure, i.mean, i.low, i.high, queries, answered, scores.conventions)
         if not plain and counted != queries:

@@ -38,6 +38,7 @@ from weir.systems.protocol import (
     check_depth,
 )
 from weir.systems.rerank.reranking import RerankingSearcher
+from weir.systems.restricted import sufficient_depth
 
 __all__ = [
     "FunctionReranker",
@@ -151,6 +152,11 @@ class FunctionSearcher:
         answer = self.function(texts, k) if texts else {}
         return run_of_answer(answer, queries, self.corpus.ids, self.name).top(k)
 
+    def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
+        """What may be ranked of the function's answer, which is asked once."""
+        depth = sufficient_depth(queries, k, len(self.corpus))
+        return self.search(queries, depth, context).allowed(queries).top(k)
+
     def costs(self) -> Costs:
         """Unknown: it is asked once."""
         return Costs()
@@ -195,16 +201,12 @@ class FunctionScorer:
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """What the function says of each candidate; raises BadRanking, naming the query, for more or fewer scores."""
         found = np.empty(len(candidates.doc))
-        title = self.corpus.title
         for q, text in enumerate(queries.text):
             rows = slice(int(candidates.ptr[q]), int(candidates.ptr[q + 1]))
             doc = candidates.doc[rows]
             if len(doc) == 0:
                 continue
-            some = Corpus(
-                self.corpus.ids, self.corpus.text.take(doc), None if title is None else title.take(doc)
-            )
-            texts = some.view(VIEW, 0, len(doc)).tolist()
+            texts = self.corpus.view_of(VIEW, doc).tolist()
             given = np.asarray(self.function([text] * len(doc), texts), np.float64)
             if given.shape != (len(doc),):
                 raise BadRanking(

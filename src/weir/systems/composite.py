@@ -21,13 +21,14 @@ from weir.systems.protocol import (
     IN_MEMORY,
     CollectionAware,
     Context,
+    FieldReader,
     Reranker,
     Retriever,
     Searcher,
     Shelf,
 )
 
-__all__ = ["FolderShelf", "adapted_to", "folder_name", "parts_of", "renumbered", "shelf_of"]
+__all__ = ["FolderShelf", "adapted_to", "fields_of", "folder_name", "parts_of", "renumbered", "shelf_of"]
 
 T = TypeVar("T")
 
@@ -104,6 +105,12 @@ def parts_of(system: object) -> Iterator[object]:
             for one in value if isinstance(value, tuple) else (value,):
                 if isinstance(one, (Retriever, Reranker)):
                     yield from parts_of(one)
+
+
+def fields_of(system: object) -> tuple[str, ...]:
+    """The views and fields of documents that a system, or one within it, reads."""
+    read = (part.fields_read() for part in parts_of(system) if isinstance(part, FieldReader))
+    return tuple(field for some in read for field in some)
 
 
 def folder_name(part: Retriever) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TypeAlias
@@ -14,16 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.algorithms import algorithm
-from weir.core.corpus import VIEWS, Corpus, Queries
+from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.pointers import below
 from weir.core.run import Run
 from weir.core.strings import Float64, Int64
 from weir.encode.api import Hosted, LoadedHosted, is_hosted
 from weir.encode.encoder import Encoder, Kind, Loaded
+from weir.encode.instructed import LoadedEncoder, instructed
 from weir.encode.models.multi_device import PIECES_PER_DEVICE, devices, on_several
 from weir.encode.object_encoder import LoadedObject, ObjectEncoder, as_encoder
 from weir.encode.recipes.cards import known
-from weir.errors import BadValue, StoreError, UnknownName
+from weir.errors import BadValue, StoreError
 from weir.io.storage.arrays import read_array
 from weir.io.storage.atomic import atomic_dir
 from weir.io.storage.sealed import open_folder, seal_folder
@@ -31,6 +32,7 @@ from weir.registry import session_only
 from weir.settings import settings
 from weir.systems.compose import shown, then
 from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, Progress, called, folder_of
+from weir.systems.restricted import LOWEST_SCORE, deepened, scored_candidates
 from weir.vectors.ann import Approximate, ApproximateIndex, Loss, loss, search_with
 from weir.vectors.encode_missing import (
     Encode,
@@ -46,7 +48,15 @@ from weir.vectors.vector_codec import codec
 from weir.vectors.vector_source import ReportingSource, VectorSource
 from weir.vectors.vector_store import VectorStore
 
-__all__ = ["DenseRetriever", "DenseSearcher", "VectorEncoder", "dense"]
+__all__ = [
+    "DenseRetriever",
+    "DenseSearcher",
+    "LoadedEncoder",
+    "VectorEncoder",
+    "dense",
+    "encoder_of",
+    "query_vectors",
+]
 
 FORMAT = 1
 BATCH_TEXTS = {"cpu": 128, "cuda": 8192}
@@ -57,7 +67,6 @@ OTHER_KIND = {"document": {"query", "max_query", "query revision"}, "query": {"d
 """Entries of an encoder's description that say nothing about the texts of a kind."""
 
 VectorEncoder: TypeAlias = Encoder | Hosted | ObjectEncoder
-LoadedEncoder: TypeAlias = Loaded | LoadedHosted | LoadedObject
 
 
 @dataclass(frozen=True)
@@ -80,8 +89,7 @@ class DenseRetriever:
 
     def __post_init__(self) -> None:
         codec(self.store)
-        if self.view not in VIEWS:
-            raise UnknownName("view", str(self.view), VIEWS)
+        check_view(self.view)
         if not isinstance(self.separator, (str, type(None))):
             raise BadValue(f"separator is {self.separator!r}; expected a text")
 
@@ -114,6 +122,10 @@ class DenseRetriever:
             **how,
         }
 
+    def fields_read(self) -> tuple[str, ...]:
+        """The fields of a document that are encoded."""
+        return (self.view,)
+
     def fetch(self) -> None:
         """Download the checkpoint where it is not here; raises DownloadError where that fails."""
         self.encoder.fetch()
@@ -138,7 +150,11 @@ class DenseRetriever:
         near = None if self.nearest is None else self.nearest.build(vectors)
         if context.folder is not None:
             facts = {"format": FORMAT, "system": str(self), "store": store.folder.name}
-            facts |= {"corpus": corpus.fingerprint, "documents": len(corpus), "texts": _digest(vectors)}
+            facts |= {
+                "corpus": corpus.fingerprint_with(self.fields_read()),
+                "documents": len(corpus),
+                "texts": _digest(vectors),
+            }
             with atomic_dir(context.folder) as folder:
                 np.save(folder / "rows.npy", vectors.rows)
                 if near is not None:
@@ -160,7 +176,7 @@ class DenseRetriever:
             store = VectorStore(settings().home / "vectors" / Path(facts["store"]).name, "", self.store)
         except (StoreError, KeyError, TypeError) as error:
             raise StoreError(f"{at}: the index is damaged ({error}); delete it to build it again") from None
-        if known[1:] != (corpus.fingerprint, len(corpus)):
+        if known[1:] != (corpus.fingerprint_with(self.fields_read()), len(corpus)):
             raise BadValue(f"{at}: this index was made from another corpus; delete it to build it again")
         snapshot = store.snapshot()
         if known[0] != FORMAT or snapshot is None or len(rows) != len(corpus):
@@ -203,7 +219,7 @@ class DenseSearcher:
         asked = [i for i, text in enumerate(queries.text.tolist()) if text.strip()]
         count = np.zeros(len(queries), np.int64)
         if asked and len(self.corpus):
-            vectors = self._encoded(queries.take(np.array(asked)))
+            vectors = self.encoded(queries.take(np.array(asked)))
             found = self._found(vectors, k, context.progress)
             count[asked] = np.diff(found.ptr)
             doc, score = found.doc, found.score.astype(np.float64)
@@ -212,14 +228,20 @@ class DenseSearcher:
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
         return Run(queries.ids, self.corpus.ids, ptr, doc, score, str(self.system))
 
+    def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
+        """The k best documents that may be ranked: candidates are scored alone, where the search is exact."""
+        if self.near is not None:
+            return deepened(self, queries, k, context)
+        return replace(scored_candidates(self, self, queries, self.corpus, k, context), name=str(self.system))
+
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """The score of each candidate, the same bits as searching gives; the lowest for a query without text."""
-        score = np.full(len(candidates.doc), -np.finfo(np.float32).max.astype(np.float64))
+        score = np.full(len(candidates.doc), LOWEST_SCORE)
         texts = queries.text.tolist()
         asked = np.array([i for i, text in enumerate(texts) if text.strip()], np.int64)
         if len(asked) == 0:
             return score
-        vectors = self._encoded(queries.take(asked))
+        vectors = self.encoded(queries.take(asked))
         for q, vector in zip(asked.tolist(), vectors, strict=True):
             rows = slice(int(candidates.ptr[q]), int(candidates.ptr[q + 1]))
             score[rows] = pair_scores(self.vectors.take(candidates.doc[rows]), vector)
@@ -229,7 +251,7 @@ class DenseSearcher:
         """What the approximate index loses of the exact k best of these queries; raises BadValue without one."""
         if self.near is None:
             raise BadValue(f"{self.system} searches exactly; only an approximate index loses anything")
-        return loss(self.near, self.vectors, self._encoded(queries), k)
+        return loss(self.near, self.vectors, self.encoded(queries), k)
 
     def _found(self, vectors: NDArray[np.float32], k: int, progress: Progress | None) -> Found:
         """By the approximate index if there is one; else the same answers, to the bit, on GPU and processor."""
@@ -241,15 +263,20 @@ class DenseSearcher:
             return search_on(self.loaded.place.device, rows, vectors, k, places)
         return search(rows, vectors, k, "dot", places)
 
-    def _encoded(self, queries: Queries) -> NDArray[np.float32]:
-        """The queries' vectors: computed each time, since how long an answer takes is measured, but for an API."""
-        if not isinstance(self.loaded, LoadedHosted):
-            return self.loaded.encode(queries.text, "query")
-        about = _about(self.system.encoder, self.loaded, "query")
-        store = VectorStore.of(settings().home / "vectors", about)
-        texts = TextSource(len(queries), queries.text.slice, queries.ids.__getitem__)
-        cut = EncodingBlocks(API_TEXTS, whole=False)
-        return stored(store, texts, partial(_encode, self.loaded, "query"), None, cut).values
+    def encoded(self, queries: Queries) -> NDArray[np.float32]:
+        """The queries' vectors, see `query_vectors`."""
+        return query_vectors(self.system.encoder, self.loaded, queries)
+
+
+def query_vectors(encoder: VectorEncoder, loaded: LoadedEncoder, queries: Queries) -> NDArray[np.float32]:
+    """The queries' vectors: computed each time, since how long an answer takes is measured, but for an API."""
+    loaded, text = instructed(loaded, queries)
+    if not isinstance(loaded, LoadedHosted):
+        return loaded.encode(text, "query")
+    store = VectorStore.of(settings().home / "vectors", _about(encoder, loaded, "query"))
+    texts = TextSource(len(queries), text.slice, queries.ids.__getitem__)
+    cut = EncodingBlocks(API_TEXTS, whole=False)
+    return stored(store, texts, partial(_encode, loaded, "query"), None, cut).values
 
 
 def _about(encoder: VectorEncoder, loaded: LoadedEncoder, kind: Kind) -> dict[str, object]:
@@ -340,12 +367,13 @@ def dense(  # noqa: PLR0913, PLR0917 - one parameter for each setting, as a name
         "dimensions": dimensions,
         "key": key,
     }
-    encoder = _encoder(model, {setting: value for setting, value in given.items() if value is not None})
+    encoder = encoder_of(model, {setting: value for setting, value in given.items() if value is not None})
     return DenseRetriever(encoder, store, ApproximateIndex.of(index, effort), view, separator)
 
 
-def _encoder(model: object, given: dict[str, object]) -> VectorEncoder:
+def encoder_of(model: object, given: dict[str, object] | None = None) -> VectorEncoder:
     """The encoder that a model and its settings name; raises BadValue for a setting that it does not have."""
+    given = given or {}
     kinds: dict[bool, tuple[type, str]] = {
         True: (Hosted, "an embedding API"),
         False: (Encoder, "a checkpoint"),

@@ -124,10 +124,10 @@ def _argument(node: ast.expr, text: str, wanted: inspect.Parameter | None) -> ob
         value = ast.literal_eval(node)
     except (ValueError, TypeError, RecursionError, MemoryError):
         raise _malformed(text) from None
-    for one in value if isinstance(value, (list, tuple)) else [value]:
+    for one in _parts(node, value):
         if not (one is None or isinstance(one, (str, int, float))):
             raise BadValue(
-                f"'{_cut(repr(value))}' is no setting; expected a number, a text or a list of them"
+                f"'{_cut(repr(value))}' is no setting; expected a number, a text, or a list or dict of them"
             )
         if (isinstance(one, float) and not math.isfinite(one)) or (
             isinstance(one, int) and abs(one) >= _LARGEST
@@ -136,6 +136,16 @@ def _argument(node: ast.expr, text: str, wanted: inspect.Parameter | None) -> ob
                 f"'{_cut(ast.unparse(node))}' is out of every range; expected a number below 2**63"
             )
     return value
+
+
+def _parts(node: ast.expr, value: object) -> list[object]:
+    """What a literal holds; raises BadValue for a dict that names something twice, or by anything but a text."""
+    if not isinstance(value, dict):
+        return list(value) if isinstance(value, (list, tuple)) else [value]
+    once = isinstance(node, ast.Dict) and len(node.keys) == len(value)
+    if not once or not all(isinstance(name, str) for name in value):
+        raise BadValue(f"'{_cut(ast.unparse(node))}' is no setting; expected each name once, in quotes")
+    return list(value.values())
 
 
 def _not_quoted(name: str, wanted: inspect.Parameter | None) -> WeirError:

@@ -141,6 +141,10 @@ class FusedSearcher:
         pool = Pool.of([runs[searcher] for searcher in self.searchers])
         return fused(pool, self.system.fusion, k, str(self.system))
 
+    def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
+        """As `search`: its parts rank only what may be ranked."""
+        return self.search(queries, k, context)
+
     def costs(self) -> Costs:
         """Those of the parts."""
         return Costs.of(dict.fromkeys(self.searchers))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
 
 from weir.algorithms import algorithm
-from weir.core.corpus import VIEWS, Corpus, Queries
+from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.pointers import below
 from weir.core.run import Run
 from weir.core.strings import Float64, Int64
@@ -32,6 +32,7 @@ from weir.systems.rerank.late_scorer import (
     encoded_blocks,
     score_candidates,
 )
+from weir.systems.restricted import deepened, scored_candidates
 from weir.vectors.ann import Loss
 from weir.vectors.centroids import (
     KMEANS_ITERATIONS,
@@ -91,8 +92,7 @@ class ColBERT:
     def __post_init__(self) -> None:
         if self.store not in DTYPES:
             raise UnknownName("way to store token vectors", str(self.store), DTYPES)
-        if self.view not in VIEWS:
-            raise UnknownName("view", str(self.view), VIEWS)
+        check_view(self.view)
         if type(self.bits) is not int or self.bits not in (0, 1, 2):
             raise BadValue(f"bits is {self.bits!r}; expected 0, 1 or 2")
         if type(self.probes) is not int or self.probes < 1:
@@ -136,6 +136,10 @@ class ColBERT:
         about = {"late search": algorithm("late search"), "encoder": self.encoder.describe(settings().device)}
         return {"system": "colbert", **about, **kept, **how}
 
+    def fields_read(self) -> tuple[str, ...]:
+        """The fields of a document that are encoded."""
+        return (self.view,)
+
     def fetch(self) -> None:
         """Download the checkpoint where it is not here; raises DownloadError where that fails."""
         self.encoder.fetch()
@@ -155,7 +159,11 @@ class ColBERT:
         made = _made(self, tokens)
         if context.folder is not None:
             facts = {"format": FORMAT, "system": str(self), "store": store.folder.name, "width": store.width}
-            facts |= {"corpus": corpus.fingerprint, "documents": len(corpus), "texts": _digest(rows)}
+            facts |= {
+                "corpus": corpus.fingerprint_with(self.fields_read()),
+                "documents": len(corpus),
+                "texts": _digest(rows),
+            }
             facts |= {} if made.small is None else {"error": made.small.error, "largest": made.small.largest}
             with atomic_dir(context.folder) as folder:
                 np.save(folder / "numbers.npy", rows.numbers)
@@ -179,7 +187,7 @@ class ColBERT:
             store = RaggedStore(folder, "", int(facts["width"]))
         except (StoreError, KeyError, TypeError, ValueError) as error:
             raise StoreError(f"{at}: the index is damaged ({error}); delete it to build it again") from None
-        if known[1:] != (corpus.fingerprint, len(corpus)):
+        if known[1:] != (corpus.fingerprint_with(self.fields_read()), len(corpus)):
             raise BadValue(f"{at}: this index was made from another corpus; delete it to build it again")
         vectors = _stored(store, numbers, facts["texts"], DTYPES[self.store])
         if known[0] != FORMAT or len(numbers) != len(corpus) or (vectors is None and not self.bits):
@@ -260,6 +268,12 @@ class LateSearcher:
             doc, score = found.doc, found.score.astype(np.float64)
         ptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
         return Run(queries.ids, self.corpus.ids, ptr, doc, score, str(self.system))
+
+    def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
+        """The k best documents that may be ranked: candidates are scored alone, where all documents would be."""
+        if self.system.limit(len(self.corpus), k):
+            return deepened(self, queries, k, context)
+        return replace(scored_candidates(self, self, queries, self.corpus, k, context), name=str(self.system))
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """The score of each candidate, the same bits as searching gives; the lowest for a query without text and a

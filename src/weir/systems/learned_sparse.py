@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from weir.algorithms import algorithm
-from weir.core.corpus import VIEWS, Corpus, Queries
+from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64
 from weir.encode.batching import Ragged
@@ -17,7 +17,7 @@ from weir.encode.encoder import Kind
 from weir.encode.recipes.model_settings import given_settings
 from weir.encode.sparse.sparse_encoder import LoadedSparse, SparseEncoder
 from weir.encode.sparse.sparse_heads import TERM
-from weir.errors import BadValue, UnknownName
+from weir.errors import BadValue
 from weir.kernels.inverted.block_bounds import BlockBounds
 from weir.kernels.inverted.byte_bounds import ByteBounds
 from weir.kernels.inverted.postings import document_frequencies, place
@@ -62,8 +62,7 @@ class Sparse:
     def __post_init__(self) -> None:
         if isinstance(self.encoder, str):
             object.__setattr__(self, "encoder", SparseEncoder("splade", self.encoder))
-        if self.view not in VIEWS:
-            raise UnknownName("view", str(self.view), VIEWS)
+        check_view(self.view)
 
     def __str__(self) -> str:
         given = given_settings(self.encoder, leave_out=("family", "model"))
@@ -81,6 +80,10 @@ class Sparse:
             "search": "exact, in double, rounded to float",
         }
 
+    def fields_read(self) -> tuple[str, ...]:
+        """The fields of a document that are encoded."""
+        return (self.view,)
+
     def fetch(self) -> None:
         """Download the checkpoint where it is not here; raises DownloadError where that fails."""
         self.encoder.fetch()
@@ -91,14 +94,18 @@ class Sparse:
         terms, kept = stored_terms(loaded, corpus, self.view, context.progress)
         index = _inverted(terms, corpus, loaded.vocabulary)
         if context.folder is not None:
-            facts = {"system": str(self), "corpus": corpus.fingerprint, "documents": len(corpus)}
+            facts = {
+                "system": str(self),
+                "corpus": corpus.fingerprint_with(self.fields_read()),
+                "documents": len(corpus),
+            }
             save_index((index,), context.folder, facts)
-            (index,) = load_index_of(corpus, context.folder)
+            (index,) = load_index_of(corpus, context.folder, self.fields_read())
         return SparseSearcher(self, corpus, index, loaded, kept)
 
     def open(self, corpus: Corpus, context: Context) -> SparseSearcher:
         """Open an index that `index` wrote for the same corpus; raises StoreError where it is damaged."""
-        (index,) = load_index_of(corpus, folder_of(context))
+        (index,) = load_index_of(corpus, folder_of(context), self.fields_read())
         return SparseSearcher(self, corpus, index, None)
 
 

@@ -14,6 +14,7 @@ from weir.core.run import Named, Run
 from weir.core.strings import Float64
 from weir.errors import BadRanking, BadValue, PluginError, ServiceError, WeirError
 from weir.systems.protocol import IN_MEMORY, Context, Retriever, Scorer, Searcher
+from weir.systems.restricted import restricted_search
 
 __all__ = ["indexed", "rankings", "run_of_answer", "scores"]
 
@@ -38,14 +39,14 @@ def rankings(
     collection: str = "",
     context: Context = IN_MEMORY,
 ) -> Run:
-    """What a searcher answers, checked to be a ranking, empty or not, for each query in their order.
+    """What a searcher answers of what may be ranked, checked to be a ranking for each query, in their order.
 
     who: the system's name; collection: where it answers, both for messages. Raises PluginError where it fails with
     anything but a WeirError or answers with something else, naming system, collection and queries; ServiceError and
     BadRanking name them too.
     """
     with _named(who, collection, _asked(queries)):
-        run = searcher.search(queries, k, context)
+        run = restricted_search(searcher, queries, k, context)
         if wrong := _wrong(run, queries):
             raise PluginError(wrong)
     return run

@@ -19,6 +19,7 @@ from weir.errors import BadValue, StoreError
 from weir.registry import Registry, printed
 
 if TYPE_CHECKING:
+    from weir.services.asking import ServiceUse
     from weir.vectors.ann import Loss
 
 __all__ = [
@@ -32,9 +33,12 @@ __all__ = [
     "Context",
     "Costs",
     "Fetched",
+    "FieldReader",
     "IndexFree",
     "Indexed",
+    "Installed",
     "Progress",
+    "Remote",
     "Reranker",
     "Retriever",
     "Scorer",
@@ -89,7 +93,7 @@ class Costs:
     external_bytes: of vectors and weights in stores outside the index; reused_documents: whose vectors or questions
     were there before it was indexed; cached_queries: whether vectors of queries are kept too; requested_pairs,
     computed_pairs: scores of pairs asked for so far, and those of them that had to be computed; repeatable: whether
-    asking again costs nothing but time, so that single queries may be timed.
+    asking again costs nothing but time, so that single queries may be timed; services: what of others' was asked.
     """
 
     external_bytes: int = 0
@@ -98,6 +102,7 @@ class Costs:
     requested_pairs: int = 0
     computed_pairs: int = 0
     repeatable: bool = False
+    services: tuple[ServiceUse, ...] = ()
 
     def __add__(self, other: Costs) -> Costs:
         return Costs(
@@ -107,6 +112,7 @@ class Costs:
             self.requested_pairs + other.requested_pairs,
             self.computed_pairs + other.computed_pairs,
             self.repeatable and other.repeatable,
+            self.services + other.services,
         )
 
     @staticmethod
@@ -182,6 +188,16 @@ class Composite(Protocol):
 
 
 @runtime_checkable
+class Remote(Protocol):
+    """A system that somebody else runs: it is asked each query, and never for a probe."""
+
+    @property
+    def service(self) -> str:
+        """What is asked, in a message."""
+        ...
+
+
+@runtime_checkable
 class Indexed(Protocol):
     """A system whose index serves other settings too."""
 
@@ -200,11 +216,29 @@ class Fetched(Protocol):
 
 
 @runtime_checkable
+class Installed(Protocol):
+    """A system that makes things on a server, which stay there until they are removed."""
+
+    def uninstall(self) -> list[str]:
+        """Remove all that Weir made there, whoever's process made it; the names of what was removed."""
+        ...
+
+
+@runtime_checkable
 class CollectionAware(Protocol):
     """A part that differs between collections, as an encoder with a prompt for each of them."""
 
     def adapted_to(self, collection: str, instruction: str) -> object:
         """The part as it runs on a collection. instruction: of the collection, "" where nothing says so."""
+        ...
+
+
+@runtime_checkable
+class FieldReader(Protocol):
+    """A part that may read other fields of the documents than their titles and texts."""
+
+    def fields_read(self) -> tuple[str, ...]:
+        """The views or fields that it reads; their contents are part of the keys of its stages."""
         ...
 
 
@@ -273,17 +307,31 @@ def folder_of(context: Context) -> Path:
 # Where each is registered, so that reading a name imports no more than it names; fusion methods are systems too.
 _SYSTEMS = {
     "bm25": "lexical.bm25",
+    "bm25f": "lexical.bm25f",
     "chunked": "lexical.chunked",
     "colbert": "late_interaction",
+    "command": "remote.command",
     "deepct": "lexical.deepct",
     "dense": "dense",
     "doc2query": "lexical.doc2query",
+    "filtered": "filtered",
+    "elasticsearch": "remote.elasticsearch",
+    "http": "remote.endpoint",
+    "pool": "candidate_pool",
+    "postgres": "remote.postgres",
     "rm3": "lexical.rm3",
+    "run": "stored_run",
     "sparta": "learned_sparse",
     "splade": "learned_sparse",
     "unicoil": "learned_sparse",
 }
-_RERANKERS = {"cross": "rerank.cross", "monot5": "rerank.cross", "score": "rerank.score_reranker"}
+_RERANKERS = {
+    "cross": "rerank.cross",
+    "llm": "rerank.llm_reranker",
+    "monot5": "rerank.cross",
+    "rerank": "rerank.service_reranker",
+    "score": "rerank.score_reranker",
+}
 
 
 def _homes(names: dict[str, str]) -> dict[str, str]:

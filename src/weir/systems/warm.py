@@ -20,7 +20,7 @@ from weir.systems.protocol import Reranker, Retriever
 
 __all__ = ["GROUPS", "kernels_of", "prepare"]
 
-_SPARSE = ("bm25", "rm3", "deepct", "doc2query", "learned_sparse")
+_SPARSE = ("bm25", "bm25f", "rm3", "deepct", "doc2query", "learned_sparse")
 _USED: dict[str, tuple[str, ...]] = {"dense": ("dense search",), "late_interaction": ("late search",)}
 
 
@@ -71,6 +71,7 @@ def _prepared(group: str) -> None:
 
 
 def _sparse_index() -> None:
+    from weir.kernels.inverted.postings import added_up
     from weir.kernels.parse.words import regrow
     from weir.systems.lexical.bm25_presets import PRESETS
     from weir.systems.lexical.term_weights import query_terms, weighed
@@ -82,6 +83,7 @@ def _sparse_index() -> None:
     order = np.arange(len(texts), dtype=np.int32)
     weighed(table, [table.add(texts)], PRESETS["lucene"], order)
     query_terms((table,), texts)
+    added_up([(np.array([0, 1]), np.zeros(1, np.int32), np.ones(1))], 1)
     regrow(np.full(8, -1), np.full(16, -1), np.empty(0, np.int64))  # what only longer texts need
 
 

@@ -43,7 +43,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {"RBP": {"rel": 1, "p": 0.8}, "IPrec": {"r
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
     """What calc says: its aggregate, and its value of each query."""
-    wanted = _measure(measure)
+    wanted = measure_object(measure)
     if wanted is None or not irm.DefaultPipeline.supports(wanted):
         return None
     qrels = [irm.Qrel(q, d, g) for q, row in vector["qrels"].items() for d, g in row]
@@ -58,12 +58,15 @@ def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | N
     return answer
 
 
-def _measure(measure: dict[str, Any]) -> Any:  # noqa: ANN401 - of an untyped package; None where it has none
+def measure_object(measure: dict[str, Any]) -> Any:  # noqa: ANN401 - of an untyped package
+    """Its measure of that name, settings, k and whether lists are condensed; None where it has none."""
     name, settings = NAMES.get(measure["measure"]), dict(measure["settings"])
     if name == "R" and measure["k"] is None:
         name = "SetR"  # its R needs a cut-off
     if name is None or settings.pop("max_grade", 4) != 4 or settings.get("gain") == "scaled":
         return None
+    if isinstance(settings.get("rel"), float) or "." in settings.get("gain", ""):
+        return None  # its levels and tables are of whole grades
     settings = {**DEFAULTS.get(name, {}), **settings}
     settings |= {key: float(settings[key]) for key in ("p", "recall") if key in settings}
     settings |= _gains(settings.pop("gain", "linear"))

@@ -39,7 +39,11 @@ def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | N
     """What RelevanceEvaluator says of each query, and the mean by compute_aggregated_measure."""
     settings, k = measure["settings"], measure["k"]
     name = NAMES.get(measure["measure"], (None, None))[k is not None]
-    if name is None or not set(settings) <= {"rel", "recall", "beta"}:
+    if (
+        name is None
+        or not set(settings) <= {"rel", "recall", "beta"}
+        or isinstance(settings.get("rel"), float)
+    ):
         return None
     asked = name if k is None else f"{name}.{k}"
     answer = asked.replace(".", "_")

@@ -47,7 +47,13 @@ def _name(measure: dict[str, Any]) -> str | None:
     name = NAMES.get(measure["measure"])
     p, level = settings.pop("p", 0.8), settings.pop("rel", 1)
     steep = settings.get("gain") == "exp" and settings.pop("gain") == "exp"
-    if name is None or measure["condensed"] or settings or (k is not None and measure["measure"] in WHOLE):
+    if (
+        name is None
+        or isinstance(level, float)
+        or measure["condensed"]
+        or settings
+        or (k is not None and measure["measure"] in WHOLE)
+    ):
         return None
     if steep:
         name += "_burges"

@@ -28,7 +28,7 @@ def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | N
     if name is None or measure["settings"] or measure["condensed"]:
         return None
     k = measure["k"] or EVERYTHING
-    relevant = {q: {d for d, g in row if g > 0} for q, row in vector["qrels"].items()}
+    relevant = {q: {d for d, g in row if g >= 1} for q, row in vector["qrels"].items()}
     corpus = {d: d for row in vector["run"].values() for d, _ in row}
     evaluator = evaluation.InformationRetrievalEvaluator(
         {q: q for q in vector["qrels"]},

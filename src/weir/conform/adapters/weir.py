@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from weir.core.document_lists import DocumentLists
 from weir.core.ids import Ids
-from weir.core.qrels import Qrels, whole_grade
+from weir.core.qrels import Qrels, grade_of
 from weir.core.run import Run
 from weir.core.scores import Scores
 from weir.measures import evaluate
@@ -16,7 +17,7 @@ from weir.measures.conventions import Conventions
 PACKAGE = "weir-ir"
 FOLLOWS = {
     *(f"ties={rule}" for rule in ("trec9", "expected", "worst", "best")),
-    *("missing=answered-only", "empty=left-out", "self_matches=drop"),
+    *("missing=answered-only", "empty=left-out", "self_matches=drop", "candidates", "excluded"),
 }
 HOLDS = {"twice ranked", "twice judged", "unanswered"}
 
@@ -28,7 +29,8 @@ def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any]:
     asked = dict(vector["conventions"])
     end = asked["ties"] if asked["ties"] in ("worst", "best") else None
     conventions = Conventions(**(asked | {"ties": "bounds"} if end else asked))
-    scores = evaluate(_qrels(vector["qrels"]), _run(vector["run"]), measure["name"], conventions)
+    run = _allowed(_run(vector["run"]), vector)
+    scores = evaluate(_qrels(vector["qrels"]), run, measure["name"], conventions)
     values, mean = scores.values[0], scores.mean_values()[0]
     if end is not None:
         values, mean = _end(scores, end)
@@ -40,7 +42,16 @@ def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any]:
 def _end(scores: Scores, end: str) -> tuple[Any, Any]:
     values = scores.low if end == "worst" else scores.high
     assert values is not None
-    return values[0], scores.corridor()[0, 0 if end == "worst" else 1]
+    return values[0], scores.tie_bounds()[0, 0 if end == "worst" else 1]
+
+
+def _allowed(run: Run, vector: dict[str, Any]) -> Run:
+    """What may be ranked of a run."""
+    candidates, excluded = (
+        DocumentLists.of(vector.get(name, {}).get(q, ()) for q in run.queries)
+        for name in ("candidates", "excluded")
+    )
+    return run.among(candidates).without(excluded)
 
 
 def _run(rows: Rows) -> Run:
@@ -50,8 +61,8 @@ def _run(rows: Rows) -> Run:
 
 def _qrels(rows: Rows) -> Qrels:
     queries, docs, query, doc, grade = _columns({q: row for q, row in rows.items() if row})
-    whole = [whole_grade(g, "the judgments") for g in grade]
-    return Qrels.from_columns(queries, docs, query, doc, np.array(whole, np.int64))
+    grades = np.array([grade_of(g, "the judgments") for g in grade])
+    return Qrels.from_columns(queries, docs, query, doc, grades)
 
 
 def _columns(rows: Rows) -> tuple[Ids, Ids, Any, Any, list[Any]]:

@@ -16,14 +16,15 @@ from pathlib import Path
 import numpy as np
 
 from weir.core.strings import Strings
-from weir.encode.api.client import Client, Key, TooMuchError
-from weir.encode.api.http import check_base, check_key
-from weir.encode.api.limits import Clock, Limits, Spent, estimated
+from weir.encode.api.client import Client, TooMuchError
 from weir.encode.api.providers import PROVIDERS, Ask, Provider, UnusableError, rows
 from weir.encode.encoder import Float32, Kind, Progress
 from weir.encode.recipes.encoder_recipe import filled_prompt
 from weir.errors import BadValue, ServiceError, StoreError
 from weir.io.storage.atomic import locked, write_json
+from weir.services.http import check_base, check_key
+from weir.services.keys import Key
+from weir.services.limits import Clock, Limits, Spent, estimated, paid
 from weir.settings import secret, settings
 
 __all__ = ["Hosted", "LoadedHosted", "is_hosted"]
@@ -184,8 +185,8 @@ class SharedBudget:
 
 @cache
 def purse() -> SharedBudget:
-    """The purse of this process: the one place where what was spent is known, whoever spent it."""
-    return SharedBudget()
+    """What the encoders of this process share; what they spent counts with all that the process pays for."""
+    return SharedBudget(paid())
 
 
 @dataclass(frozen=True, eq=False)

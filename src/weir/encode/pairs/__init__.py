@@ -1,1 +1,1 @@
-"""Scores of a query and a document read together: cross-encoders and monoT5."""
+"""Scores of a query and a document read together: cross-encoders, monoT5 and re-ranking services."""

@@ -15,12 +15,14 @@ from weir.errors import BadValue
 if TYPE_CHECKING:
     from weir.encode.encoder import Encoder
 
-__all__ = ["EncoderRecipe", "fetch_encoder", "filled_prompt", "resolve"]
+__all__ = ["TASK", "EncoderRecipe", "fetch_encoder", "filled_prompt", "resolve"]
 
 T = TypeVar("T")
 
 GENERAL = "Given a web search query, retrieve relevant passages that answer the query"
 """What models that follow instructions were told for MS MARCO (Wang et al. 2024), and their cards take by default."""
+TASK = "{task}"
+"""What stands in a prompt for the instruction; as an instruction, it leaves the place open for each query's own."""
 KINDS = (("query", "query_prompt"), ("document", "document_prompt"), ("passage", "document_prompt"))
 
 
@@ -114,7 +116,7 @@ def resolve(encoder: Encoder, collection: str = "", instruction: str = "") -> En
 
 def filled_prompt(prompt: str, instruction: str) -> str:
     """A prompt whose {task} is the instruction, or where there is none the one for searching the web."""
-    return prompt.replace("{task}", instruction or GENERAL)
+    return prompt.replace(TASK, instruction or GENERAL)
 
 
 def _of_collection(prompts: dict[str, str], collection: str) -> dict[str, str]:

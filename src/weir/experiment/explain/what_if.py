@@ -13,7 +13,7 @@ from weir.core.corpus import Corpus
 from weir.core.hashing import hash_strings
 from weir.core.judged import Judged
 from weir.core.order import Ties, compared, ranked
-from weir.core.qrels import Qrels
+from weir.core.qrels import Qrels, plain_grades
 from weir.core.run import Run
 from weir.core.scores import averaged
 from weir.core.strings import Float64
@@ -37,6 +37,7 @@ __all__ = [
 TieRule: TypeAlias = Literal["trec", "trec9", "ascending", "anserini", "expected", "best", "worst"]
 Counted: TypeAlias = Literal["zero", "answered-only", "relevant-only"]
 CUTOFFS = (10, 100, 1000)
+_MOST_LEVELS = 20  # different grades with fractions that are tried as levels of relevance
 TIE_RULES: dict[str, str] = {
     "trec": "descending ids",
     "trec9": "descending ids, scores as floats",
@@ -80,7 +81,7 @@ def rescored(run: Run, qrels: Qrels, scoring: Scoring) -> Float64:
 
     All are NaN where a mean or an extreme over orders of ties is asked for that the measure does not have.
     """
-    judgments = replace(qrels, grade=np.minimum(qrels.grade, 1)) if scoring.binary else qrels
+    judgments = replace(qrels, grade=np.where(qrels.grade > 0, 1, qrels.grade)) if scoring.binary else qrels
     ordered = _ordered(run, scoring.ties)
     if scoring.self_match == "drop":
         ordered = ordered.without_self()
@@ -145,7 +146,7 @@ def other_measures(measure: Measure, qrels: Qrels) -> Iterator[Alternative]:
                 yield Alternative(
                     "gains" if key == "gain" else key, str(other), replace(usual, measure=other)
                 )
-    if int(qrels.grade.max(initial=0)) > 1:
+    if ((qrels.grade > 0) & (qrels.grade != 1)).any():
         yield Alternative("grades", "relevant or not", replace(usual, binary=True))
 
 
@@ -191,7 +192,10 @@ def _levelled(
     """The measure with other grades counting as relevant."""
     if "rel" not in settings:
         return
-    for level in sorted({1, *(int(g) for g in np.unique(qrels.grade) if g > 0)}):
+    levels = np.unique(qrels.grade[qrels.grade > 0])
+    for level in sorted(
+        {1, *plain_grades(levels)} if not qrels.fractional or len(levels) <= _MOST_LEVELS else {1}
+    ):
         if level != settings["rel"]:
             yield "relevance level", measure(rel=level)
 

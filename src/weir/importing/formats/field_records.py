@@ -18,6 +18,7 @@ from weir.importing.formats.golden import (
     word_fields,
 )
 from weir.importing.formats.lines import qrels_lines, run_lines
+from weir.importing.formats.listed_rankings import listed_document
 from weir.importing.found import (
     Document,
     FoundQuery,
@@ -180,13 +181,11 @@ def _meaning(contents: Contents, layout: _Layout, rows: list[TableRow], kind: st
 
 
 def _scored(contents: Contents, layout: _Layout, rows: list[TableRow]) -> Meaning:
-    """Whether `score` is a grade or a score: fractions are scores, and the file's name may say it."""
-    values = [number(layout.of(row, "score")) for row in rows]
-    if any(value is not None and not value.is_integer() for value in values):
-        return _returned
+    """Whether `score` is a grade or a score: the file's name may say it, and fractions are scores otherwise."""
     if contents.says("qrels", "qrel", "judgments"):
         return _judged
-    if contents.says("run", "runs"):
+    values = [number(layout.of(row, "score")) for row in rows]
+    if contents.says("run", "runs") or any(value is not None and not value.is_integer() for value in values):
         return _returned
     name = layout.roles["score"]
     raise BadValue(
@@ -240,8 +239,10 @@ def _golden(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
     for row in rows:
         key = _key(layout, row)
         found = list(judgments(key, row, layout.of(row, "relevant"), layout.of(row, "grade"), layout.words))
-        split = plain(layout.of(row, "split")) or "test"
-        yield from (replace(one, split=split) if isinstance(one, Judgment) else one for one in found)
+        split, origin = plain(layout.of(row, "split")) or "test", plain(layout.of(row, "origin"))
+        yield from (
+            replace(one, split=split, origin=origin) if isinstance(one, Judgment) else one for one in found
+        )
         nothing += not found
         if "retrieved" in layout.roles:
             yield from _list_returned(layout, row, key)
@@ -254,7 +255,14 @@ def _list_returned(layout: _Layout, row: TableRow, key: ItemKey) -> Iterator[Ite
     if found is None:
         yield Refused(row.where, f"no list in '{layout.roles['retrieved']}'")
         return
-    yield Ranking(key, tuple(ItemKey(plain(one)) for one in found), row.where)
+    documents = [listed_document(one) for one in found]
+    if not all(documents):
+        yield Refused(row.where, f"'{layout.roles['retrieved']}' lists what names no document")
+        return
+    kept = [one for one in documents if one]
+    scores = tuple(one.number for one in kept if one.number is not None)
+    docs = tuple(ItemKey(one.id) for one in kept)
+    yield Ranking(key, docs, row.where, scores if len(scores) == len(docs) else ())
 
 
 def _whole_row(layout: _Layout, row: TableRow) -> str:
@@ -277,8 +285,8 @@ def _judged(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
         if reason := _whole_row(layout, row):
             yield Refused(row.where, reason)
             continue
-        split = plain(layout.of(row, "split")) or "test"
-        yield Judgment(_key(layout, row), ItemKey(doc), grade, row.where, split)
+        split, origin = plain(layout.of(row, "split")) or "test", plain(layout.of(row, "origin"))
+        yield Judgment(_key(layout, row), ItemKey(doc), grade, row.where, split, origin)
         if text := plain(layout.of(row, "text")):
             yield Document(ItemKey(doc, text), row.where, plain(layout.of(row, "title")))
     if not name:

@@ -9,7 +9,7 @@ from typing import Any
 from weir.errors import BadValue
 from weir.importing.contents import Contents
 from weir.importing.formats.evaluators import listed
-from weir.importing.found import ByWords, Item, ItemKey, Judgment, Refused, number, plain
+from weir.importing.found import ByWords, Document, Item, ItemKey, Judgment, Refused, number, plain
 from weir.importing.names import fold, names
 from weir.importing.read_tables import TableRow
 
@@ -49,11 +49,11 @@ def records_of(contents: Contents) -> list[TableRow]:
             for name, one in value.items()
             if "query_id" not in one
         ]
-    return [TableRow("the object", value)] if _has_query(value) else []
+    return [TableRow("the object", value)] if _has_query(value, "query", "query_id") else []
 
 
-def _has_query(fields: Mapping[str, Any]) -> bool:
-    known = {name for tier in names().roles["query"] for name in tier}
+def _has_query(fields: Mapping[str, Any], *roles: str) -> bool:
+    known = {name for role in roles or ("query",) for tier in names().roles[role] for name in tier}
     return any(fold(str(name)) in known for name in fields)
 
 
@@ -169,18 +169,30 @@ def _member(key: ItemKey, row: TableRow, one: object, grade: object) -> Iterator
 def _object(key: ItemKey, row: TableRow, one: Mapping[str, Any]) -> Iterator[Item]:
     given = next((one[name] for name in one if fold(name) in names().roles["grade"][0] | {"score"}), 1)
     doc = next((one[name] for name in one if fold(name) in _doc_names() and plain(one[name])), None)
+    text, title = _field(one, "text"), _field(one, "title")
     if doc is not None:
         yield from _one(key, row, doc, given)
+        if text and plain(doc):
+            yield Document(ItemKey(plain(doc), text), row.where, title)
         return
     words = word_fields(list(one), ())
     for column, within in words.items():
         texts = listed(one[column])
         held = tuple(filter(None, map(plain, texts if texts is not None else [one[column]])))
         yield ByWords(key, held, column, row.where, _how(column), within, given)
-    if not words:
+    if text and not words:
+        yield Judgment(key, ItemKey("", text), given, row.where)
+        yield Document(ItemKey("", text), row.where, title)
+    elif not words:
         yield Refused(
             row.where, f"an object without a document's identifier ({', '.join(map(str, one))[:60]})"
         )
+
+
+def _field(one: Mapping[str, Any], role: str) -> str:
+    """The text of a role in an object, "" where it has none."""
+    tiers = names().roles[role]
+    return next((plain(one[name]) for tier in tiers for name in one if fold(name) in tier), "")
 
 
 def _doc_names() -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ from weir.errors import BadValue
 from weir.importing.contents import Contents
 from weir.importing.formats.evaluators import listed
 from weir.importing.formats.lines import two_columns
-from weir.importing.found import Document, FoundQuery, Item, ItemKey, Judgment, Note, Refused, plain
+from weir.importing.found import Document, FoundQuery, Item, ItemKey, Judgment, Note, Refused, Used, plain
 from weir.importing.names import fold
 from weir.importing.read_tables import TableRow
 from weir.importing.readers import ReadRequest, reader
@@ -66,7 +67,7 @@ def _layout(contents: Contents) -> str:
     return ": ".join(_which(contents)) if _identified(contents) else ""
 
 
-@reader("beir", "queries or documents with identifiers and texts", _layout)
+@reader("beir", "queries or documents with identifiers and texts", _layout, by_row=True)
 def read_layout(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
     """Queries or documents, as the fields or the file's name say."""
     yield from (read_queries if _which(contents)[0] == "queries" else read_corpus)(contents, asked)
@@ -76,41 +77,76 @@ def _by_name(_: Contents) -> str:
     return ""
 
 
-@reader("queries", "queries", _by_name)
+@reader("queries", "queries", _by_name, by_row=True)
 def read_queries(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries with their metadata."""
     if contents.shape == "lines":
         yield from two_columns(contents, documents=False)
         return
+    given = contents.given
+    ids, texts = (
+        _first(given, "query_id", _IDS),
+        _first(given, "query", (*_TEXTS, "query", "question", "title")),
+    )
+    taken = {*ids, *_TEXTS, *_first(given, "query", ()), *given.values()}
+    yield from _used(given, ("query_id", "query"))
     for row in contents.rows:
-        key = ItemKey(_named(row, _IDS), _named(row, (*_TEXTS, "query", "question", "title")))
+        key = ItemKey(_named(row, ids), _named(row, texts))
         if not key.id and not key.text:
             yield Refused(row.where, "neither identifier nor text")
         else:
-            yield FoundQuery(key, row.where, _metadata(row))
+            yield FoundQuery(key, row.where, _metadata(row, taken))
 
 
-@reader("corpus", "documents", _by_name)
+@reader("corpus", "documents", _by_name, by_row=True)
 def read_corpus(contents: Contents, _: ReadRequest) -> Iterator[Item]:
-    """Documents; one without an identifier gets one made from its text, and vectors are dropped."""
+    """Documents with their metadata; one without an identifier gets one made from its text, and vectors are dropped."""
     if contents.shape == "lines":
         yield from two_columns(contents, documents=True)
         return
     if "vector" in contents.columns:
         yield Note("the field vector was dropped: documents are their texts here")
+    given = contents.given
+    ids, texts, titles = (
+        _first(given, role, names) for role, names in (("doc", _IDS), ("text", _TEXTS), ("title", ("title",)))
+    )
+    taken = {*ids, *texts, *titles}
+    yield from _used(given, ("doc", "text", "title"))
     for row in contents.rows:
-        key = ItemKey(_named(row, _IDS), _named(row, _TEXTS))
+        key = ItemKey(_named(row, ids), _named(row, texts))
         if not key.id and not key.text:
             yield Refused(row.where, "neither identifier nor text")
         else:
-            yield Document(key, row.where, _named(row, ("title",)))
+            yield Document(key, row.where, _named(row, titles), _metadata(row, taken))
 
 
-def _metadata(row: TableRow) -> dict[str, Any]:
+def _first(given: Mapping[str, str], role: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names under which a row holds a role: the one that the user says, alone, or the usual ones."""
+    return (given[role],) if role in given else names
+
+
+def _used(given: Mapping[str, str], roles: tuple[str, ...]) -> Iterator[Item]:
+    yield from (Used(role, given[role]) for role in roles if role in given)
+
+
+def _metadata(row: TableRow, taken: set[str]) -> dict[str, Any]:
+    """The other fields of a row, and what it calls metadata; numbers by the dozen are vectors, and left out."""
     held = row.fields.get("metadata")
     more = dict(held) if isinstance(held, dict) else {}
-    taken = {*_IDS, *_TEXTS, "metadata", "vector"}
-    return more | {k: v for k, v in row.fields.items() if k not in taken and isinstance(v, str) and v.strip()}
+    rest = {name: value for name, value in row.fields.items() if name not in taken and name not in _DROPPED}
+    return more | {name: value for name, value in rest.items() if _kept(value)}
+
+
+_DROPPED = {"metadata", "vector", ""}
+
+
+def _kept(value: object) -> bool:
+    """Whether a value can stand in metadata: a text, a number, or some of them."""
+    if isinstance(value, str):
+        return bool(value.strip())
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(one, str) for one in value)
+    return isinstance(value, (bool, int)) or (isinstance(value, float) and math.isfinite(value))
 
 
 def _folded(contents: Contents) -> set[str]:
@@ -126,7 +162,7 @@ def _hub_qrels(contents: Contents) -> str:
     return "query-id and corpus-id" if known else ""
 
 
-@reader("hub-qrels", "judgments of BEIR, MTEB or NanoBEIR", _hub_qrels)
+@reader("hub-qrels", "judgments of BEIR, MTEB or NanoBEIR", _hub_qrels, by_row=True)
 def read_hub_qrels(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Judgments; without a column of grades every pair is relevant."""
     by_role = {fold(name): name for name in contents.columns}

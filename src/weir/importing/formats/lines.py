@@ -260,7 +260,7 @@ def read_dpr(contents: Contents, _: ReadRequest) -> Iterator[Item]:
         answers = _answers(cells[1]) if len(cells) == 2 else []
         if answers:
             yield FoundQuery(ItemKey(text=cells[0]), where, {"answers": answers})
-            yield ByWords(ItemKey(text=cells[0]), tuple(answers), "answers", where, "any")
+            yield ByWords(ItemKey(text=cells[0]), tuple(answers), "answers", where, "any", tokens=True)
         else:
             yield Refused(where, "expected a question, a tab and a list of answers")
 

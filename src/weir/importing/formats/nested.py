@@ -44,12 +44,12 @@ def _nested(contents: Contents) -> str:
 
 def _is_run(contents: Contents) -> bool:
     """Whether nested numbers are scores; raises BadValue where whole numbers leave it open."""
+    if contents.says("qrels", "qrel"):
+        return False
     if any(
         isinstance(v, float) and not v.is_integer() for row in contents.value.values() for v in row.values()
     ):
         return True
-    if contents.says("qrels", "qrel"):
-        return False
     raise BadValue(
         f"{contents.path}: whole numbers by query and document, which may be grades or scores; "
         "say which with --as nested-qrels or --as nested-run"
@@ -58,7 +58,7 @@ def _is_run(contents: Contents) -> bool:
 
 @reader("nested", "{query: {document: number}} as ranx and pytrec_eval hold it", _nested, general=True)
 def read_nested(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
-    """A run where a number is a fraction, judgments where the file's name says so; else asked."""
+    """Judgments where the file's name says so, else a run where a number is a fraction; else asked."""
     yield from (read_nested_run if _is_run(contents) else read_nested_qrels)(contents, asked)
 
 

@@ -3,15 +3,16 @@
 A store is a folder `<file>.weir` beside the documents, or in Weir's home where that place is read-only:
 
     _id.utf8 _id.offsets     the texts of a column and where each begins (see stored_strings.py); likewise
-                             title, text, and metadata where documents have any
+                             title, text, and metadata, JSON objects, where documents have any
     ids.hash.npy             the sorted 64-bit hashes of the ids
     ids.code.npy             the document each of them belongs to
     store.json               format, source, fingerprint, number of documents, columns,
                              the length and the checksums of each file, and a checksum of its own
 
 It is derived data: one whose source has changed is rebuilt without a question, one that is damaged or of another
-version with one line (StoreWarning). Lengths are compared when it is opened; bytes, a block at a time, when they are
-first used: opening five million documents takes milliseconds, and what decides a number was verified before.
+version with one line (StoreWarning). The fields of its metadata stand beside it (field_store.py). Lengths are compared
+when it is opened; bytes, a block at a time, when they are first used: opening five million documents takes
+milliseconds, and what decides a number was verified before.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import os
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,9 @@ import numpy as np
 from weir.core.corpus import Corpus
 from weir.core.hashing import hash_strings
 from weir.core.ids import HashIndex, Ids
-from weir.core.strings import StringColumn, Strings
+from weir.core.strings import Strings
 from weir.errors import FormatError, StoreError, StoreWarning, is_shortage
+from weir.io.collections.field_store import MetadataColumn, StoredFields
 from weir.io.collections.layout import CollectionPart
 from weir.io.collections.records import duplicate, read_documents
 from weir.io.collections.stored_strings import CheckedFile, ColumnWriter, StoredStrings, column_files
@@ -55,13 +57,15 @@ _HASH_BLOCK = 1 << 20  # ids hashed at a time
 class CorpusStore:
     """An opened store: where it is, its documents, its metadata column, and what reading the source met.
 
-    metadata: JSON objects ("" where a document has none), or None when no document has any.
-    null_texts: documents whose text was null, NaN or absent, and is empty here.
+    metadata: JSON objects ("" where a document has none), or None when no document has any; all_keys: whether it holds
+    all that documents have beside identifier, title and text, as every store does that was built since fields can be
+    searched. null_texts: documents whose text was null, NaN or absent, and is empty here.
     """
 
     path: Path
     corpus: Corpus
-    metadata: StringColumn | None
+    metadata: StoredStrings | None
+    all_keys: bool
     null_texts: int
 
 
@@ -77,6 +81,22 @@ def open_store(part: CollectionPart, beside: bool = True) -> CorpusStore:
     another version, and is built again. Raises FormatError for a file that is no collection, StoreError when the
     store cannot be written, or is damaged with no file to rebuild it from.
     """
+    store = _open(part, beside)
+    fields = StoredFields(partial(_metadata, part, beside))
+    return replace(store, corpus=replace(store.corpus, metadata=fields))
+
+
+def _metadata(part: CollectionPart, beside: bool) -> MetadataColumn:
+    """The metadata of a documents file, whose store is built again where it was built without all of it."""
+    store = _open(part, beside, all_keys=True)
+    name = store.path.name.removesuffix(".weir") + ".fields.weir"
+    place = store.path.with_name(name)
+    if not (place.is_dir() or writable(place.parent)):
+        place = store_paths(part, beside=False)[0].with_name(name)
+    return MetadataColumn(store.metadata, place)
+
+
+def _open(part: CollectionPart, beside: bool, all_keys: bool = False) -> CorpusStore:
     places, damage = store_paths(part, beside), list[StoreError]()
     for place in places:
         try:
@@ -84,7 +104,7 @@ def open_store(part: CollectionPart, beside: bool = True) -> CorpusStore:
         except StoreError as error:
             damage.append(error)
             continue
-        if store is not None:
+        if store is not None and (store.all_keys or not all_keys):
             return store
     if not part.path.exists():
         if damage or any(place.exists() for place in places):
@@ -92,24 +112,24 @@ def open_store(part: CollectionPart, beside: bool = True) -> CorpusStore:
         raise FormatError(part, "no such file", "the documents of a collection")
     place = next((p for p in places if writable(p.parent)), places[-1])
     with _alone(place):
-        store = _again(place, part, damage)
+        store = _again(place, part, damage, all_keys)
     if store is None:
         raise StoreError(f"{place} cannot be read back after it was written; is the disk failing?")
     return store
 
 
-def _again(place: Path, part: CollectionPart, damage: list[StoreError]) -> CorpusStore | None:
+def _again(place: Path, part: CollectionPart, damage: list[StoreError], all_keys: bool) -> CorpusStore | None:
     """The store, which another process may have built meanwhile, else built now; the caller holds the place."""
     try:
         store = _opened(place, part)
     except StoreError as error:
         store, damage = None, [error]
-    if store is not None:
+    if store is not None and (store.all_keys or not all_keys):
         return store
     if not damage and place.is_dir() and _record(place) is None:
         damage = [StoreError(f"{place} is of another version")]
     if damage:
-        warnings.warn(StoreWarning(f"{damage[0]}; the store is built again"), stacklevel=4)
+        warnings.warn(StoreWarning(f"{damage[0]}; the store is built again"), stacklevel=5)
     _build(place, part)
     return _opened(place, part)
 
@@ -185,6 +205,7 @@ def _build(place: Path, part: CollectionPart) -> None:
             "source": _source(part, stat),
             "null_texts": nulls,
             "columns": list(columns),
+            "all_keys": True,
         }
         seal_folder(folder, RECORD, about)
 
@@ -250,7 +271,8 @@ def _opened(place: Path, part: CollectionPart | None) -> CorpusStore | None:
             raise StoreError(f"{place}: columns of other lengths than {RECORD} says")
         ids = Ids(columns["_id"], partial(_index, place, rows, files, mend))
         corpus = Corpus(ids, columns["text"], columns.get("title"), str(about["fingerprint"]))
-        return CorpusStore(place, corpus, columns.get("metadata"), int(about["null_texts"]))
+        whole = about.get("all_keys") is True
+        return CorpusStore(place, corpus, columns.get("metadata"), whole, int(about["null_texts"]))
     except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
         if is_shortage(error):
             raise

@@ -178,7 +178,7 @@ class PlainReader:
 
     def _make(self, size: int) -> None:
         width = size + 16
-        self._out = np.empty((4, width), np.uint8)
+        self._out = np.empty((3, width), np.uint8)
         self._words: np.ndarray[tuple[int, int], np.dtype[np.uint64]] = np.ndarray(
-            (4, width - 7), "<u8", self._out, strides=(width, 1)
+            (3, width - 7), "<u8", self._out, strides=(width, 1)
         )

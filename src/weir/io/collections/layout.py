@@ -4,7 +4,8 @@ A folder or a zip holds `corpus.jsonl` (or `docs.jsonl`, `corpus.tsv`, `docs.tsv
 `queries.tsv`) and `qrels/<split>.tsv` (or a single `qrels.tsv` or `qrels.txt`), each of them possibly as .gz.
 A TOML file names them: `documents`, `queries`, and `qrels` as a path or as a table of splits; `instruction` is what
 embedding models that follow instructions are told to look for; `self_match` is "drop" where queries are documents and
-a document with the query's own identifier is no answer.
+a document with the query's own identifier is no answer; `candidates` is "judged" where the documents judged for a query
+are those that alone may be ranked. A folder may hold one too, `collection.toml`, of which each key is optional.
 """
 
 from __future__ import annotations
@@ -12,18 +13,21 @@ from __future__ import annotations
 import gzip
 import zipfile
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
 from weir.errors import FormatError, is_shortage
 from weir.io.storage.toml_file import read_toml
 
-__all__ = ["DOCUMENTS", "QUERIES", "CollectionLayout", "CollectionPart", "find_layout"]
+__all__ = ["ABOUT", "CHOICES", "DOCUMENTS", "QUERIES", "CollectionLayout", "CollectionPart", "find_layout"]
 
 DOCUMENTS = ("corpus.jsonl", "docs.jsonl", "corpus.tsv", "docs.tsv")
 QUERIES = ("queries.jsonl", "queries.tsv")
 QRELS = ("qrels.tsv", "qrels.txt", "qrels.trec")
+ABOUT = "collection.toml"
+CHOICES = {"self_match": ("keep", "drop"), "candidates": ("judged",)}
+"""Keys of a TOML file that take one of some words."""
 _QRELS_ENDINGS = (".tsv", ".txt", ".trec", ".qrels")
 
 
@@ -67,7 +71,9 @@ class CollectionPart:
 class CollectionLayout:
     """The parts found under `root`; an absent part is None, and missed only when it is asked for.
 
-    self_match: "keep", "drop", or "" where nothing says what becomes of a document with the query's identifier.
+    self_match: "keep", "drop", or "" where nothing says what becomes of a document with the query's identifier;
+    candidates: "judged", or "" where those are candidates that the queries' metadata names;
+    documents_wanted: how to say where the documents are, for the error where there are none.
     """
 
     root: Path
@@ -78,9 +84,13 @@ class CollectionLayout:
     split: str | None = None
     instruction: str = ""
     self_match: str = ""
+    candidates: str = ""
+    documents_wanted: str = ""
 
     def need_documents(self) -> CollectionPart:
         """The documents' file; raises FormatError naming what was looked for."""
+        if self.documents is None and self.documents_wanted:
+            raise FormatError(self.root, "no documents", self.documents_wanted)
         return _needed(self.documents, self.root, "documents", DOCUMENTS)
 
     def need_queries(self) -> CollectionPart:
@@ -114,7 +124,7 @@ def find_layout(path: Path, inside: str = "") -> CollectionLayout:
     elif not path.exists():
         raise FormatError(path, "no such file or folder", "a folder, zip or TOML file of a collection")
     elif path.suffix == ".toml":
-        layout = _from_toml(path)
+        layout = _from_toml(path, CollectionLayout(path, None, None, {}))
     else:
         layout = _in_zip(path, inside)
     if layout.documents is None and layout.queries is None and not layout.qrels:
@@ -133,7 +143,8 @@ def _in_folder(root: Path) -> CollectionLayout:
     files = {p.name: CollectionPart(p) for p in root.iterdir() if p.is_file()}
     folder = root / "qrels"
     splits = {p.name: CollectionPart(p) for p in folder.iterdir() if p.is_file()} if folder.is_dir() else {}
-    return _layout(root, files, splits)
+    found = _layout(root, files, splits)
+    return _from_toml(root / ABOUT, found) if ABOUT in files else found
 
 
 def _in_zip(path: Path, inside: str) -> CollectionLayout:
@@ -188,26 +199,33 @@ def _first(files: dict[str, CollectionPart], names: Iterable[str]) -> Collection
     return next((files[n + end] for n in names for end in ("", ".gz") if n + end in files), None)
 
 
-def _from_toml(path: Path) -> CollectionLayout:
+def _from_toml(path: Path, found: CollectionLayout) -> CollectionLayout:
+    """What a TOML file says, over what was found without it."""
     given = read_toml(path, "keys documents, queries, qrels")
-    known = {"name", "split", "instruction", "self_match", "documents", "queries", "qrels"}
-    if unknown := sorted(set(given) - known):
-        raise FormatError(path, f"the key '{unknown[0]}'", f"keys among {', '.join(sorted(known))}")
-    qrels = given.get("qrels", {})
+    qrels = given.pop("qrels", {})
     if isinstance(qrels, str):
         qrels = {given.get("split", "test"): qrels}
-    texts = [v for k, v in given.items() if k != "qrels"] + list(
-        qrels.values() if isinstance(qrels, dict) else [qrels]
-    )
-    if not all(isinstance(v, str) for v in texts):
+    _check(path, given, qrels)
+    named: dict[str, Any] = dict(given)
+    for key in ("documents", "queries"):
+        if key in given:
+            named[key] = CollectionPart(path.parent / given[key])
+    if qrels:
+        named["qrels"] = {split: CollectionPart(path.parent / where) for split, where in qrels.items()}
+    return replace(found, **named)
+
+
+def _check(path: Path, given: dict[str, Any], qrels: object) -> None:
+    """Raise FormatError for a key or a value that a TOML file of a collection does not have."""
+    known = {"name", "split", "instruction", "documents", "queries", *CHOICES}
+    if unknown := sorted(set(given) - known):
+        raise FormatError(
+            path, f"the key '{unknown[0]}'", f"keys among {', '.join(sorted(known | {'qrels'}))}"
+        )
+    texts = [*given.values(), *(qrels.values() if isinstance(qrels, dict) else [qrels])]
+    if not all(isinstance(text, str) for text in texts):
         raise FormatError(path, "a value that is not text", "paths in quotes; qrels may be a table of splits")
-    parts = {
-        key: CollectionPart(path.parent / given[key]) if key in given else None
-        for key in ("documents", "queries")
-    }
-    splits = {split: CollectionPart(path.parent / where) for split, where in qrels.items()}
-    self_match = given.get("self_match", "")
-    if self_match not in ("", "keep", "drop"):
-        raise FormatError(path, f"self_match = '{self_match}'", "self_match = 'keep' or 'drop'")
-    named = given.get("name"), given.get("split"), given.get("instruction", ""), self_match
-    return CollectionLayout(path, parts["documents"], parts["queries"], splits, *named)
+    for key, words in CHOICES.items():
+        if given.get(key, "") not in ("", *words):
+            expected = " or ".join(f"'{word}'" for word in words)
+            raise FormatError(path, f"{key} = '{given[key]}'", f"{key} = {expected}")

@@ -1,4 +1,8 @@
-"""Reads documents and queries as BEIR lays them out (`_id`, `title`, `text`, `metadata`), and as TSV."""
+"""Reads documents and queries as BEIR lays them out (`_id`, `title`, `text`, `metadata`), and as TSV.
+
+A text may stand under `contents`, as in Pyserini's collections. What else a record has is metadata too: {"lang": "en"}
+beside the text, or within `metadata`, which goes first.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from typing import Any, BinaryIO
 
 from weir.core.corpus import Queries
 from weir.core.ids import IDENTIFIER_BYTES, Ids
+from weir.core.query_metadata import MetadataError, QueryMetadata
 from weir.core.strings import Strings, first_repeated
 from weir.errors import FormatError
 from weir.io.collections.json_lines import PlainReader, Records, parse_block, read_blocks, read_records
@@ -25,6 +30,7 @@ __all__ = ["Batch", "duplicate", "read_documents", "read_queries", "reading"]
 
 _WORTH_LOADING, _WORTH_COMPILING = 16 << 20, 1 << 30
 """Bytes of a file after which the compiled reader makes up for being loaded, or compiled."""
+_PLAIN = {"_id", "title", "text"}
 _ID_HEADERS = {"_id", "id", "docid", "doc_id", "doc-id", "qid", "query_id", "query-id", "queryid"}
 
 
@@ -93,23 +99,41 @@ def _short_names(batch: Batch, part: CollectionPart) -> Batch:
 
 
 def read_queries(part: CollectionPart) -> Queries:
-    """All queries of a file; raises FormatError for a line that is no query or an id that occurs twice."""
+    """All queries of a file, with their metadata.
+
+    Raises FormatError for a line that is no query, an id that occurs twice, and metadata of another kind than its name
+    stands for.
+    """
     batches = list(read_documents(part))
     ids = Strings.concatenated([batch.ids for batch in batches])
     names = ids.tolist()
     if len(set(names)) != len(names):
         raise duplicate(part, first_repeated(names) or "")
-    return Queries(Ids(ids), Strings.concatenated([batch.texts for batch in batches]))
+    return Queries(
+        Ids(ids), Strings.concatenated([batch.texts for batch in batches]), _columns(batches, names, part)
+    )
+
+
+def _columns(batches: list[Batch], names: list[str], part: CollectionPart) -> QueryMetadata | None:
+    """The metadata of all queries as columns."""
+    if all(batch.metadata is None for batch in batches):
+        return None
+    packed = (batch.metadata or [""] * len(batch) for batch in batches)
+    try:
+        return QueryMetadata.of([json.loads(one) if one else None for column in packed for one in column])
+    except MetadataError as error:
+        line = _lines_of_id(part, names[error.row])[0]
+        raise FormatError(part, error.found, error.expected, line) from None
 
 
 def duplicate(part: CollectionPart, name: str) -> FormatError:
     """The error for an id that occurs twice, naming both lines (reads the file again to find them)."""
-    first, second = _lines_of_id(part, name)
+    first, second = [*_lines_of_id(part, name), 0, 0][:2]
     return FormatError(part, f"the id '{name}' again (first on line {first})", "each id once", second)
 
 
-def _lines_of_id(part: CollectionPart, name: str) -> tuple[int, int]:
-    """The first two lines on which an id stands."""
+def _lines_of_id(part: CollectionPart, name: str) -> list[int]:
+    """The lines on which an id stands."""
     found: list[int] = []
     with reading(part) as stream:
         if part.name.endswith(".tsv"):
@@ -120,7 +144,7 @@ def _lines_of_id(part: CollectionPart, name: str) -> tuple[int, int]:
             for records in read_records(stream, part):
                 batch = _batch(records, part)
                 found += [records.line(i) for i, other in enumerate(batch.ids.tolist()) if other == name]
-    return (found[0], found[1]) if len(found) > 1 else (0, 0)
+    return found
 
 
 @contextmanager
@@ -139,8 +163,8 @@ def _batch(records: Records, part: CollectionPart) -> Batch:
     rows = records.rows
     ids: list[Any] = [row.get("_id", row.get("id")) for row in rows]
     titles: list[Any] = [row.get("title", "") for row in rows]
-    texts: list[Any] = [row.get("text") for row in rows]
-    metadata = [row.get("metadata") for row in rows]
+    texts: list[Any] = [row["text"] if "text" in row else row.get("contents") for row in rows]
+    metadata = [_others(row) for row in rows]
     nulls = 0
     if set(map(type, ids)) != {str} or "" in ids:
         ids = [_id(value, records, i, part) for i, value in enumerate(ids)]
@@ -183,6 +207,19 @@ def _encoded(texts: list[str]) -> Strings:
         # Half a surrogate pair is no character: it becomes U+FFFD, as readers of broken UTF-16 show it.
         whole = [t.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for t in texts]
         return Strings.packed([text.encode() for text in whole])
+
+
+def _others(row: dict[str, Any]) -> dict[str, Any]:
+    """What a record has beside identifier, title and text."""
+    if len(row) <= len(_PLAIN) and row.keys() <= _PLAIN:
+        return {}
+    inner = row.get("metadata")
+    found = {key: row[key] for key in row if key not in _PLAIN and key != "metadata"}
+    if "text" not in row:
+        found.pop("contents", None)
+    if "_id" not in row:
+        found.pop("id", None)
+    return {**found, **inner} if isinstance(inner, dict) else found | ({"metadata": inner} if inner else {})
 
 
 def _metadata(value: object, records: Records, i: int, part: CollectionPart) -> str:

@@ -9,6 +9,7 @@ import weakref
 from pathlib import Path
 
 from weir.core.corpus import Corpus, Queries
+from weir.core.document_fields import records
 from weir.core.qrels import Qrels
 from weir.io.runs.write import write_qrels
 
@@ -26,12 +27,17 @@ class OwnFolder:
 def write_collection(folder: Path, corpus: Corpus, queries: Queries, qrels: Qrels) -> None:
     """Write corpus.jsonl, queries.jsonl and qrels/test.tsv into a folder that is there."""
     titles = corpus.title.tolist() if corpus.title is not None else None
+    others = records(corpus.metadata, len(corpus))
     with (folder / "corpus.jsonl").open("w", encoding="utf-8") as out:
-        for number, (name, text) in enumerate(zip(corpus.ids.tolist(), corpus.text.tolist(), strict=True)):
+        columns = zip(corpus.ids.tolist(), corpus.text.tolist(), others, strict=True)
+        for number, (name, text, other) in enumerate(columns):
             title = {"title": titles[number]} if titles is not None else {}
-            out.write(json.dumps({"_id": name, **title, "text": text}, ensure_ascii=False) + "\n")
+            own = {"metadata": other} if other else {}
+            out.write(json.dumps({"_id": name, **title, "text": text, **own}, ensure_ascii=False) + "\n")
     with (folder / "queries.jsonl").open("w", encoding="utf-8") as out:
-        for name, text in queries.to_dict().items():
-            out.write(json.dumps({"_id": name, "text": text}, ensure_ascii=False) + "\n")
+        said = [] if queries.metadata is None else queries.metadata.rows()
+        for number, (name, text) in enumerate(queries.to_dict().items()):
+            more = {"metadata": said[number]} if said and said[number] else {}
+            out.write(json.dumps({"_id": name, "text": text, **more}, ensure_ascii=False) + "\n")
     (folder / "qrels").mkdir()
     write_qrels(qrels, folder / "qrels" / "test.tsv")

@@ -10,20 +10,31 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from weir.errors import BadValue, DownloadError
 from weir.io.storage.atomic import locked, storing, write_text
 
-__all__ = ["Patience", "Progress", "checksum_of", "download"]
+__all__ = ["Address", "Patience", "Progress", "checksum_of", "download"]
 
 Progress: TypeAlias = Callable[[int, int | None], None]
 
 _CHUNK = 1 << 16
 _WORTH = 1 << 20  # bytes after which a connection that was cut counts as a good one
 _LATER = {408, 425, 429, 500, 502, 503, 504}
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a file is; token: what opens it, sent to that host alone and not to where it may send on to."""
+
+    url: str
+    token: str = field(default="", repr=False)
+
+    def __str__(self) -> str:
+        return self.url
 
 
 @dataclass(frozen=True)
@@ -76,7 +87,7 @@ class _Job:
 
 
 def download(
-    urls: Sequence[str],
+    urls: Sequence[str | Address],
     to: Path,
     checksum: str | None = None,
     size: int | None = None,
@@ -86,7 +97,7 @@ def download(
     """Fetch a file from the first of several addresses that gives it; a file that is there already is kept.
 
     What has arrived is kept in `<to>.part`, and the next call goes on from there where the server allows it.
-    checksum: "md5:..." or "sha256:..."; a file with another one is removed. size: bytes expected; an address that
+    checksum: as `checksum_of` knows; a file with another one is removed. size: bytes expected; an address that
     sends more is given up. progress is called with (bytes so far, bytes in all or None). Raises DownloadError,
     saying for each address what was wrong, and StoreError when the disk refuses.
     """
@@ -97,7 +108,7 @@ def download(
         reasons = []
         for url in urls:
             try:
-                _fetch(url, job)
+                _fetch(url if isinstance(url, Address) else Address(url), job)
             except _HopelessError as error:
                 reasons.append(f"{url}: {error}")
                 continue
@@ -109,17 +120,25 @@ def download(
 
 
 def checksum_of(path: Path, like: str) -> str:
-    """The hash of a file, of the kind and in the form of `like`: "md5:..." or "sha256:..."; raises BadValue."""
+    """The hash of a file, of the kind and in the form of `like`: "md5:...", "sha256:..." or "git:..."; raises BadValue.
+
+    git: what git calls the file, the SHA-1 of a line with its length and of its bytes.
+    """
     kind = like.partition(":")[0]
-    if kind not in ("md5", "sha256"):
-        raise BadValue(f"the checksum '{like}' is neither md5:... nor sha256:...")
+    if kind not in ("md5", "sha256", "git"):
+        raise BadValue(f"the checksum '{like}' is neither md5:..., sha256:... nor git:...")
+    name = "sha1" if kind == "git" else kind
+    begun = hashlib.new(name, usedforsecurity=False)
+    if kind == "git":
+        begun.update(b"blob %d\0" % path.stat().st_size)
     with path.open("rb") as file:
-        digest = hashlib.file_digest(file, lambda: hashlib.new(kind, usedforsecurity=False))
+        digest = hashlib.file_digest(file, lambda: begun)
     return f"{kind}:{digest.hexdigest()}"
 
 
-def _fetch(url: str, job: _Job) -> None:
+def _fetch(address: Address, job: _Job) -> None:
     """Bring the whole file into `job.part`, checked; raises _HopelessError when this address cannot."""
+    url = address.url
     if not url.startswith(("http://", "https://")):
         raise _HopelessError("not an http address")
     if job.checksum is None and _origin(job).get("url") != url:
@@ -128,7 +147,7 @@ def _fetch(url: str, job: _Job) -> None:
     while True:
         before = job.have()
         try:
-            _transfer(url, job)
+            _transfer(address, job)
             if _verified(job, resumed):
                 return
             resumed = False
@@ -151,10 +170,12 @@ def _verified(job: _Job, resumed: bool) -> bool:
     raise _HopelessError(f"has {found}, published is {job.checksum}; the file was removed")
 
 
-def _transfer(url: str, job: _Job) -> None:
+def _transfer(address: Address, job: _Job) -> None:
     """One connection: append to the part, or write it anew where the server does not resume."""
-    have = job.have()
+    url, have = address.url, job.have()
     request = urllib.request.Request(url, headers=_headers(url, have, job))
+    if address.token:
+        request.add_unredirected_header("Authorization", f"Bearer {address.token}")
     try:
         with urllib.request.urlopen(request, timeout=job.patience.timeout) as response:
             start = _start(response, have)

@@ -13,14 +13,17 @@ __all__ = [
     "BEIR_HEAD",
     "DOC",
     "GRADE",
+    "ORIGIN",
     "QUERY",
     "SCORE",
     "WRITTEN",
     "ColumnLayout",
     "Kind",
+    "has_ranks",
     "is_header",
     "is_named",
     "kind_of",
+    "origin_column",
     "three_columns",
 ]
 
@@ -40,6 +43,9 @@ DOC: Usual = (
 )
 SCORE: Usual = (("score",), ("similarity", "sim"))
 GRADE: Usual = (("relevance", "rel", "grade", "label", "judgment", "judgement"), ("score",))
+
+# Where a judgment comes from: a column that judgments may have besides.
+ORIGIN = "origin"
 
 # What Weir itself writes; BEIR's own header is kept for tab-separated judgments.
 WRITTEN: dict[Kind, tuple[str, str, str]] = {
@@ -112,6 +118,17 @@ def is_named(columns: Sequence[str]) -> bool:
     """Whether one of these is a usual name of a column: then all are columns, else queries, say."""
     known = {name for tiers in (QUERY, DOC, SCORE, GRADE) for tier in tiers for name in tier}
     return not known.isdisjoint(_lowered(columns))
+
+
+def has_ranks(columns: Sequence[str]) -> bool:
+    """Whether a column is called rank, as only runs have one."""
+    return "rank" in _lowered(columns)
+
+
+def origin_column(columns: Sequence[str], kind: Kind) -> int | None:
+    """Which column says where judgments come from; None where none does, and for a run."""
+    names = _lowered(columns)
+    return names.index(ORIGIN) if kind == "qrels" and ORIGIN in names else None
 
 
 def kind_of(columns: Sequence[str], path: object) -> Kind:

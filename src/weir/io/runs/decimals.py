@@ -137,7 +137,7 @@ def _quotients(mantissa: NDArray[np.uint64], scale: NDArray[np.integer]) -> Floa
     return value
 
 
-def written(numbers: Float64 | NDArray[np.integer]) -> list[str]:
+def written(numbers: NDArray[np.float64 | np.integer]) -> list[str]:
     """Each number as Python writes it, which reads back to the same: float64[n] or whole numbers."""
     if numbers.dtype != np.float64 or find_spec("orjson") is None:
         return [repr(number) for number in numbers.tolist()]

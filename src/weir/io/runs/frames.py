@@ -6,10 +6,10 @@ Frames are recognised by what they can do, so none of their libraries is importe
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from weir.core.ids import Ids
 from weir.core.judged import Judged
 from weir.core.order import Ties
-from weir.core.qrels import Qrels, whole_grade
+from weir.core.origins import Origins
+from weir.core.qrels import Qrels, grade_of
 from weir.core.run import Named, Run
 from weir.core.strings import Float64, Int32
 from weir.errors import BadRanking, BadValue, WeirError
-from weir.io.runs.column_names import Kind, is_named, three_columns
+from weir.io.runs.column_names import Kind, is_named, origin_column, three_columns
 from weir.io.runs.qrels_file import judgments_of
 from weir.io.runs.read import judge_file, judge_source, read_qrels, read_run, run_of
 from weir.io.runs.sources import Source, frame_source
@@ -34,10 +35,26 @@ T = TypeVar("T")
 Columns: TypeAlias = dict[str, Callable[[], Sequence[object]]]
 
 
+@runtime_checkable
+class _Named(Protocol):
+    """A named tuple."""
+
+    _fields: tuple[str, ...]
+
+
+@runtime_checkable
+class _ByQuery(Protocol):
+    """Rankings or judgments by query, such as ranx's Run and Qrels."""
+
+    def to_dict(self) -> Mapping[Any, Any]:
+        """{query: {document: number}}."""
+
+
 def run_from(value: object, name: str | None = None, ties: Ties | None = None) -> Run:
     """A run from a Run, {query: ranking}, a data frame (pandas, polars, Arrow), columns, or a file's path.
 
-    A ranking is {document: score}, or documents in rank order, and whatever else `Run.of` takes. A frame has a column
+    A ranking is {document: score}, or documents in rank order, and whatever else `Run.of` takes. ranx's Run and
+    named tuples, such as the ScoredDoc of ir-measures, are read as well. A frame has a column
     each for query, document and score, called as is usual (qid, query_id, docno, doc_id, score ...); a path names a
     run of any format (docs/formats.md). name: what to call it; ties: the rule for comparing scores, by default "trec"
     or what a Run has already (see core/order.py). Raises BadValue for anything else and for columns that are missing
@@ -63,9 +80,9 @@ def qrels_from(value: object) -> Qrels:
     """Judgments from a Qrels, {query: judgments}, a data frame (pandas, polars, Arrow), columns, or a path.
 
     Judgments are {document: grade}, or a list or set of relevant documents, as `Qrels.of` takes them. A frame has a
-    column each for query, document and grade (rel, relevance, grade, label, score ...); a path names judgments of any
-    format (docs/formats.md). Raises BadValue for anything else, for columns that are missing or ambiguous and for
-    grades that are not whole numbers, FormatError for a bad file.
+    column each for query, document and grade (rel, relevance, grade, label, score ...), and may have one called
+    `origin`; a path names judgments of any format (docs/formats.md). Raises BadValue for anything else, for columns
+    that are missing or ambiguous and for grades that are no finite numbers, FormatError for a bad file.
     """
     if isinstance(value, Qrels):
         return value
@@ -79,8 +96,8 @@ def qrels_from(value: object) -> Qrels:
         return Qrels.of(_nested(value, "judgments", "grade"))
     queries, query, docs, doc, grade = _three(columns, "qrels")
     where = [f"query '{queries[q]}', document '{docs[d]}'" for q, d in zip(query, doc, strict=True)]
-    grades = np.array([whole_grade(g, w) for g, w in zip(grade, where, strict=True)], np.int64)
-    return Qrels.from_columns(queries, docs, query, doc, grades)
+    grades = np.array([grade_of(g, w) for g, w in zip(grade, where, strict=True)])
+    return Qrels.from_columns(queries, docs, query, doc, grades, _origins(columns, len(grades)))
 
 
 def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
@@ -136,8 +153,20 @@ def _columns(value: object) -> Columns | None:
         return {str(k): partial(list, c) for k, c in frame.items()} if columns else None
     names = getattr(frame, "column_names", getattr(frame, "columns", None))
     if names is None or not hasattr(frame, "__getitem__"):
-        return None
+        return _named_rows(frame)
     return {str(name): partial(_column, frame, name) for name in names}
+
+
+def _named_rows(value: object) -> Columns | None:
+    """The columns of named tuples, such as the ScoredDoc and Qrel of ir-measures; None for anything else."""
+    rows = list(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else []
+    if not rows or not all(isinstance(row, _Named) for row in rows):
+        return None
+    return {name: partial(_attribute, rows, name) for name in rows[0]._fields}
+
+
+def _attribute(rows: Sequence[object], name: str) -> Sequence[object]:
+    return [getattr(row, name) for row in rows]
 
 
 def _column(frame: Any, name: Any) -> Sequence[object]:  # noqa: ANN401  any library's frame
@@ -150,6 +179,8 @@ def _column(frame: Any, name: Any) -> Sequence[object]:  # noqa: ANN401  any lib
 
 
 def _nested(value: object, what: str, number: str) -> Mapping[Any, Any]:
+    if isinstance(value, _ByQuery):
+        value = value.to_dict()
     if not isinstance(value, Mapping):
         raise BadValue(
             f"{what} cannot be made from {type(value).__name__}; expected a path, a frame with columns for "
@@ -166,6 +197,16 @@ def _three(columns: Columns, kind: Kind) -> tuple[Ids, Int32, Ids, Int32, Sequen
     if not len(query) == len(doc) == len(number):
         raise BadValue(f"the columns {', '.join(names)} hold {len(query)}, {len(doc)} and {len(number)} rows")
     return *_numbered(query, names[0]), *_numbered(doc, names[1]), number
+
+
+def _origins(columns: Columns, rows: int) -> Origins | None:
+    at = origin_column(list(columns), "qrels")
+    if at is None:
+        return None
+    texts = ["" if text is None else str(text) for text in list(columns.values())[at]()]
+    if len(texts) != rows:
+        raise BadValue(f"the column origin holds {len(texts)} rows; expected {rows}")
+    return Origins.of(texts)
 
 
 def _numbered(values: Sequence[object], column: str) -> tuple[Ids, Int32]:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from weir.core.intents import IntentQrels
-from weir.core.qrels import LARGEST
+from weir.core.qrels import LARGEST, grade_of
 from weir.errors import BadValue, FormatError
+from weir.io.runs.decimals import parse_slowly
 from weir.io.storage.atomic import atomic_file
 from weir.io.storage.text_files import read_bytes
 
@@ -21,11 +22,11 @@ def read_intents(path: Path | str) -> IntentQrels:
     """Read judgments such as those of TREC's Web track: `query intent document grade`, plain or compressed.
 
     Empty lines and those that start with `#` are left out; a line that repeats an earlier one counts once. Raises
-    FormatError, with the line, for another number of columns, a grade that is not a whole number within ±16384,
+    FormatError, with the line, for another number of columns, a grade that is no number within ±16384,
     and a second grade for the same query, intent and document.
     """
     path = Path(path)
-    grades: dict[tuple[str, str, str], tuple[int, int]] = {}
+    grades: dict[tuple[str, str, str], tuple[float, int]] = {}
     try:
         lines = read_bytes(path).decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
@@ -82,9 +83,9 @@ def intents_from(given: object) -> IntentQrels:
     )
 
 
-def _grade(path: Path, text: str, line: int) -> int:
-    digits = text[1:] if text[:1] in ("-", "+") else text
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 9 or abs(int(text)) > LARGEST:
-        expected = f"a whole number within ±{LARGEST}; scale or round the grades first"
+def _grade(path: Path, text: str, line: int) -> float:
+    value = parse_slowly(text.encode())
+    if not abs(value) <= LARGEST:  # NaN is no number
+        expected = f"a number within ±{LARGEST}; scale the grades first"
         raise FormatError(path, f"the grade '{text[:40]}'", expected, line)
-    return int(text)
+    return grade_of(value, str(path))

@@ -1,4 +1,4 @@
-"""Rankings and judgments as one JSON object, {query: {document: number}}: a general reader, and one of large runs.
+"""Rankings and judgments as one object, {query: {document: number}}: a general reader, and one of large runs.
 
 The reader of large runs is compiled: it holds the text, and its values never become objects. Whatever is not plain (an
 escape, an empty ranking, a name that occurs twice, no valid JSON) is left to the general one, which reads it or says
@@ -19,10 +19,14 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from weir.core.given import grades_of, scores_of_ranking
 from weir.core.strings import Bytes, first_repeated
-from weir.errors import BadRanking, FormatError
+from weir.errors import BadRanking, FormatError, WeirError
 from weir.io.runs.blocks import BLOCK_ROWS, LongIdentifierError, RankingBlock, take_strings
+from weir.io.runs.column_names import Kind
 from weir.io.runs.parsers import filled_rows, row_arrays
+from weir.io.runs.pickled_runs import pickled_nested
+from weir.io.storage.safe_pickle import is_pickle
 from weir.io.storage.text_files import PACKED, open_bytes, read_bytes
 from weir.kernels.jit import available
 from weir.kernels.jit.code_cache import kept
@@ -33,19 +37,25 @@ Nested = dict[str, dict[str, float]]
 _EXPECTED = 'an object {"query": {"document": number}}'
 
 
-def read_nested(path: Path) -> Nested:
-    """Read {query: {document: number}}.
+def read_nested(path: Path, kind: Kind | None = None) -> Nested:
+    """Read {query: {document: number}} of JSON or a pickle, or lists of documents.
 
-    Raises FormatError for another shape, for NaN and infinity, and for text that is no JSON; BadRanking for a
-    name that occurs twice in one object, which JSON readers usually pass over in silence.
+    kind: "run" or "qrels", as which lists are in rank order, or of relevant documents; None where that is not known,
+    and then lists are refused. Raises FormatError for another shape, for NaN and infinity, and for text that is no
+    JSON; BadRanking for a name that occurs twice in one object, which JSON readers usually pass over in silence.
     """
-    data = read_bytes(path)
-    found = _quickly(data)
-    if found is None:
-        found = _strictly(path, data)
+    if is_pickle(path):
+        found: Any = pickled_nested(path, kind)
+    else:
+        data = read_bytes(path)
+        found = _quickly(data)
+        if found is None:
+            found = _strictly(path, data)
     if not isinstance(found, dict):
         raise FormatError(path, f"a JSON {type(found).__name__}", _EXPECTED)
-    for query, row in found.items():
+    for query, given in found.items():
+        row = _listed(path, query, given, kind) if isinstance(given, list) else given
+        found[query] = row
         if not isinstance(row, dict):
             raise FormatError(path, f"{type(row).__name__} for query '{query}'", _EXPECTED)
         if not set(map(type, row.values())) <= {int, float}:
@@ -53,6 +63,20 @@ def read_nested(path: Path) -> Nested:
             found_here = f"{json.dumps(row[document])[:40]} for query '{query}', document '{document}'"
             raise FormatError(path, found_here, "a number")
     return found
+
+
+def _listed(path: Path, query: str, row: list[Any], kind: Kind | None) -> dict[str, Any]:
+    """{document: number} of a list of documents, or of [document, number] pairs; asks where the kind is not known."""
+    if kind is None:
+        raise FormatError(
+            path, f"a list for query '{query}'", "--kind run, in rank order, or --kind qrels, relevant ones"
+        )
+    try:
+        pairs = [tuple(one) if isinstance(one, list) else one for one in row]
+        found = (scores_of_ranking if kind == "run" else grades_of)(f"query '{query}'", pairs)
+        return {str(document): number for document, number in found.items()}
+    except WeirError as error:
+        raise FormatError(path, str(error), f"{_EXPECTED}, or lists of documents") from None
 
 
 def _quickly(data: bytes) -> Any:  # noqa: ANN401  JSON holds anything
@@ -90,7 +114,10 @@ def _strictly(path: Path, data: bytes) -> Any:  # noqa: ANN401  JSON holds anyth
     except json.JSONDecodeError as error:
         if error.msg == "Extra data" and _objects_on_lines(data):
             raise FormatError(
-                path, "JSON lines, an object on each", f"{_EXPECTED}, or a table", error.lineno
+                path,
+                "JSON lines, an object on each",
+                f"{_EXPECTED}, or its name to end in .jsonl",
+                error.lineno,
             ) from None
         raise FormatError(path, f"no valid JSON ({error.msg})", _EXPECTED, error.lineno) from error
     except (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from itertools import chain
+from numbers import Real
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
@@ -26,12 +27,11 @@ _RANK_VALUES = 6  # different whole numbers, which no such scale has
 def refuse_mismatched(qrels: object, run: object) -> None:
     """Refuse arguments in the wrong order, and identifiers of two types, where what was given tells.
 
-    Judgments come first, as on the command line. Where both are {query: {document: number}}, judgments are whole
-    numbers: floats in the judgments beside whole numbers only in the run are refused. Whole numbers in both may be
-    either; the order given then decides, and a RankingWarning is given where all grades of each query differ, six or
-    more of them, and all scores are on a scale of grades (0 to 4); and where the judgments are lists and the scores
-    are on such a scale. Identifiers of dicts are one type in both: 1 is not "1". Raises BadValue, and BadRanking for
-    what is no ranking.
+    Judgments come first, as on the command line. Where both are {query: {document: number}}, floats in the judgments
+    beside whole numbers only in the run are refused. Other numbers may be either; the order given then decides, and a
+    RankingWarning is given where all grades of each query differ, six or more of them, and all scores are on a scale
+    of grades (0 to 4); and where the judgments are lists and the scores are on such a scale. Identifiers of dicts are
+    one type in both: 1 is not "1". Raises BadValue, and BadRanking for what is no ranking.
     """
     if isinstance(qrels, Run):
         raise BadValue("found a Run as the judgments; judgments come first, then the run")
@@ -108,14 +108,14 @@ def _type_name(kind: type) -> str:
 
 def _refuse_exchanged(qrels: Nested, run: Nested) -> None:
     grades, scores = ({type(v) for row in given.values() for v in row.values()} for given in (qrels, run))
-    if not scores or not all(map(_whole, scores)):
-        return
-    if grades and all(issubclass(kind, (float, np.floating)) for kind in grades):
+    floats = bool(grades) and all(issubclass(kind, (float, np.floating)) for kind in grades)
+    if floats and scores and all(map(_whole, scores)):
         raise BadValue(
             "the judgments hold floats and the run whole numbers only; judgments come first, then the run "
-            "(if that is so, give the grades as int)"
+            "(if that is so, give the scores as float)"
         )
-    if all(map(_whole, grades)) and _like_scores(qrels) and _like_grades(run):
+    numbers = all(issubclass(kind, (Real, np.number)) for kind in grades | scores)
+    if scores and numbers and _like_scores(qrels) and _like_grades(run):
         _warn_exchanged("the judgments look like scores and the run like grades")
 
 

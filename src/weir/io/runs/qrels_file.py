@@ -8,8 +8,9 @@ import numpy as np
 
 from weir.core.hashing import hash_strings
 from weir.core.ids import Ids
-from weir.core.qrels import LARGEST, Qrels, shown_number
-from weir.core.strings import Float64, Int64
+from weir.core.origins import Origins
+from weir.core.qrels import LARGEST, Qrels, grade_column, shown_number
+from weir.core.strings import Float64, Grades, Int64, Strings
 from weir.errors import FormatError
 from weir.io.runs.blocks import (
     LongIdentifierError,
@@ -21,7 +22,7 @@ from weir.io.runs.blocks import (
     take_strings,
 )
 from weir.io.runs.decimals import parse_decimals
-from weir.io.runs.distinct_ids import distinct, distinct_strings
+from weir.io.runs.distinct_ids import differs_from_previous, distinct, distinct_strings
 from weir.io.runs.numpy_parser import WhitespaceTable, split_cells, split_columns
 from weir.io.runs.parsers import choose_engine
 from weir.io.runs.sources import ReadOptions, Source
@@ -29,6 +30,8 @@ from weir.io.storage.text_files import LineBuffer
 
 __all__ = ["judgments_of", "read_trec_qrels"]
 
+CERTAIN_RANKS = 5
+"""Documents of a query whose grades count up by one, from which on they are ranks."""
 _COLUMNS = "4 columns (query 0 document grade), or query, document and grade between tabs"
 
 
@@ -44,35 +47,33 @@ def judgments_of(source: Source) -> tuple[Qrels, int]:
         block = next(source.blocks(ReadOptions(how.engine, whole=True, quoted=True)), None)
     if block is None:
         return Qrels.of({}), 0
-    return _assembled(source.name, block)
+    return _assembled(source.name, block, source.origins())
 
 
-def _assembled(name: object, block: RankingBlock) -> tuple[Qrels, int]:
+def _assembled(name: object, block: RankingBlock, origins: Origins | None) -> tuple[Qrels, int]:
     rows = block.rows
-    grade = _whole(name, block)
+    grade = _within(name, block)
     segment, queries = distinct_strings(block.queries)
     query = np.repeat(segment, rows.segment_lengths())
     doc, first = distinct(block.buf, rows.start, rows.length, rows.hashes)
     docs = take_strings(block.buf, rows.start[first], rows.length[first])
     kept = _without_repetitions(name, query, doc, grade, block)
-    qrels = Qrels.from_columns(
-        Ids(queries), Ids(docs), query[kept].astype(np.int32), doc[kept].astype(np.int32), grade[kept]
-    )
-    return qrels, len(grade) - len(kept)
+    codes = query[kept].astype(np.int32), doc[kept].astype(np.int32)
+    named = None if origins is None else origins.take(kept)
+    return Qrels.from_columns(Ids(queries), Ids(docs), *codes, grade[kept], named), len(grade) - len(kept)
 
 
-def _whole(name: object, block: RankingBlock) -> Int64:
+def _within(name: object, block: RankingBlock) -> Grades:
     value = block.rows.score
-    odd = np.flatnonzero((value != np.rint(value)) | (np.abs(value) > LARGEST))
+    odd = np.flatnonzero(np.abs(value) > LARGEST)
     if len(odd):
         row = int(odd[0])
         raise _bad_grade(f"{name}{block.place(row)}", shown_number(value[row]).removesuffix(".0"))
-    return value.astype(np.int64)
+    return grade_column(value)
 
 
 def _bad_grade(where: str, shown: str) -> FormatError:
-    expected = f"a whole number within ±{LARGEST}; scale or round the grades first"
-    return FormatError(where, f"the grade '{shown}'", expected)
+    return FormatError(where, f"the grade '{shown}'", f"a number within ±{LARGEST}; scale the grades first")
 
 
 def read_trec_qrels(path: Path) -> tuple[Qrels, int]:
@@ -95,11 +96,13 @@ def read_trec_qrels(path: Path) -> tuple[Qrels, int]:
         hashes = hash_strings(buffer.buf, column[1], length[1])
         rows = ParsedRows(column[1], length[1], hashes, grade, each, column[0], length[0])
         queries = take_strings(buffer.buf, column[0], length[0])
+        if table.start.shape[1] == 3:
+            _refuse_ranks(path, queries, grade)
 
         def place(row: int) -> str:
             return f", line {buffer.line_of(int(column[2][row]))}"
 
-        return _assembled(path, RankingBlock(buffer.buf, rows, queries, place))
+        return _assembled(path, RankingBlock(buffer.buf, rows, queries, place), None)
 
 
 def _table(buffer: LineBuffer, stop: int) -> WhitespaceTable:
@@ -113,6 +116,19 @@ def _table(buffer: LineBuffer, stop: int) -> WhitespaceTable:
         run = "; this looks like a run, and judgments come first" if len(line.split()) == 6 else ""
         raise FormatError(buffer.path, f"'{line[:80]}'", _COLUMNS + run, buffer.line_of(table.bad))
     return table
+
+
+def _refuse_ranks(path: Path, queries: Strings, grade: Float64) -> None:
+    """Raise FormatError where three columns without a header hold ranks, as PyTerrier writes results."""
+    first = np.flatnonzero(differs_from_previous(queries.data, queries.ptr[:-1], queries.lengths()))
+    count = np.diff(np.append(first, len(grade)))
+    if count.max(initial=0) < CERTAIN_RANKS or grade[0] not in (0, 1):
+        return
+    if (grade == grade[0] + np.arange(len(grade)) - np.repeat(first, count)).all():
+        found = f"numbers that count up from {grade[0]:g} for each query, as ranks do"
+        raise FormatError(
+            path, found, "grades; a run of ranks is read by: weir import FILE -o DIR --as run-ranks"
+        )
 
 
 def _first_line(buffer: LineBuffer, stop: int) -> str:
@@ -140,8 +156,7 @@ def _grades(buffer: LineBuffer, start: Int64, length: Int64) -> Float64:
         if digit.max(initial=0) < 10:
             return digit.astype(np.float64)
     value, wrong = parse_decimals(buffer.buf, start, length)
-    value[wrong] = 0.5
-    odd = np.flatnonzero((value != np.rint(value)) | (np.abs(value) > LARGEST))
+    odd = np.union1d(wrong, np.flatnonzero(np.abs(value) > LARGEST))
     if len(odd):
         at = int(start[odd[0]])
         shown = buffer.text(at, int(length[odd[0]]))
@@ -149,7 +164,7 @@ def _grades(buffer: LineBuffer, start: Int64, length: Int64) -> Float64:
     return value
 
 
-def _without_repetitions(name: object, query: Int64, doc: Int64, grade: Int64, block: RankingBlock) -> Int64:
+def _without_repetitions(name: object, query: Int64, doc: Int64, grade: Grades, block: RankingBlock) -> Int64:
     """Rows to keep, the first of each pair; raises FormatError where a pair has two grades."""
     pair = query * (int(doc.max(initial=0)) + 1) + doc
     order = np.argsort(pair, kind="stable")

@@ -49,11 +49,12 @@ T = TypeVar("T")
 
 
 def read_run(path: Path | str, ties: Ties = "trec", engine: EngineName = "auto") -> Run:
-    """Read a run: TREC, JSON, CSV, TSV, Parquet or Arrow; queries and documents are numbered as they appear.
+    """Read a run: TREC, JSON, CSV, TSV, Parquet, Arrow or a pickle; queries and documents are numbered as they appear.
 
     The format is told by the file's name, or by how it begins (docs/formats.md). TREC lines are `query Q0 document
     rank score [tag]`, separated by blanks or tabs; the rank column is ignored, and so is what follows the tag; lines
-    that start with `#` are comments, as in trec_eval 10. JSON is {query: {document: score}}. Tables have a column
+    that start with `#` are comments, as in trec_eval 10. JSON is {query: {document: score}}, or lists of documents
+    in rank order, and so is a pickle, in which nothing is run. Tables have a column
     each for query, document and score, called as is usual. `.gz` and `.zst` are unpacked. ties: see core/order.py;
     engine: "numpy", "numba" or "auto", the faster of those installed; the result is the same.
     Raises FormatError for a line that is no such row, BadRanking for a document twice in one ranking.
@@ -137,13 +138,14 @@ def judge_source(source: Source, qrels: Qrels, ties: Ties = "trec", engine: Engi
 
 
 def read_qrels(path: Path | str) -> Qrels:
-    """Read judgments: TREC (`query 0 document grade`), BEIR's TSV, JSON, CSV, TSV, Parquet or Arrow.
+    """Read judgments: TREC (`query 0 document grade`), BEIR's TSV, JSON, CSV, TSV, Parquet, Arrow or a pickle.
 
     The format is told by the file's name, or by how it begins (docs/formats.md). Tables have a column each for
-    query, document and grade, called as is usual. Without a header, columns are cut at tabs where the first line
-    has two or three, so that identifiers may hold blanks, and at blanks otherwise. Grades are whole numbers (1.0 is
-    1) within ±16384. A pair judged twice with one grade counts once. Raises FormatError, with the line, for another
-    number of columns, for text or a fraction as a grade, and for a pair with two grades.
+    query, document and grade, called as is usual, and may have one called `origin`, which says where each judgment
+    comes from. Without a header, columns are cut at tabs where the first line has two or three, so that identifiers
+    may hold blanks, and at blanks otherwise. Grades are numbers within ±16384, with fractions or without. A pair
+    judged twice with one grade counts once. Raises FormatError, with the line, for another number of columns, for
+    anything but a finite number as a grade, and for a pair with two grades.
     """
     return read_qrels_counted(path)[0]
 
@@ -154,13 +156,13 @@ def read_qrels_counted(path: Path | str) -> tuple[Qrels, int]:
     form = format_of(path, "qrels")
     if form.name == "trec":
         return read_trec_qrels(path)
-    if form.name != "json":
+    if form.rows:
         return judgments_of(file_source(path, form, "qrels"))
-    judgments = read_nested(path)
+    judgments = read_nested(path, "qrels")
     try:
         return Qrels.of(judgments), 0
     except BadValue as error:
-        raise FormatError(path, str(error), '{"query": {"document": whole number}}') from None
+        raise FormatError(path, str(error), '{"query": {"document": grade}}') from None
 
 
 def run_name(path: Path) -> str:
@@ -174,9 +176,9 @@ def run_name(path: Path) -> str:
 
 
 def _source(path: Path) -> Source | None:
-    """A run file as rows; None for JSON, which is read as a whole."""
+    """A run file as rows; None for JSON and pickles, which are read as a whole."""
     form = format_of(path, "run")
-    return None if form.name == "json" else file_source(path, form, "run")
+    return file_source(path, form, "run") if form.rows else None
 
 
 def _plainly(path: Path, engine: EngineName, use: Callable[[Source], T]) -> T | None:
@@ -191,7 +193,7 @@ def _plainly(path: Path, engine: EngineName, use: Callable[[Source], T]) -> T | 
 
 
 def _from_json(path: Path, ties: Ties) -> Run:
-    rankings = read_nested(path)
+    rankings = read_nested(path, "run")
     try:
         return Run.of(rankings, run_name(path), ties)
     except (BadRanking, BadValue) as error:

@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 
 from weir.core.ids import IDENTIFIER_BYTES
+from weir.core.origins import Origins
 from weir.core.strings import Float64, Int64, Strings
 from weir.errors import FormatError
 from weir.io.runs.blocks import (
@@ -30,12 +31,20 @@ from weir.io.runs.blocks import (
     table_blocks,
     text_blocks,
 )
-from weir.io.runs.column_names import WRITTEN, ColumnLayout, Kind, is_header, three_columns
+from weir.io.runs.column_names import (
+    WRITTEN,
+    ColumnLayout,
+    Kind,
+    is_header,
+    origin_column,
+    three_columns,
+)
 from weir.io.runs.decimals import parse_decimals
 from weir.io.runs.distinct_ids import differs_from_previous
 from weir.io.runs.formats import SEPARATORS, Format, cells_of, first_cells
+from weir.io.runs.json_rows import json_row_chunks, json_row_origins, line_of_row
 from weir.io.runs.json_runs import is_large, large_json_blocks
-from weir.io.runs.tables import frame_chunks, table_chunks
+from weir.io.runs.tables import frame_chunks, frame_origins, table_chunks, table_origins
 from weir.io.storage.text_files import DAMAGE, LINE_BYTES, PACKED, LineBuffer, damaged, open_bytes
 
 __all__ = ["ReadOptions", "Source", "file_source", "frame_source", "nested_source"]
@@ -56,11 +65,15 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class Source:
-    """Something that holds rows: its name for messages, about how many bytes as text, and its blocks."""
+    """Something that holds rows: its name for messages, about how many bytes as text, and its blocks.
+
+    origins: where each of its judgments comes from, in the order of the rows; None where it does not say.
+    """
 
     name: object
     size: int
     blocks: Callable[[ReadOptions], Iterator[RankingBlock]]
+    origins: Callable[[], Origins | None] = lambda: None
 
 
 def file_source(path: Path, form: Format, kind: Kind) -> Source:
@@ -70,9 +83,14 @@ def file_source(path: Path, form: Format, kind: Kind) -> Source:
     except OSError:
         size = 0  # opening it will say what is wrong
     size *= _PACKED_TEXT_TIMES if path.suffix in PACKED else _TEXT_TIMES.get(form.name, 1)
-    blocks = {"trec": _trec_blocks, "parquet": _table_blocks, "arrow": _table_blocks}
+    blocks = {
+        "jsonl": _json_row_blocks,
+        "trec": _trec_blocks,
+        "parquet": _table_blocks,
+        "arrow": _table_blocks,
+    }
     read = blocks.get(form.name, _delimited_blocks)
-    return Source(path, size, partial(read, (path, form, kind), size))
+    return Source(path, size, partial(read, (path, form, kind), size), partial(_origins, path, form, kind))
 
 
 def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library's frame
@@ -82,7 +100,7 @@ def frame_source(frame: Any, kind: Kind) -> Source:  # noqa: ANN401  any library
         return table_blocks(frame_chunks(frame, kind), how.engine, how.whole, lambda row: f", row {row + 1}")
 
     rows = len(frame) if hasattr(frame, "__len__") else 0
-    return Source("frame", 40 * rows, blocks)
+    return Source("frame", 40 * rows, blocks, lambda: frame_origins(frame, kind))
 
 
 def nested_source(path: Path, worth: int | None = None) -> Source | None:
@@ -96,6 +114,21 @@ def nested_source(path: Path, worth: int | None = None) -> Source | None:
     return Source(path, 1 << 40, lambda how: large_json_blocks(path, how.whole))  # always worth compiled code
 
 
+def _origins(path: Path, form: Format, kind: Kind) -> Origins | None:
+    """What the column of origins of a file holds, None where it has none."""
+    if form.name in ("parquet", "arrow"):
+        return table_origins(path, kind, form.name == "parquet")
+    if form.name == "jsonl":
+        return json_row_origins(path, kind)
+    if form.name not in SEPARATORS:
+        return None
+    at = origin_column(first_cells(path, SEPARATORS[form.name]), kind)
+    if at is None:
+        return None
+    layout = _read_layout(path, kind, SEPARATORS[form.name])
+    return Origins.of(cells[at] for _, cells in _records(path, layout) if cells)
+
+
 def _trec_blocks(file: tuple[Path, Format, Kind], size: int, how: ReadOptions) -> Iterator[RankingBlock]:
     return text_blocks(file[0], RowScanner(how.engine.scan, _bad_line), _block(size, how), how.whole)
 
@@ -104,6 +137,15 @@ def _table_blocks(file: tuple[Path, Format, Kind], size: int, how: ReadOptions) 
     path, form, kind = file
     chunks = table_chunks(path, kind, form.name == "parquet")
     return table_blocks(chunks, how.engine, how.whole, lambda row: f", row {row + 1}")
+
+
+def _json_row_blocks(file: tuple[Path, Format, Kind], size: int, how: ReadOptions) -> Iterator[RankingBlock]:
+    path, _, kind = file
+
+    def place(row: int) -> str:
+        return f", line {line_of_row(path, row)}"
+
+    return table_blocks(json_row_chunks(path, kind), how.engine, how.whole, place)
 
 
 def _delimited_blocks(file: tuple[Path, Format, Kind], size: int, how: ReadOptions) -> Iterator[RankingBlock]:
@@ -257,7 +299,7 @@ def _not_a_row(path: Path, cells: list[str], layout: ColumnLayout, kind: Kind, l
     for at in (layout.query, layout.doc):
         if not cells[at]:
             return FormatError(path, f"an empty {names[at]}", "an identifier in every row", line)
-    what = "a finite number as the score" if kind == "run" else "a whole number as the grade"
+    what = "a finite number as the " + ("score" if kind == "run" else "grade")
     return FormatError(
         path, f"'{cells[layout.number][:80]}'", f"{what}, in column {names[layout.number]}", line
     )

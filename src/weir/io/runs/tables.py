@@ -5,7 +5,7 @@ Identifiers are taken from Arrow's own buffers, so that no text becomes a Python
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.ids import IDENTIFIER_BYTES
+from weir.core.origins import Origins
 from weir.core.strings import Float64, Int64, Strings
 from weir.errors import FormatError, is_shortage, require
 from weir.io.runs.blocks import BLOCK_ROWS, TableChunk
-from weir.io.runs.column_names import Kind, three_columns
+from weir.io.runs.column_names import Kind, origin_column, three_columns
 from weir.io.storage.text_files import PACKED, open_bytes
 
-__all__ = ["as_arrow", "frame_chunks", "table_chunks", "table_columns"]
+__all__ = ["as_arrow", "frame_chunks", "frame_origins", "table_chunks", "table_columns", "table_origins"]
 
 Arrow: TypeAlias = Any  # pyarrow has no types
 _FILE, _FEATHER_1 = b"ARROW1", b"FEA1"
@@ -49,6 +50,13 @@ def table_columns(path: Path, parquet: bool) -> list[str]:
     return names
 
 
+def whole_numbers(path: Path, column: str, parquet: bool) -> bool:
+    """Whether a column holds whole numbers by its type; errors as `table_chunks`."""
+    with _table_errors(path):
+        schema = _opened_parquet(path, []).schema_arrow if parquet else _schema(path)
+        return bool(require("pyarrow", "run").types.is_integer(schema.field(column).type))
+
+
 def table_chunks(path: Path, kind: Kind, parquet: bool) -> Iterator[TableChunk]:
     """The rows of a Parquet or Arrow file, read piece by piece.
 
@@ -68,6 +76,31 @@ def frame_chunks(frame: Any, kind: Kind) -> Iterator[TableChunk]:  # noqa: ANN40
     names = list(reader.schema.names)
     wanted = [names[at] for at in three_columns(names, kind)]
     yield from _chunks((piece for batch in reader for piece in _pieces(batch)), wanted, kind, "frame")
+
+
+def table_origins(path: Path, kind: Kind, parquet: bool) -> Origins | None:
+    """Where each judgment of a file comes from, None where it does not say; errors as `table_chunks`."""
+    names = table_columns(path, parquet)
+    at = origin_column(names, kind)
+    if at is None:
+        return None
+    with _table_errors(path):
+        batches = _parquet_batches(path, [names[at]]) if parquet else _arrow_batches(path, [names[at]])
+        return _origins(batches)
+
+
+def frame_origins(frame: Any, kind: Kind) -> Origins | None:  # noqa: ANN401  any library's frame
+    """Where each judgment of a frame comes from, None where it does not say."""
+    reader = require("pyarrow", "run").RecordBatchReader.from_stream(frame)
+    at = origin_column(list(reader.schema.names), kind)
+    return None if at is None else _origins(batch.select([at]) for batch in reader)
+
+
+def _origins(batches: Iterable[Arrow]) -> Origins:
+    """The texts of batches of one column; a missing one is ""."""
+    return Origins.of(
+        "" if text is None else str(text) for batch in batches for text in batch.column(0).to_pylist()
+    )
 
 
 @contextmanager

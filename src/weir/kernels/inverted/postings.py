@@ -18,6 +18,7 @@ Signatures (V terms, N documents, P postings):
     lucene_idf(df, n_docs) -> float32[V]
     lucene_inverse_norms(lengths int[N], average, k1, b, exact=False) -> float32[N]
     average_length(lengths) -> float
+    added_up([(fptr, fterm, value), ...], n_terms) -> (ptr, term, value)    fields of one document, terms once
     invert(fptr, fterm, ftf, order, weight float32[V], norm float32[N], formula, out=None)
         -> (ptr, doc, impact)
     place(fptr, fterm, value, first, cursor, doc, impact)       postings of some documents, whose numbers follow
@@ -39,6 +40,7 @@ __all__ = [
     "RATIO",
     "VALUE",
     "ForwardBuilder",
+    "added_up",
     "average_length",
     "document_frequencies",
     "invert",
@@ -51,6 +53,7 @@ __all__ = [
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
 Float32: TypeAlias = NDArray[np.float32]
+Float64: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[Any]  # uint16, int32 or float32
 
 LUCENE, RATIO, VALUE = 0, 1, 2
@@ -228,6 +231,47 @@ def document_frequencies(fterm: Int32, n_terms: int) -> Int32:
     df = np.zeros(n_terms, np.int32)
     _frequencies(fterm, df)
     return df
+
+
+@jit
+def _add_up(ptr: Int64, term: Int32, value: Float64, stamp: Int32, slot: Int64, ends: Int64) -> int:
+    """Put each document's pairs of one term together, in place; the number of pairs that are left.
+
+    stamp: int32[V], -1 at first; slot: int64[V]; ends: int64[N], where each document's pairs end afterwards.
+    """
+    n = 0
+    for d in range(len(ptr) - 1):
+        for j in range(ptr[d], ptr[d + 1]):
+            t = np.uint64(term[j])
+            if stamp[t] == d:
+                value[slot[t]] += value[j]
+            else:
+                stamp[t] = d
+                slot[t] = n
+                term[n] = term[j]
+                value[n] = value[j]
+                n += 1
+        ends[d] = n
+    return n
+
+
+def added_up(fields: list[tuple[Int64, Int32, Float64]], n_terms: int) -> tuple[Int64, Int32, Float64]:
+    """The pairs (term, value) of each document in several fields, values of one term added in the order of the fields.
+
+    fields: (ptr int64[N + 1], term int32, value float64) of the same documents; n_terms: above every term number.
+    """
+    ptr = np.sum([one for one, _, _ in fields], axis=0)
+    term, value = np.empty(ptr[-1], np.int32), np.empty(ptr[-1])
+    begin = ptr[:-1].copy()
+    for own, some, values in fields:
+        count = np.diff(own)
+        at = np.repeat(begin - own[:-1], count) + np.arange(len(some))
+        term[at], value[at] = some, values
+        begin += count
+    stamp, slot = np.full(n_terms, -1, np.int32), np.empty(n_terms, np.int64)
+    ends = np.zeros(len(ptr), np.int64)
+    left = _add_up(ptr, term, value, stamp, slot, ends[1:])
+    return ends, term[:left], value[:left]
 
 
 @jit

@@ -100,7 +100,7 @@ def _string(buf: U8, words: U64, at: int, out: U8, out_words: U64, to: int) -> t
 
 @jit
 def _key(buf: U8, words: U64, at: int) -> tuple[int, int]:
-    """Which key stands behind the quote before `at`, and the position behind it, -1 for one to give up on."""
+    """Which key stands behind the quote before `at`, and the position behind it, -1 for any other."""
     if at >= len(words):
         return _OTHER, -1
     word = words[at]
@@ -112,11 +112,7 @@ def _key(buf: U8, words: U64, at: int) -> tuple[int, int]:
         return _TITLE, at + 6
     if word == _METADATA_8 and buf[at + 8] == _QUOTE:
         return _METADATA, at + 9
-    while buf[at] != _QUOTE:
-        if buf[at] < 0x20 or buf[at] >= 0x80 or buf[at] == _BACKSLASH:
-            return _OTHER, -1
-        at += 1
-    return _OTHER, at + 1
+    return _OTHER, -1
 
 
 @jit
@@ -148,8 +144,6 @@ def _member(buf: U8, words: U64, at: int, out: U8, out_words: U64, end: I64) -> 
         at = _empty_object(buf, at)
     elif buf[at] != _QUOTE:
         at = -1
-    elif kind == _OTHER:
-        at, _ = _string(buf, words, at + 1, out[3], out_words[3], 0)
     else:
         c = kind - 1
         at, end[c] = _string(buf, words, at + 1, out[c], out_words[c], end[c])
@@ -160,11 +154,11 @@ def _member(buf: U8, words: U64, at: int, out: U8, out_words: U64, end: I64) -> 
 def read_plain_documents(buf: U8, words: U64, out: U8, out_words: U64, ptr: I64, end: I64) -> int:
     """Cut lines of JSON objects into three text columns.
 
-    buf: read-only whole lines of valid UTF-8, the last byte a line end; out: uint8[4, more than len(buf) + 8]; words,
+    buf: read-only whole lines of valid UTF-8, the last byte a line end; out: uint8[3, more than len(buf) + 8]; words,
     out_words: the same bytes as the little-endian words that start at each position; ptr: int64[3, lines + 1]
     with ptr[:, 0] = 0; end: int64[3], scratch, zero at first. The id, title and text columns are written to out[0..2]
-    and ptr; out[3] takes texts nobody wants. Returns the number of documents, or -1 when any line is not an object
-    of texts with an id that is not empty and a text, or is not valid JSON: such a block is for a parser that explains.
+    and ptr. Returns the number of documents, or -1 when any line is not an object of id, title and text with an id
+    that is not empty and a text, or is not valid JSON: such a block is for a parser that explains, or keeps the rest.
     """
     needed = 1 << _ID | 1 << _TEXT
     at = 0
@@ -177,7 +171,7 @@ def read_plain_documents(buf: U8, words: U64, out: U8, out_words: U64, ptr: I64,
         separator = _COMMA
         while separator == _COMMA:
             kind, at = _member(buf, words, at + 1, out, out_words, end)
-            if at < 0 or (kind != _OTHER and seen >> kind & 1):
+            if at < 0 or seen >> kind & 1:
                 return -1
             seen |= 1 << kind
             at = _blanks(buf, at)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from weir.core.judged import Judged
-from weir.core.strings import Float64, Int16, Int32, Int64
+from weir.core.strings import Float64, Grades, Int32, Int64
 from weir.measures.library.arithmetic import place, ratio
 from weir.measures.measure import measure
 
@@ -15,7 +15,7 @@ _OVER = {"over": ("ideal", "weights")}
 
 
 @measure("Accuracy")
-def Accuracy(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+def Accuracy(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Share of pairs of a relevant and another document, both returned, where the relevant one stands first.
 
     Pairs are those of the first k; unjudged documents are not relevant. 0 where nothing relevant was returned;
@@ -34,15 +34,15 @@ def Accuracy(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
 def Compat(j: Judged, *, k: int | None = None, p: float = 0.95, over: str = "ideal") -> Float64:
     """Compatibility: rank-biased overlap of the ranking with the ideal ranking that is nearest to it.
 
-    The ideal ranking holds the documents of grade 1 or better, best grade first, and those of one grade in the
+    The ideal ranking holds the documents of a grade above 0, best grade first, and those of one grade in the
     order in which they were returned. Overlaps are weighed by p^(depth - 1) down to the end of the longer list.
     p: from 0 to 0.9999. over: what it is divided by, "ideal": the overlap of the ideal with itself, or "weights":
     the sum of the weights (ir-measures' normalize=False). 0 where nothing is relevant. ir-measures places ideal
     documents that were not returned above those of a negative score.
     Source: Clarke et al. 2021; ir-measures Compat.
     """
-    rows = j.found(k)
-    query, rank, count = j.query[rows], j.rank[rows], j.relevant()
+    rows = j.found_above_zero(k)
+    query, rank, count = j.query[rows], j.rank[rows], j.above_zero()
     depth = np.maximum(j.retrieved if k is None else np.minimum(j.retrieved, k), count)
     weights = np.power(p, np.arange(int(depth.max(initial=0)), dtype=np.float64))
     sums = np.append(0.0, np.cumsum(weights))
@@ -54,17 +54,19 @@ def Compat(j: Judged, *, k: int | None = None, p: float = 0.95, over: str = "ide
     return np.minimum(ratio(overlap, sums[count] + count * (shares[depth] - shares[count])), 1.0)
 
 
-def _ideal_rank(j: Judged, query: Int32, grade: Int16, rank: Int32) -> Int64:
+def _ideal_rank(j: Judged, query: Int32, grade: Grades, rank: Int32) -> Int64:
     """Where these documents stand in the ideal ranking: behind better grades, in order of rank among their own."""
     best = j.ideal > 0
-    better = np.searchsorted(_key(j.ideal_query()[best], j.ideal[best]), _key(query, grade))
-    first = np.cumsum(j.relevant()) - j.relevant()
-    order = np.lexsort((rank, -grade, query))
+    scale = np.unique(j.ideal[best])
+    key = _key(query, np.searchsorted(scale, grade))
+    better = np.searchsorted(_key(j.ideal_query()[best], np.searchsorted(scale, j.ideal[best])), key)
+    first = np.cumsum(j.above_zero()) - j.above_zero()
+    order = np.lexsort((rank, key))
     ideal = np.empty(len(query), np.int64)
-    ideal[order] = place(_key(query, grade)[order])
+    ideal[order] = place(key[order])
     return ideal + better - first[query] + 1
 
 
-def _key(query: Int32, grade: Int16) -> Int64:
-    """Ascends with the query, and within it as grades fall."""
-    return (query.astype(np.int64) << 16) - grade
+def _key(query: Int32, level: Int64) -> Int64:
+    """Ascends with the query, and within it as levels of the scale fall."""
+    return (query.astype(np.int64) << 32) - level

@@ -16,7 +16,7 @@ __all__ = ["AP", "IAP", "POINTS", "RR", "IPrec", "P", "R", "R_cap", "Rprec", "Su
 
 
 @measure("P", cutoff="required")
-def P(j: Judged, *, k: int, rel: int = 1) -> Float64:
+def P(j: Judged, *, k: int, rel: float = 1) -> Float64:
     """Share of the first k places that hold a relevant document.
 
     The divisor is k, also when fewer are returned. Source: trec_eval m_P.c.
@@ -25,7 +25,7 @@ def P(j: Judged, *, k: int, rel: int = 1) -> Float64:
 
 
 @measure("R")
-def R(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+def R(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Share of the relevant documents found within the first k.
 
     The divisor is all relevant documents, also when there are more than k. Source: trec_eval m_recall.c.
@@ -34,7 +34,7 @@ def R(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
 
 
 @measure("R_cap", cutoff="required")
-def R_cap(j: Judged, *, k: int, rel: int = 1) -> Float64:
+def R_cap(j: Judged, *, k: int, rel: float = 1) -> Float64:
     """Recall whose divisor is capped at k, so that a full list of relevant documents scores 1.
 
     The BEIR paper reports it for TREC-COVID only. Source: Thakur et al. 2021, appendix; beir custom metrics.
@@ -43,7 +43,7 @@ def R_cap(j: Judged, *, k: int, rel: int = 1) -> Float64:
 
 
 @measure("Success", cutoff="required")
-def Success(j: Judged, *, k: int, rel: int = 1) -> Float64:
+def Success(j: Judged, *, k: int, rel: float = 1) -> Float64:
     """1 where a relevant document is among the first k, else 0; also called hit rate or accuracy@k.
 
     Source: trec_eval m_success.c.
@@ -52,7 +52,7 @@ def Success(j: Judged, *, k: int, rel: int = 1) -> Float64:
 
 
 @measure("AP")
-def AP(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+def AP(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Average precision: the mean, over all relevant documents, of the precision where each was found.
 
     Relevant documents that are not found within the first k count 0; the divisor stays all of them.
@@ -67,7 +67,7 @@ def AP(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
 
 
 @measure("RR", choices={"of": ("relevant", "best")})
-def RR(j: Judged, *, k: int | None = None, of: str = "relevant", rel: int = 1) -> Float64:
+def RR(j: Judged, *, k: int | None = None, of: str = "relevant", rel: float = 1) -> Float64:
     """Reciprocal rank: 1 / rank of the first relevant document within the first k, else 0.
 
     Its mean over queries is MRR. of: "best" looks for a relevant document of the query's highest grade only,
@@ -82,7 +82,7 @@ def RR(j: Judged, *, k: int | None = None, of: str = "relevant", rel: int = 1) -
     return values
 
 
-def _hits(j: Judged, k: int | None, rel: int) -> Int64:
+def _hits(j: Judged, k: int | None, rel: float) -> Int64:
     return j.per_query(j.query, j.found(k, rel))
 
 
@@ -91,7 +91,7 @@ _ROUNDING: dict[str, tuple[Setting, ...]] = {"rounding": ("up", "nearest")}
 
 
 @measure("Rprec", within={"times": (0.0, 100.0)})
-def Rprec(j: Judged, *, k: int | None = None, times: float = 1.0, rel: int = 1) -> Float64:
+def Rprec(j: Judged, *, k: int | None = None, times: float = 1.0, rel: float = 1) -> Float64:
     """R-precision: precision after as many documents as are relevant to the query.
 
     The divisor is the number of relevant documents, also when fewer were returned or k is smaller;
@@ -105,7 +105,7 @@ def Rprec(j: Judged, *, k: int | None = None, times: float = 1.0, rel: int = 1) 
 
 @measure("IPrec", within={"recall": (0.0, 1.0)}, choices=_ROUNDING)
 def IPrec(
-    j: Judged, *, k: int | None = None, recall: float = 0.1, rounding: str = "up", rel: int = 1
+    j: Judged, *, k: int | None = None, recall: float = 0.1, rounding: str = "up", rel: float = 1
 ) -> Float64:
     """Interpolated precision: the best precision at this recall or any higher one.
 
@@ -119,7 +119,7 @@ def IPrec(
 
 
 @measure("IAP", choices=_ROUNDING)
-def IAP(j: Judged, *, k: int | None = None, rounding: str = "up", rel: int = 1) -> Float64:
+def IAP(j: Judged, *, k: int | None = None, rounding: str = "up", rel: float = 1) -> Float64:
     """Eleven-point average: the mean of interpolated precision at recall 0, 0.1, 0.2, ... and 1.
 
     The recall points are those of IPrec. rounding: as there, "up" (trec_eval up to 9) or "nearest"
@@ -142,7 +142,7 @@ class _Curve:
     precision: Float64
 
     @staticmethod
-    def of(j: Judged, k: int | None, rel: int) -> _Curve:
+    def of(j: Judged, k: int | None, rel: float) -> _Curve:
         rows = j.found(k, rel)
         found = place(j.query[rows]) + 1
         return _Curve(j.relevant(rel), j.query[rows], found, found / j.rank[rows])

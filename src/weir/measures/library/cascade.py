@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from weir.core.judged import Judged
-from weir.core.strings import Float64, Int16, Int32, Int64
+from weir.core.strings import Float64, Grades, Int32, Int64
 from weir.measures.library.arithmetic import product_before, ratio
 from weir.measures.library.gain_functions import SCALE, refuse_beyond
 from weir.measures.measure import measure
@@ -18,13 +18,13 @@ def ERR(j: Judged, *, k: int | None = None, max_grade: int = 4) -> Float64:
     """Expected reciprocal rank: 1 / rank at which a reader who stops once satisfied is expected to stop.
 
     A document of grade g satisfies with probability (2^g - 1) / 2^max_grade; one that is unjudged or
-    below grade 1 never does. max_grade: the highest grade of the scale, from 1 to 100, not of the
+    of grade 0 and below never does. max_grade: the highest grade of the scale, from 1 to 100, not of the
     judgments: 4 in gdeval, whatever the judgments hold, so that binary judgments give small values; a
     higher grade is refused. 0 where nothing relevant is among the first k. gdeval prints five decimals
     and leaves queries without a relevant document out, which count 0 here.
     Source: Chapelle et al. 2009; gdeval.pl of TREC's Web track.
     """
-    rows = j.found(k)
+    rows = j.found_above_zero(k)
     return stopped_at(j, j.query[rows], j.rank[rows], satisfies(j, j.grade[rows], max_grade))
 
 
@@ -36,7 +36,7 @@ def nERR(j: Judged, *, k: int | None = None, max_grade: int = 4) -> Float64:
     nothing is relevant. ir-measures' NERR8 to NERR11 are other measures ("nearly" ERR).
     Source: Chapelle et al. 2009; the normalisation is that of nDCG, and of ndeval for ERR-IA.
     """
-    rows = j.found(k)
+    rows = j.found_above_zero(k)
     found = stopped_at(j, j.query[rows], j.rank[rows], satisfies(j, j.grade[rows], max_grade))
     rank = j.ideal_rank()
     best = (j.ideal > 0) & ((rank <= k) if k is not None else True)
@@ -44,7 +44,7 @@ def nERR(j: Judged, *, k: int | None = None, max_grade: int = 4) -> Float64:
     return ratio(found, stopped_at(j, j.ideal_query()[best], rank[best], ideal))
 
 
-def satisfies(j: Judged, grade: Int16, max_grade: int) -> Float64:
+def satisfies(j: Judged, grade: Grades, max_grade: int) -> Float64:
     """The chance that documents of these grades satisfy the reader; raises BadValue for one beyond the scale."""
     refuse_beyond(j, max_grade)
     return (np.exp2(grade.astype(np.float64)) - 1.0) / 2.0**max_grade

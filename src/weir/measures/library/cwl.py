@@ -111,7 +111,7 @@ def _seen(j: Judged, k: int | None, max_grade: int, goes_on: GoesOn) -> Float64:
     depth = DEPTH if k is None else k
     if depth > _DEEPEST_RANK:
         raise BadValue(f"the cut-off is {depth}; expected at most {_DEEPEST_RANK:,}: each rank is looked at")
-    rows = j.found(depth)
+    rows = j.found_above_zero(depth)
     queries, at = np.unique(j.query[rows], return_inverse=True)
     place, gains = j.rank[rows] - 1, j.grade[rows] / max_grade
     values, rank = np.zeros(len(j)), np.arange(1.0, depth + 1.0)

@@ -42,7 +42,7 @@ Discount: TypeAlias = Callable[[Float64], Float64]
 
 
 @measure("alpha_nDCG", values="any", within=_ALPHA, of="intents")
-def alpha_nDCG(j: Judged, *, k: int | None = None, alpha: float = 0.5, rel: int = 1) -> Float64:
+def alpha_nDCG(j: Judged, *, k: int | None = None, alpha: float = 0.5, rel: float = 1) -> Float64:
     """Gain of documents that serve intents not served before, divided by that of a near-ideal ranking.
 
     A document adds (1 - alpha)^s / log2(rank + 1) for each intent it serves, s documents above serving it too.
@@ -54,7 +54,7 @@ def alpha_nDCG(j: Judged, *, k: int | None = None, alpha: float = 0.5, rel: int 
 
 
 @measure("alpha_DCG", cutoff="required", within=_ALPHA, of="intents")
-def alpha_DCG(j: Judged, *, k: int, alpha: float = 0.5, rel: int = 1) -> Float64:
+def alpha_DCG(j: Judged, *, k: int, alpha: float = 0.5, rel: float = 1) -> Float64:
     """Gain of documents that serve intents not served before, divided by that of serving all at every rank.
 
     As alpha_nDCG, but for what it is divided by, which is the same for all queries with as many intents.
@@ -65,7 +65,7 @@ def alpha_DCG(j: Judged, *, k: int, alpha: float = 0.5, rel: int = 1) -> Float64
 
 
 @measure("ERR_IA", cutoff="required", within=_ALPHA, of="intents")
-def ERR_IA(j: Judged, *, k: int, alpha: float = 0.5, rel: int = 1) -> Float64:
+def ERR_IA(j: Judged, *, k: int, alpha: float = 0.5, rel: float = 1) -> Float64:
     """Expected reciprocal rank averaged over intents, divided by that of serving all of them at every rank.
 
     A document adds (1 - alpha)^s / rank for each intent it serves, s documents above serving it too. alpha: the
@@ -76,7 +76,7 @@ def ERR_IA(j: Judged, *, k: int, alpha: float = 0.5, rel: int = 1) -> Float64:
 
 
 @measure("nERR_IA", values="any", within=_ALPHA, of="intents")
-def nERR_IA(j: Judged, *, k: int | None = None, alpha: float = 0.5, rel: int = 1) -> Float64:
+def nERR_IA(j: Judged, *, k: int | None = None, alpha: float = 0.5, rel: float = 1) -> Float64:
     """Expected reciprocal rank averaged over intents, divided by that of a near-ideal ranking.
 
     As ERR_IA, with the ideal ranking of alpha_nDCG: a value may exceed 1 by a little. alpha: the chance that one
@@ -86,7 +86,9 @@ def nERR_IA(j: Judged, *, k: int | None = None, alpha: float = 0.5, rel: int = 1
 
 
 @measure("NRBP", within=_BOTH, of="intents")
-def NRBP(j: Judged, *, k: int | None = None, alpha: float = 0.5, beta: float = 0.5, rel: int = 1) -> Float64:
+def NRBP(
+    j: Judged, *, k: int | None = None, alpha: float = 0.5, beta: float = 0.5, rel: float = 1
+) -> Float64:
     """Novelty- and rank-biased precision: RBP averaged over intents, where repetition counts less.
 
     (1 - (1 - alpha) beta) times the sum of (1 - alpha)^s beta^(rank - 1) for each intent that a document serves,
@@ -99,7 +101,9 @@ def NRBP(j: Judged, *, k: int | None = None, alpha: float = 0.5, beta: float = 0
 
 
 @measure("nNRBP", values="any", within=_BOTH, of="intents")
-def nNRBP(j: Judged, *, k: int | None = None, alpha: float = 0.5, beta: float = 0.5, rel: int = 1) -> Float64:
+def nNRBP(
+    j: Judged, *, k: int | None = None, alpha: float = 0.5, beta: float = 0.5, rel: float = 1
+) -> Float64:
     """Novelty- and rank-biased precision divided by that of a near-ideal ranking.
 
     As NRBP, with the ideal ranking of alpha_nDCG: a value may exceed 1 by a little. alpha: what a repetition
@@ -109,7 +113,7 @@ def nNRBP(j: Judged, *, k: int | None = None, alpha: float = 0.5, beta: float = 
 
 
 @measure("P_IA", cutoff="required", of="intents")
-def P_IA(j: Judged, *, k: int, rel: int = 1) -> Float64:
+def P_IA(j: Judged, *, k: int, rel: float = 1) -> Float64:
     """Precision at k averaged over the intents of a query.
 
     Source: Agrawal et al. 2009; ndeval 4.5.
@@ -120,7 +124,7 @@ def P_IA(j: Judged, *, k: int, rel: int = 1) -> Float64:
 
 
 @measure("AP_IA", of="intents")
-def AP_IA(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+def AP_IA(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Average precision averaged over the intents of a query; its mean over queries is MAP-IA.
 
     Source: Agrawal et al. 2009; ndeval 4.5 (MAP-IA).
@@ -132,7 +136,7 @@ def AP_IA(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
 
 
 @measure("StRecall", of="intents")
-def StRecall(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+def StRecall(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Share of the intents of a query that a document within the first k serves; also called subtopic recall.
 
     Source: Zhai et al. 2003; ndeval 4.5 (strec).
@@ -170,12 +174,12 @@ def gained_by(seen: JudgedIntents, found: tuple[Int32, Int32], alpha: float, dis
     return seen.total(np.bincount(intent, worth, minlength=len(seen.qrels.query)).astype(np.float64))
 
 
-def _normalised(seen: JudgedIntents, k: int | None, rel: int, alpha: float, discount: Discount) -> Float64:
+def _normalised(seen: JudgedIntents, k: int | None, rel: float, alpha: float, discount: Discount) -> Float64:
     ideal = gained_by(seen, seen.ideal(k, rel, alpha), alpha, discount)
     return ratio(gained_by(seen, seen.found(k, rel), alpha, discount), ideal)
 
 
-def _by_perfect(seen: JudgedIntents, k: int, rel: int, alpha: float, discount: Discount) -> Float64:
+def _by_perfect(seen: JudgedIntents, k: int, rel: float, alpha: float, discount: Discount) -> Float64:
     """Divided by the gain of documents each of which serves every intent."""
     gained = gained_by(seen, seen.found(k, rel), alpha, discount)
     return ratio(gained, seen.intents(rel) * perfect_gain(k, alpha, discount))

@@ -35,7 +35,7 @@ def G(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float64:
 
 
 @measure("binG")
-def binG(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+def binG(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Mean over relevant documents of 1 / log2(2 + n), n documents above it that are not relevant.
 
     A document that is not found adds 0. Source: trec_eval m_binG.c.
@@ -63,12 +63,13 @@ def nDCG_rel(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float6
     return ratio(j.total(query, here) + missing * whole, count)
 
 
-@measure("RnDCG", choices=GAINS, within=TABLE)
+@measure("RnDCG", choices=GAINS, within=TABLE, of="whole grades")
 def RnDCG(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float64:
     """Mean of nDCG over the ranks at which the best ranking comes to a lower gain.
 
     With 5 documents of grade 2 and 3 of grade 1 these are ranks 5 and 8; and the end of the ranking, where it is
-    longer by two or more. gain: "linear", "exp" or a table such as "1=1,2=3". Source: trec_eval m_Rndcg.c (Rndcg).
+    longer by two or more. On a scale with fractions every document may be a level of its own: these are refused.
+    gain: "linear", "exp" or a table such as "1=1,2=3". Source: trec_eval m_Rndcg.c (Rndcg).
     """
     query, rank, found = found_gains(j, k, gain)
     found = found / np.log2(rank + 1.0)

@@ -6,9 +6,10 @@ import math
 import re
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weir.core.judged import Judged
-from weir.core.strings import Float64, Int16, Int32, Int64
+from weir.core.strings import Float64, Grades, Int32, Int64
 from weir.errors import BadValue
 
 __all__ = [
@@ -33,23 +34,26 @@ GAINS = {"gain": _NAMED}
 def gain_table(text: str) -> str:
     """A table such as "1=1,2=3" with its grades in order and its gains as short as can be.
 
-    Raises ValueError, naming what is expected, for anything but whole grades from 0, each once, with gains from 0.
+    Raises ValueError, naming what is expected, for anything but grades from 0, each once, with gains from 0.
     """
-    pairs = [re.fullmatch(r"\s*([0-9]{1,5})\s*=\s*([0-9.eE+-]{1,25})\s*", part) for part in text.split(",")]
+    pairs = [
+        re.fullmatch(r"\s*([0-9]{1,5}(?:\.[0-9]{1,16})?)\s*=\s*([0-9.eE+-]{1,25})\s*", part)
+        for part in text.split(",")
+    ]
     try:
-        table = {int(pair[1]): float(pair[2]) for pair in pairs if pair is not None}
+        table = {float(pair[1]): float(pair[2]) for pair in pairs if pair is not None}
     except ValueError:
         table = {}
     good = all(0 <= gain <= _LARGEST and math.isfinite(gain) for gain in table.values())
     if not good or len(table) != len(pairs):
         raise ValueError("grades and their gains, such as '1=1,2=3'")
-    return ",".join(f"{grade}={_short(table[grade])}" for grade in sorted(table))
+    return ",".join(f"{_short(grade)}={_short(table[grade])}" for grade in sorted(table))
 
 
 TABLE = {"gain": gain_table}
 
 
-def gain_of(grade: Int16, gain: str) -> Float64:
+def gain_of(grade: Grades, gain: str) -> Float64:
     """What documents of these grades are worth: the grade itself, 2^grade - 1 for "exp", or as a table says.
 
     A grade below 0 is worth nothing; one that a table leaves out is worth itself. Raises BadValue for grades that
@@ -63,13 +67,13 @@ def gain_of(grade: Int16, gain: str) -> Float64:
     if gain != "linear":
         for pair in gain.split(","):
             of, _, value = pair.partition("=")
-            worth[grade == int(of)] = float(value)
+            worth[grade == float(of)] = float(value)
     return worth
 
 
 def found_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int32, Float64]:
     """Query, rank and gain of the documents within the first k that are worth anything, by query then rank."""
-    rows = j.found(k, 1 if gain in _NAMED else 0)
+    rows = j.found_above_zero(k) if gain in _NAMED else j.found(k, 0)
     query, rank, worth = j.query[rows], j.rank[rows], gain_of(j.grade[rows], gain)
     if gain in _NAMED:
         return query, rank, worth
@@ -90,8 +94,8 @@ def ideal_gains(j: Judged, k: int | None, gain: str) -> tuple[Int32, Int64, Floa
     return query[rows], rank[rows], worth[rows]
 
 
-def _short(gain: float) -> str:
-    return str(int(gain)) if gain.is_integer() and gain < 1e15 else repr(gain)
+def _short(number: float) -> str:
+    return str(int(number)) if number.is_integer() and number < 1e15 else repr(number)
 
 
 SCALE = {"max_grade": (1.0, 100.0)}
@@ -99,14 +103,16 @@ SCALE = {"max_grade": (1.0, 100.0)}
 
 def refuse_beyond(j: Judged, max_grade: int) -> None:
     """Raise BadValue where a judgment lies beyond the highest grade of the scale, found or not."""
-    highest = int(j.ideal.max(initial=0))
+    highest = j.ideal.max(initial=0)
     if highest > max_grade:
-        raise BadValue(f"a grade of {highest} with max_grade={max_grade}; write max_grade={highest}")
+        raise BadValue(
+            f"a grade of {highest} with max_grade={max_grade}; write max_grade={math.ceil(highest)}"
+        )
 
 
-def best_grades(j: Judged) -> Int64:
-    """The highest grade among the judgments of each query, int64[Q]; 0 where none is above."""
-    best = np.zeros(len(j), np.int64)
+def best_grades(j: Judged) -> NDArray[np.int64 | np.float64]:
+    """The highest grade among the judgments of each query, [Q]; 0 where none is above."""
+    best = np.zeros(len(j), np.result_type(j.ideal, np.int64))
     some = np.flatnonzero(np.diff(j.ideal_ptr))
     best[some] = np.maximum(j.ideal[j.ideal_ptr[some]], 0)
     return best

@@ -112,13 +112,13 @@ def NCG(j: Judged, *, k: int | None = None, gain: str = "linear") -> Float64:
 def Q(j: Judged, *, k: int | None = None, beta: float = 1.0, gain: str = "linear") -> Float64:
     """Q-measure: average precision whose precision is blended with the gain so far.
 
-    A document of grade 1 or better at rank i adds (c + beta g) / (i + beta g*): c such documents and gain
-    g so far, and g* the most that i documents can gain; the sum is divided by all documents of grade 1
-    or better, also where they are more than k. beta: the weight of gains, 0 to 1000; 0 gives AP.
+    A document of a grade above 0 at rank i adds (c + beta g) / (i + beta g*): c such documents and gain
+    g so far, and g* the most that i documents can gain; the sum is divided by all documents of a grade
+    above 0, also where they are more than k. beta: the weight of gains, 0 to 1000; 0 gives AP.
     gain: "linear" takes the grade itself, "exp" takes 2^grade - 1. 0 where nothing is relevant.
     Source: Sakai 2004; Sakai and Kando 2008.
     """
-    rows, count = j.found(k), j.relevant()
+    rows, count = j.found_above_zero(k), j.above_zero()
     query, rank = j.query[rows], j.rank[rows]
     gained = sum_until(query, gain_of(j.grade[rows], gain))
     most = sum_within(*ideal_gains(j, None, gain), query, rank)

@@ -20,7 +20,7 @@ _LEAST_VALUE = 0.00001  # trec_eval's MIN_GEO_MEAN
 
 
 @measure("gmAP", values="logarithm")
-def gmAP(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+def gmAP(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Geometric mean of average precision: each query has the logarithm of its AP, at least 0.00001.
 
     Source: Robertson 2006; trec_eval m_gm_map.c.
@@ -29,7 +29,7 @@ def gmAP(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
 
 
 @measure("gmbpref", values="logarithm")
-def gmbpref(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+def gmbpref(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Geometric mean of bpref: each query has the logarithm of its bpref, at least 0.00001.
 
     Source: trec_eval m_gm_bpref.c.
@@ -37,6 +37,6 @@ def gmbpref(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
     return _logarithm(bpref, j, k, rel)
 
 
-def _logarithm(of: Measure, j: Judged, k: int | None, rel: int) -> Float64:
+def _logarithm(of: Measure, j: Judged, k: int | None, rel: float) -> Float64:
     cut = of if k is None else of @ k
     return np.log(np.maximum(cut(rel=rel).per_query(j), _LEAST_VALUE))

@@ -21,7 +21,7 @@ EPSILON = 0.00001  # of infAP, where nothing judged stands above
 
 
 @measure("bpref")
-def bpref(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+def bpref(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Share of preferences kept: how few judged non-relevant documents stand above relevant ones.
 
     With R relevant and N judged non-relevant documents, each relevant one that was returned adds
@@ -38,7 +38,7 @@ def bpref(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
 
 
 @measure("infAP")
-def infAP(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+def infAP(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Inferred average precision: AP estimated where only a random part of the pool was judged.
 
     A relevant document at rank i adds 1/i + (i-1)/i * p/(i-1) * (r + e) / (r + n + 2e), where above it

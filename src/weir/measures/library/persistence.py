@@ -17,7 +17,7 @@ _GAINS: dict[str, tuple[Setting, ...]] = {"gain": ("binary", "scaled")}
 
 
 @measure("RBP", choices=_GAINS, within=_PERSISTENCE)
-def RBP(j: Judged, *, k: int | None = None, p: float = 0.8, gain: str = "binary", rel: int = 1) -> Float64:
+def RBP(j: Judged, *, k: int | None = None, p: float = 0.8, gain: str = "binary", rel: float = 1) -> Float64:
     """Rank-biased precision: the usefulness a reader meets who goes on to each next rank with chance p.
 
     (1 - p) times the sum of gain * p^(rank - 1). p: from 0 (only the first document counts) to 0.9999;
@@ -34,7 +34,7 @@ def RBP(j: Judged, *, k: int | None = None, p: float = 0.8, gain: str = "binary"
     return (1.0 - p) * j.total(query, worth * _reached(j.rank[rows], p))
 
 
-@measure("RBP_residual", within=_PERSISTENCE)
+@measure("RBP_residual", within=_PERSISTENCE, of="presence")
 def RBP_residual(j: Judged, *, k: int | None = None, p: float = 0.8) -> Float64:
     """The most that RBP could rise if every document not judged, and all beyond the list, were relevant.
 

@@ -30,7 +30,7 @@ _BETA = {"beta": (0.0, 1000.0)}
 
 
 @measure("SetP")
-def SetP(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+def SetP(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Share of the documents returned that are relevant.
 
     The divisor is what was returned, at most k, where that of P@k is k; 0 where nothing was returned.
@@ -40,7 +40,7 @@ def SetP(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
 
 
 @measure("SetR")
-def SetR(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+def SetR(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Share of the relevant documents that were returned, wherever they stand.
 
     The same number as R, under the name of the other set measures; 0 where nothing is relevant.
@@ -50,7 +50,7 @@ def SetR(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
 
 
 @measure("SetR_cap")
-def SetR_cap(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+def SetR_cap(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Relevant documents returned, divided by the most that so many documents could hold.
 
     The divisor is the number returned or the number relevant, whichever is smaller; that of R_cap@k is k or the
@@ -60,7 +60,7 @@ def SetR_cap(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
 
 
 @measure("SetF", within=_BETA)
-def SetF(j: Judged, *, k: int | None = None, beta: float = 1.0, rel: int = 1) -> Float64:
+def SetF(j: Judged, *, k: int | None = None, beta: float = 1.0, rel: float = 1) -> Float64:
     """Weighted harmonic mean of set precision and set recall: F1 of all that was returned.
 
     beta: how many times as much recall weighs as precision, 0 to 1000: (1 + beta²) P R / (beta² P + R).
@@ -72,7 +72,7 @@ def SetF(j: Judged, *, k: int | None = None, beta: float = 1.0, rel: int = 1) ->
 
 
 @measure("SetAP")
-def SetAP(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+def SetAP(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Set precision times set recall: average precision where the order within the set is unknown.
 
     0 where nothing was returned or nothing is relevant. Source: trec_eval m_set_map.c.
@@ -82,7 +82,7 @@ def SetAP(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
 
 
 @measure("F", cutoff="required", within=_BETA)
-def F(j: Judged, *, k: int, beta: float = 1.0, rel: int = 1) -> Float64:
+def F(j: Judged, *, k: int, beta: float = 1.0, rel: float = 1) -> Float64:
     """Weighted harmonic mean of P@k and R@k: F1 at k.
 
     The divisor of precision is k, also when fewer are returned: SetF@k divides by what was returned.
@@ -93,7 +93,7 @@ def F(j: Judged, *, k: int, beta: float = 1.0, rel: int = 1) -> Float64:
     return _weighted(hits / k, ratio(hits, j.relevant(rel)), beta)
 
 
-@measure("NumRet", values="any")
+@measure("NumRet", values="any", of="presence")
 def NumRet(j: Judged, *, k: int | None = None) -> Float64:
     """Number of documents returned, at most k.
 
@@ -104,7 +104,7 @@ def NumRet(j: Judged, *, k: int | None = None) -> Float64:
 
 
 @measure("NumRel", values="any")
-def NumRel(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+def NumRel(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Number of relevant documents, returned or not, at most k.
 
     It describes the judgments: a query that the run does not answer has its number too. trec_eval
@@ -115,7 +115,7 @@ def NumRel(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
 
 
 @measure("NumRelRet", values="any")
-def NumRelRet(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+def NumRelRet(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Number of relevant documents among the first k.
 
     trec_eval prints the total over queries, Weir the mean. Source: trec_eval m_num_rel_ret.c;
@@ -125,7 +125,7 @@ def NumRelRet(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
 
 
 @measure("NumNonrelRet", values="any")
-def NumNonrelRet(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
+def NumNonrelRet(j: Judged, *, k: int | None = None, rel: float = 1) -> Float64:
     """Number of documents among the first k that are judged and not relevant, a grade below 0 being no judgment.
 
     trec_eval prints the total over queries, Weir the mean. Source: trec_eval m_num_nonrel_judged_ret.c.
@@ -136,7 +136,13 @@ def NumNonrelRet(j: Judged, *, k: int | None = None, rel: int = 1) -> Float64:
 
 @measure("Utility", values="any", within={name: (-1000.0, 1000.0) for name in ("hit", "noise", "miss")})
 def Utility(
-    j: Judged, *, k: int | None = None, hit: float = 1.0, noise: float = -1.0, miss: float = 0.0, rel: int = 1
+    j: Judged,
+    *,
+    k: int | None = None,
+    hit: float = 1.0,
+    noise: float = -1.0,
+    miss: float = 0.0,
+    rel: float = 1,
 ) -> Float64:
     """Worth of the set returned: relevant documents times hit, others times noise, those missed times miss.
 
@@ -149,7 +155,7 @@ def Utility(
     return worth
 
 
-def _hits(j: Judged, k: int | None, rel: int) -> Int64:
+def _hits(j: Judged, k: int | None, rel: float) -> Int64:
     return j.per_query(j.query, j.found(k, rel))
 
 

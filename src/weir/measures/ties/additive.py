@@ -53,7 +53,7 @@ def added(j: Judged, k: Cut, worth: NDArray[np.generic], weight: Weight | None =
     return j.total(groups.query.astype(np.int32), total * counts / groups.size)
 
 
-def _hits(j: Judged, k: Cut, rel: int) -> Float64:
+def _hits(j: Judged, k: Cut, rel: float) -> Float64:
     return added(j, k, j.grade >= rel)
 
 
@@ -62,61 +62,61 @@ def _returned(j: Judged, k: int | None) -> Int64:
 
 
 @over_ties("P", "relevant")
-def _p(j: Judged, *, k: int, rel: int = 1) -> Float64:
+def _p(j: Judged, *, k: int, rel: float = 1) -> Float64:
     return _hits(j, k, rel) / k
 
 
 @over_ties("R", "relevant")
-def _r(j: Judged, *, k: int | None, rel: int = 1) -> Float64:
+def _r(j: Judged, *, k: int | None, rel: float = 1) -> Float64:
     return ratio(_hits(j, k, rel), j.relevant(rel))
 
 
 @over_ties("R_cap", "relevant")
-def _r_cap(j: Judged, *, k: int, rel: int = 1) -> Float64:
+def _r_cap(j: Judged, *, k: int, rel: float = 1) -> Float64:
     return ratio(_hits(j, k, rel), np.minimum(j.relevant(rel), k))
 
 
 @over_ties("Rprec", "relevant")
-def _rprec(j: Judged, *, k: int | None, times: float = 1.0, rel: int = 1) -> Float64:
+def _rprec(j: Judged, *, k: int | None, times: float = 1.0, rel: float = 1) -> Float64:
     count = np.floor(times * j.relevant(rel) + 0.9).astype(np.int64)
     return ratio(_hits(j, count if k is None else np.minimum(count, k), rel), count)
 
 
 @over_ties("F", "relevant")
-def _f(j: Judged, *, k: int, beta: float = 1.0, rel: int = 1) -> Float64:
+def _f(j: Judged, *, k: int, beta: float = 1.0, rel: float = 1) -> Float64:
     # With h hits, P = h/k and R = h/r the formula is (1 + b²) h / (b² r + k): linear in h.
     return ratio((1.0 + beta * beta) * _hits(j, k, rel), beta * beta * j.relevant(rel) + k)
 
 
 @over_ties("SetP", "relevant")
-def _set_p(j: Judged, *, k: int | None, rel: int = 1) -> Float64:
+def _set_p(j: Judged, *, k: int | None, rel: float = 1) -> Float64:
     return ratio(_hits(j, k, rel), _returned(j, k))
 
 
 @over_ties("SetR", "relevant")
-def _set_r(j: Judged, *, k: int | None, rel: int = 1) -> Float64:
+def _set_r(j: Judged, *, k: int | None, rel: float = 1) -> Float64:
     return ratio(_hits(j, k, rel), j.relevant(rel))
 
 
 @over_ties("SetR_cap", "relevant")
-def _set_r_cap(j: Judged, *, k: int | None, rel: int = 1) -> Float64:
+def _set_r_cap(j: Judged, *, k: int | None, rel: float = 1) -> Float64:
     return ratio(_hits(j, k, rel), np.minimum(_returned(j, k), j.relevant(rel)))
 
 
 @over_ties("SetF", "relevant")
-def _set_f(j: Judged, *, k: int | None, beta: float = 1.0, rel: int = 1) -> Float64:
+def _set_f(j: Judged, *, k: int | None, beta: float = 1.0, rel: float = 1) -> Float64:
     return ratio((1.0 + beta * beta) * _hits(j, k, rel), beta * beta * j.relevant(rel) + _returned(j, k))
 
 
 @over_ties("SetAP", "relevant")
-def _set_ap(j: Judged, *, k: int | None, rel: int = 1) -> Float64:
+def _set_ap(j: Judged, *, k: int | None, rel: float = 1) -> Float64:
     hits = _hits(j, k, rel)
     # The mean of a square is the square of the mean and the variance: of one group, the one that k divides.
     square = hits * hits + (0.0 if k is None else _variance(j, k, rel))
     return ratio(square, _returned(j, k) * j.relevant(rel))
 
 
-def _variance(j: Judged, k: int, rel: int) -> Float64:
+def _variance(j: Judged, k: int, rel: float) -> Float64:
     """The variance of the number of relevant documents among the first k: that of a hypergeometric draw."""
     groups = Groups.in_join(j)
     size, drawn = groups.size, k - groups.first + 1
@@ -127,18 +127,18 @@ def _variance(j: Judged, k: int, rel: int) -> Float64:
 
 
 @over_ties("NumRelRet", "relevant")
-def _num_rel_ret(j: Judged, *, k: int | None, rel: int = 1) -> Float64:
+def _num_rel_ret(j: Judged, *, k: int | None, rel: float = 1) -> Float64:
     return _hits(j, k, rel)
 
 
 @over_ties("NumNonrelRet", "wrong")
-def _num_nonrel_ret(j: Judged, *, k: int | None, rel: int = 1) -> Float64:
+def _num_nonrel_ret(j: Judged, *, k: int | None, rel: float = 1) -> Float64:
     return added(j, k, (j.grade >= 0) & (j.grade < rel))
 
 
 @over_ties("Utility", "relevant")
 def _utility(
-    j: Judged, *, k: int | None, hit: float = 1.0, noise: float = -1.0, miss: float = 0.0, rel: int = 1
+    j: Judged, *, k: int | None, hit: float = 1.0, noise: float = -1.0, miss: float = 0.0, rel: float = 1
 ) -> Float64:
     hits = _hits(j, k, rel)
     worth: Float64 = hit * hits + noise * (_returned(j, k) - hits) + miss * (j.relevant(rel) - hits)
@@ -184,7 +184,7 @@ def _ncg(j: Judged, *, k: int | None, gain: str = "linear") -> Float64:
 
 
 @over_ties("RBP", "persistent")
-def _rbp(j: Judged, *, k: int | None, p: float = 0.8, gain: str = "binary", rel: int = 1) -> Float64:
+def _rbp(j: Judged, *, k: int | None, p: float = 0.8, gain: str = "binary", rel: float = 1) -> Float64:
     worth = (j.grade >= rel).astype(np.float64)
     if gain == "scaled":
         worth *= ratio(np.maximum(j.grade, 0), best_grades(j)[j.query])

@@ -21,19 +21,19 @@ _STEPS = 200_000_000  # of one query and recall point: about half a second
 
 
 @over_ties("IPrec", "relevant")
-def _iprec(j: Judged, *, k: int | None, recall: float = 0.1, rounding: str = "up", rel: int = 1) -> Float64:
+def _iprec(j: Judged, *, k: int | None, recall: float = 0.1, rounding: str = "up", rel: float = 1) -> Float64:
     return _mean(j, k, rel, needed_at(j.relevant(rel), recall, rounding))
 
 
 @over_ties("IAP", "relevant")
-def _iap(j: Judged, *, k: int | None, rounding: str = "up", rel: int = 1) -> Float64:
+def _iap(j: Judged, *, k: int | None, rounding: str = "up", rel: float = 1) -> Float64:
     total = np.zeros(len(j))
     for point in POINTS:
         total += _mean(j, k, rel, needed_at(j.relevant(rel), point, rounding))
     return total / len(POINTS)
 
 
-def _mean(j: Judged, k: int | None, rel: int, needed: Float64) -> Float64:
+def _mean(j: Judged, k: int | None, rel: float, needed: Float64) -> Float64:
     """The mean of the best precision where at least `needed` relevant documents are found, float64[Q]."""
     rows = np.flatnonzero(j.grade >= rel)
     groups = Groups.of(j.query[rows], j.first[rows], j.last[rows])

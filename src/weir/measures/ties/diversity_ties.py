@@ -27,43 +27,43 @@ __all__: list[str] = []
 
 
 @over_ties("alpha_nDCG")
-def _alpha_ndcg(j: Judged, *, k: int | None, alpha: float = 0.5, rel: int = 1) -> Float64:
+def _alpha_ndcg(j: Judged, *, k: int | None, alpha: float = 0.5, rel: float = 1) -> Float64:
     return _normalised(j, k, rel, alpha, logarithmic)
 
 
 @over_ties("nERR_IA")
-def _nerr_ia(j: Judged, *, k: int | None, alpha: float = 0.5, rel: int = 1) -> Float64:
+def _nerr_ia(j: Judged, *, k: int | None, alpha: float = 0.5, rel: float = 1) -> Float64:
     return _normalised(j, k, rel, alpha, reciprocal)
 
 
 @over_ties("nNRBP")
-def _nnrbp(j: Judged, *, k: int | None, alpha: float = 0.5, beta: float = 0.5, rel: int = 1) -> Float64:
+def _nnrbp(j: Judged, *, k: int | None, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) -> Float64:
     return _normalised(j, k, rel, alpha, lambda rank: np.power(beta, rank - 1.0))
 
 
 @over_ties("NRBP")
-def _nrbp(j: Judged, *, k: int | None, alpha: float = 0.5, beta: float = 0.5, rel: int = 1) -> Float64:
+def _nrbp(j: Judged, *, k: int | None, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) -> Float64:
     seen = intents_of(j)
     gained = _gain(seen, k, rel, alpha, lambda rank: np.power(beta, rank - 1.0))
     return ratio((1.0 - (1.0 - alpha) * beta) * gained, seen.intents(rel))
 
 
 @over_ties("alpha_DCG")
-def _alpha_dcg(j: Judged, *, k: int, alpha: float = 0.5, rel: int = 1) -> Float64:
+def _alpha_dcg(j: Judged, *, k: int, alpha: float = 0.5, rel: float = 1) -> Float64:
     seen = intents_of(j)
     perfect = perfect_gain(k, alpha, logarithmic)
     return ratio(_gain(seen, k, rel, alpha, logarithmic), seen.intents(rel) * perfect)
 
 
 @over_ties("ERR_IA")
-def _err_ia(j: Judged, *, k: int, alpha: float = 0.5, rel: int = 1) -> Float64:
+def _err_ia(j: Judged, *, k: int, alpha: float = 0.5, rel: float = 1) -> Float64:
     seen = intents_of(j)
     perfect = perfect_gain(k, alpha, reciprocal)
     return ratio(_gain(seen, k, rel, alpha, reciprocal), seen.intents(rel) * perfect)
 
 
 @over_ties("P_IA")
-def _p_ia(j: Judged, *, k: int, rel: int = 1) -> Float64:
+def _p_ia(j: Judged, *, k: int, rel: float = 1) -> Float64:
     seen = intents_of(j)
     hits = _by_intent(
         seen, k, rel, lambda _, place, above: np.ones(np.broadcast_shapes(place.shape, above.shape))
@@ -72,33 +72,33 @@ def _p_ia(j: Judged, *, k: int, rel: int = 1) -> Float64:
 
 
 @over_ties("AP_IA")
-def _ap_ia(j: Judged, *, k: int | None, rel: int = 1) -> Float64:
+def _ap_ia(j: Judged, *, k: int | None, rel: float = 1) -> Float64:
     seen = intents_of(j)
     precision = _by_intent(seen, k, rel, lambda _, place, above: (above + 1) / place)
     return ratio(seen.total(ratio(precision, seen.relevant(rel))), seen.intents(rel))
 
 
 @over_ties("StRecall")
-def _st_recall(j: Judged, *, k: int | None, rel: int = 1) -> Float64:
+def _st_recall(j: Judged, *, k: int | None, rel: float = 1) -> Float64:
     seen = intents_of(j)
     served = _by_intent(seen, k, rel, lambda _, place, above: (above == 0) * np.ones(place.shape))
     return ratio(seen.total(served), seen.intents(rel))
 
 
-def _normalised(j: Judged, k: int | None, rel: int, alpha: float, discount: Discount) -> Float64:
+def _normalised(j: Judged, k: int | None, rel: float, alpha: float, discount: Discount) -> Float64:
     seen = intents_of(j)
     ideal = gained_by(seen, seen.ideal(k, rel, alpha), alpha, discount)
     return ratio(_gain(seen, k, rel, alpha, discount), ideal)
 
 
-def _gain(seen: JudgedIntents, k: int | None, rel: int, alpha: float, discount: Discount) -> Float64:
+def _gain(seen: JudgedIntents, k: int | None, rel: float, alpha: float, discount: Discount) -> Float64:
     def adds(_: Int64, place: Int64, above: Int64) -> Float64:
         return np.power(1.0 - alpha, above) * discount(place.astype(np.float64))
 
     return seen.total(_by_intent(seen, k, rel, adds))
 
 
-def _by_intent(seen: JudgedIntents, k: int | None, rel: int, adds: Adds) -> Float64:
+def _by_intent(seen: JudgedIntents, k: int | None, rel: float, adds: Adds) -> Float64:
     """The mean of what the documents that serve each intent add, float64[P]."""
     qrels, joined = seen.qrels, seen.joined
     row = qrels.numbered.ptr[joined.query] + joined.grade

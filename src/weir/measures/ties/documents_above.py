@@ -75,12 +75,12 @@ def _in_order(j: Judged, marked: NDArray[np.bool_], adds: Adds, k: int | None) -
 
 
 @over_ties("Success", "relevant")
-def _success(j: Judged, *, k: int, rel: int = 1) -> Float64:
+def _success(j: Judged, *, k: int, rel: float = 1) -> Float64:
     return _in_order(j, j.grade >= rel, lambda _, place, above: (above == 0) * np.ones(place.shape), k)
 
 
 @over_ties("RR", "relevant")
-def _rr(j: Judged, *, k: int | None, of: str = "relevant", rel: int = 1) -> Float64:
+def _rr(j: Judged, *, k: int | None, of: str = "relevant", rel: float = 1) -> Float64:
     wanted = j.grade >= rel
     if of == "best":
         wanted &= j.grade == best_grades(j)[j.query]
@@ -88,7 +88,7 @@ def _rr(j: Judged, *, k: int | None, of: str = "relevant", rel: int = 1) -> Floa
 
 
 @over_ties("AP", "relevant")
-def _ap(j: Judged, *, k: int | None, rel: int = 1) -> Float64:
+def _ap(j: Judged, *, k: int | None, rel: float = 1) -> Float64:
     return ratio(
         _in_order(j, j.grade >= rel, lambda _, place, above: (above + 1) / place, k), j.relevant(rel)
     )
@@ -100,13 +100,13 @@ def _by_logarithm(_: Int64, place: Int64, above: Int64) -> Float64:
 
 
 @over_ties("binG", "relevant")
-def _bin_g(j: Judged, *, k: int | None, rel: int = 1) -> Float64:
+def _bin_g(j: Judged, *, k: int | None, rel: float = 1) -> Float64:
     found = _in_order(j, j.grade >= rel, _by_logarithm, k)
     return ratio(found, j.relevant(rel))
 
 
 @over_ties("Accuracy")
-def _accuracy(j: Judged, *, k: int | None, rel: int = 1) -> Float64 | None:
+def _accuracy(j: Judged, *, k: int | None, rel: float = 1) -> Float64 | None:
     if k is not None and (j.retrieved > k).any():
         return None  # what it divides by depends on the order as well
     rows = j.grade >= rel
@@ -117,7 +117,7 @@ def _accuracy(j: Judged, *, k: int | None, rel: int = 1) -> Float64 | None:
 
 
 @over_ties("bpref", "relevant")
-def _bpref(j: Judged, *, k: int | None, rel: int = 1) -> Float64:
+def _bpref(j: Judged, *, k: int | None, rel: float = 1) -> Float64:
     groups, relevant = Groups.in_join(j), j.relevant(rel)
     wrong = groups.sum((j.grade < rel) & (j.grade >= 0))
     before, of = groups.before(wrong), relevant[groups.query]
@@ -133,7 +133,7 @@ def _bpref(j: Judged, *, k: int | None, rel: int = 1) -> Float64:
 
 @over_ties("Q", "gain")
 def _q(j: Judged, *, k: int | None, beta: float = 1.0, gain: str = "linear") -> Float64:
-    groups, rows = Groups.in_join(j), j.grade >= 1
+    groups, rows = Groups.in_join(j), j.grade > 0
     count, gained = groups.sum(rows), groups.sum(np.where(rows, gain_of(j.grade, gain), 0.0))
     above, gained_above = groups.before(count), groups.before(gained)
     place, of = groups.places(count > 0)
@@ -144,12 +144,12 @@ def _q(j: Judged, *, k: int | None, beta: float = 1.0, gain: str = "linear") -> 
     pairs = (place - groups.first[of]) * (n - 1) * (n + beta * gained[of]) / np.maximum(size - 1, 1)
     own = n * (above[of] + 1 + beta * gained_above[of]) + beta * gained[of]
     most = sum_within(*ideal_gains(j, None, gain), query, place)
-    return ratio(j.total(query, (own + pairs) / size / (place + beta * most)), j.relevant())
+    return ratio(j.total(query, (own + pairs) / size / (place + beta * most)), j.above_zero())
 
 
 @over_ties("ERR", "grade")
 def _err(j: Judged, *, k: int | None, max_grade: int = 4) -> Float64:
-    rows = np.flatnonzero(j.grade >= 1)
+    rows = np.flatnonzero(j.grade > 0)
     groups = Groups.of(j.query[rows], j.first[rows], j.last[rows])
     stop = satisfies(j, j.grade[rows], max_grade)
     goes_on = np.ones(len(groups))

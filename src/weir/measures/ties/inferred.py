@@ -19,7 +19,7 @@ from weir.measures.ties.tie_groups import Groups, over_ties
 __all__: list[str] = []
 
 
-def _extremes(j: Judged, *, k: int | None, rel: int = 1) -> tuple[Float64, Float64]:
+def _extremes(j: Judged, *, k: int | None, rel: float = 1) -> tuple[Float64, Float64]:
     """The value in the worst and the best order; groups add up, so each has its own."""
     groups = Groups.in_join(j)
     right, wrong = groups.sum(j.grade >= rel), groups.sum((j.grade < rel) & (j.grade >= 0))
@@ -74,7 +74,7 @@ def _adds(m: Int64, above: Float64, pooled: Int64) -> Float64:
 
 
 @over_ties("infAP", ends=_extremes)
-def _inf_ap(j: Judged, *, k: int | None, rel: int = 1) -> Float64:
+def _inf_ap(j: Judged, *, k: int | None, rel: float = 1) -> Float64:
     groups = Groups.in_join(j)
     right, wrong = groups.sum(j.grade >= rel), groups.sum((j.grade < rel) & (j.grade >= 0))
     pooled = groups.sum((j.grade < rel) & (j.grade < 0))

@@ -141,6 +141,11 @@ def _rule(measure: Measure) -> OverTies:
     return TIED.get(measure.name) if measure.name in TIED else OverTies()
 
 
+def _least_grade(measure: Measure) -> float:
+    """The least grade that is relevant to the measure."""
+    return float(dict(measure.settings).get("rel", 1))
+
+
 def _around(values: Float64, one: Float64, other: Float64) -> tuple[Float64, Float64]:
     """The least and the greatest of three values; where they differ by rounding alone, the first."""
     low, high = np.min([values, one, other], axis=0), np.max([values, one, other], axis=0)
@@ -151,13 +156,13 @@ def _around(values: Float64, one: Float64, other: Float64) -> tuple[Float64, Flo
 def _worth(measure: Measure, j: Judged, kind: Worth) -> Float64:
     """What each judged document is worth to the measure, float64[n]; one without a judgment is worth 0."""
     settings = dict(measure.settings)
-    relevant = j.grade >= int(settings.get("rel", 1))
+    relevant = j.grade >= _least_grade(measure)
     if kind == "gain":
         return gain_of(j.grade, str(settings.get("gain", "linear")))
     if (kind == "relevant" and settings.get("of") == "best") or (
         kind == "persistent" and settings.get("gain") == "scaled"
     ):
-        return np.where(relevant, j.grade.astype(np.float64) + 2.0**15, 0.0)
+        return np.where(relevant, np.searchsorted(np.unique(j.grade), j.grade) + 1.0, 0.0)
     worth = {
         "grade": np.maximum(j.grade, 0),
         "judged": np.ones(len(relevant)),
@@ -188,9 +193,9 @@ def _tried(measure: Measure, j: Judged, rule: OverTies) -> Float64:
             f"{measure}: only its mean over orders of ties is known; take ties=expected or ties=trec"
         )
     if rule.worth == "relevant":  # then relevant ones are alike, and so are others
-        rel = int(dict(measure.settings).get("rel", 1))
-        kinds = [np.int16(rel), np.int16(0)]
-        j = replace(j, grade=np.select([j.grade >= rel, j.grade >= 0], kinds, np.int16(min(-1, rel - 1))))
+        rel = _least_grade(measure)
+        grade = np.select([j.grade >= rel, j.grade >= 0], [rel, 0.0], min(-1.0, rel - 1.0))
+        j = replace(j, grade=grade)
     plain, found = replace(measure, condensed=False), np.empty((len(j), 3))
     for query, orders in enumerate(count_orders(j)):
         if orders > LIMIT:

@@ -14,13 +14,13 @@ from itertools import combinations
 import numpy as np
 
 from weir.core.judged import Judged
-from weir.core.strings import Int16, Int64
+from weir.core.strings import Grades, Int64
 from weir.measures.ties.tie_groups import Groups
 
 __all__ = ["LIMIT", "arranged", "count_orders"]
 
 LIMIT = 20_000  # orders of one query that are tried
-_UNJUDGED = np.iinfo(np.int16).min
+_UNJUDGED = float(np.iinfo(np.int16).min)
 
 
 def count_orders(j: Judged) -> list[int]:
@@ -49,7 +49,7 @@ def arranged(j: Judged) -> Judged:
     return replace(many, rank=rank, first=rank, last=rank, grade=grade[order].ravel())
 
 
-def _kinds(groups: Groups, grade: Int16) -> list[dict[int, int]]:
+def _kinds(groups: Groups, grade: Grades) -> list[dict[float, int]]:
     """For each group how many documents it has of each grade, ascending, and without a judgment."""
     cuts = np.searchsorted(groups.of_row, np.arange(len(groups) + 1)).tolist()
     found = []
@@ -62,12 +62,12 @@ def _kinds(groups: Groups, grade: Int16) -> list[dict[int, int]]:
     return found
 
 
-def _by_kind(groups: Groups, grade: Int16) -> Int16:
+def _by_kind(groups: Groups, grade: Grades) -> Grades:
     """The grades of the rows, ascending within each group: the order in which `_orders` lists places."""
     return grade[np.lexsort((grade, groups.of_row))]
 
 
-def _orders(kinds: dict[int, int]) -> Int64:
+def _orders(kinds: dict[float, int]) -> Int64:
     """The places, from 1, of the judged documents of a group in each of its orders, int64[orders, judged]."""
     judged = [count for grade, count in kinds.items() if grade != _UNJUDGED]
     free = [tuple(range(1, sum(kinds.values()) + 1))]

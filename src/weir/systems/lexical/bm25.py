@@ -14,6 +14,13 @@ from weir.core.strings import Float64, Int32, Int64
 from weir.errors import BadValue, UnknownName
 from weir.systems.compose import shown, then
 from weir.systems.lexical.bm25_presets import PRESETS, BM25Preset, Lengths
+from weir.systems.lexical.field_weights import (
+    FieldNumbers,
+    FieldsGiven,
+    field_weights,
+    names_of,
+    written,
+)
 from weir.systems.lexical.inverted_index import (
     ForwardIndex,
     ImpactIndex,
@@ -30,7 +37,7 @@ from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, called, fo
 from weir.text import analyzers
 from weir.text.terms import TermTable
 
-__all__ = ["BM25", "BM25Searcher"]
+__all__ = ["BM25", "BM25Searcher", "check_recipe"]
 
 LARGEST_K1 = 1e6
 """Scores are computed in single precision, where larger ones leave nothing of a frequency."""
@@ -42,8 +49,10 @@ class BM25:
     """BM25 ranking; a preset names the tool it reproduces, settings override the preset.
 
     preset: "lucene" (Anserini's flat index, the default), "lucene-multifield", "elastic", "bm25s";
-    k1, b, analyzer, lengths: see BM25Preset; None takes the preset's. Source: Robertson et al. 1994; Lucene
-    BM25Similarity; Kamphuis et al. 2020 on the variants. Raises UnknownName or BadValue.
+    k1, b, analyzer, lengths: see BM25Preset; None takes the preset's; fields: what is searched, a list of fields or
+    views ("title text" is one field), each with statistics of its own, or what the score of each counts,
+    {"title": 3, "text": 1}: scores are added, or the best taken, as the preset does. Source: Robertson et al. 1994;
+    Lucene BM25Similarity; Kamphuis et al. 2020 on the variants. Raises UnknownName or BadValue.
     """
 
     preset: str = "lucene"
@@ -51,6 +60,7 @@ class BM25:
     b: float | None = None
     analyzer: str | None = None
     lengths: Lengths | None = None
+    fields: FieldsGiven | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.preset, str) or self.preset not in PRESETS:
@@ -62,7 +72,11 @@ class BM25:
                 object.__setattr__(self, name, float(given))
             if given == getattr(preset, name):
                 object.__setattr__(self, name, None)  # equal systems compare and print equal
-        _check(self.recipe)
+        if self.fields is not None:
+            given = field_weights("bm25", self.fields)
+            usual = tuple((name, 1.0) for name in preset.fields)
+            object.__setattr__(self, "fields", None if given == usual else given)
+        check_recipe("bm25", self.recipe)
 
     __repr__ = shown
     __rshift__ = then
@@ -70,24 +84,40 @@ class BM25:
     @cached_property
     def recipe(self) -> BM25Preset:
         """The preset with the overrides applied."""
+        preset = PRESETS[self.preset]
         given = {n: getattr(self, n) for n in ("k1", "b", "analyzer", "lengths")}
-        return replace(PRESETS[self.preset], **{n: v for n, v in given.items() if v is not None})
+        fields = preset.fields if self.fields is None else names_of(self.weights)
+        return replace(preset, **{n: v for n, v in given.items() if v is not None}, fields=fields)
+
+    @property
+    def weights(self) -> FieldNumbers:
+        """What the score of each field counts."""
+        if self.fields is None:
+            return tuple((name, 1.0) for name in PRESETS[self.preset].fields)
+        return self.fields  # type: ignore[return-value]  # made so when it was given
 
     def __str__(self) -> str:
-        given = {n: getattr(self, n) for n in ("k1", "b", "analyzer", "lengths")}
+        given: dict[str, object] = {n: getattr(self, n) for n in ("k1", "b", "analyzer", "lengths")}
+        given["fields"] = None if self.fields is None else written(self.weights)
         first: list[object] = [] if self.preset == "lucene" else [self.preset]
         return called("bm25", first, {n: v for n, v in given.items() if v is not None})
 
     def describe(self) -> dict[str, object]:
         """Everything that decides its rankings."""
-        recipe = self.recipe
+        recipe, weights = self.recipe, dict(self.weights)
+        weighted = {} if set(weights.values()) == {1.0} else {"weights": weights}
         return {
             "system": str(self),
             "idf": "ln(1 + (N - df + 0.5) / (df + 0.5))",
             **asdict(recipe),
+            **weighted,
             "analysis": analyzers.get(recipe.analyzer).describe(),
             "algorithms": {name: algorithm(name) for name in ("sparse index", "sparse search")},
         }
+
+    def fields_read(self) -> tuple[str, ...]:
+        """The fields that are indexed."""
+        return self.recipe.fields
 
     def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> BM25Searcher:
         """Index a corpus, in memory or into the context's folder."""
@@ -96,18 +126,19 @@ class BM25:
     def indexed(self, corpus: Corpus, context: Context, keep_terms: bool) -> BM25Searcher:
         """As `index`; keep_terms also keeps each document's terms, which query expansion needs."""
         recipe = self.recipe
-        views = [f for f in recipe.fields if f != "title" or corpus.title is not None]
-        groups = [views] if recipe.tie_breaker is None else [[view] for view in views]
+        fields = [f for f in self.weights if f[0] != "title" or corpus.title is not None] or self.weights
+        groups = [fields] if recipe.tie_breaker is None else [[field] for field in fields]
         parts = tuple(build(corpus, recipe, group, keep_terms, context.progress) for group in groups)
         if context.folder is not None:
-            facts = {"system": str(self), "corpus": corpus.fingerprint, "documents": len(corpus)}
+            known = corpus.fingerprint_with(recipe.fields)
+            facts = {"system": str(self), "corpus": known, "documents": len(corpus)}
             save_index(parts, context.folder, facts)
             return self.open(corpus, context)
         return BM25Searcher(self, corpus, parts)
 
     def open(self, corpus: Corpus, context: Context) -> BM25Searcher:
         """Open an index that `index` wrote for the same corpus; raises StoreError where it is damaged."""
-        return BM25Searcher(self, corpus, load_index_of(corpus, folder_of(context)))
+        return BM25Searcher(self, corpus, load_index_of(corpus, folder_of(context), self.recipe.fields))
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,11 +194,12 @@ class BM25Searcher:
         return best_field(self.parts, asked, share, k)
 
 
-def _check(recipe: BM25Preset) -> None:
+def check_recipe(system: str, recipe: BM25Preset) -> None:
+    """Raise BadValue, naming the system, for settings out of range; UnknownName for an analyzer that is none."""
     analyzers.get(recipe.analyzer)
     if not (isinstance(recipe.k1, float) and 0 <= recipe.k1 <= LARGEST_K1):
-        raise BadValue(f"bm25: k1 is {recipe.k1!r}; expected a number from 0 to {LARGEST_K1:g}")
+        raise BadValue(f"{system}: k1 is {recipe.k1!r}; expected a number from 0 to {LARGEST_K1:g}")
     if not (isinstance(recipe.b, float) and 0 <= recipe.b <= 1):
-        raise BadValue(f"bm25: b is {recipe.b!r}; expected a number from 0 to 1")
+        raise BadValue(f"{system}: b is {recipe.b!r}; expected a number from 0 to 1")
     if recipe.lengths not in ("byte", "exact"):
-        raise BadValue(f"bm25: lengths is {recipe.lengths!r}; expected 'byte' or 'exact'")
+        raise BadValue(f"{system}: lengths is {recipe.lengths!r}; expected 'byte' or 'exact'")

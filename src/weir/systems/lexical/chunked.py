@@ -27,6 +27,7 @@ from weir.systems.protocol import (
     Shelf,
     called,
 )
+from weir.systems.restricted import unrestricted
 
 __all__ = ["Chunked", "ChunkedSearcher"]
 
@@ -127,9 +128,10 @@ class ChunkedSearcher:
             raise BadValue(f"k is {k}; expected a whole number from 1")
         every = max(len(self.passages), 1)
         depth = every if self.system.collapse == "sum" else min(every, PASSAGES_PER_DOCUMENT * k + 1)
+        asked = unrestricted(queries)  # what may be ranked are documents, not passages
         waiting, parts = np.arange(len(queries)), list[tuple[Int64, Int32, Float64]]()
         while len(waiting):
-            run = renumbered(self.searcher.search(queries.take(waiting), depth, context), self.passages)
+            run = renumbered(self.searcher.search(asked.take(waiting), depth, context), self.passages)
             query, doc, score = self._documents(run)
             settled = self._settled(run, query, score, k, depth)
             kept = settled[query]

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.corpus import VIEWS, Corpus, Queries
+from weir.core.corpus import Corpus, Queries, check_view
 from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64, Strings
 from weir.encode.recipes.model_settings import given_settings
 from weir.encode.sparse.sparse_encoder import LoadedSparse, SparseEncoder
 from weir.encode.sparse.sparse_heads import TERM
 from weir.encode.sparse.sparse_models import special_tokens
-from weir.errors import BadValue, UnknownName
+from weir.errors import BadValue
 from weir.settings import settings
 from weir.systems.compose import shown, then
 from weir.systems.learned_sparse import VIEW, stored_terms
@@ -61,14 +61,15 @@ class DeepCT:
     def __post_init__(self) -> None:
         if not isinstance(self.system, BM25) or len(self.system.recipe.fields) > 1:
             raise BadValue(f"deepct counts words for bm25 over one field, not for {self.system}")
+        if self.system.fields is not None:
+            raise BadValue(f"deepct reads its own view, not that of {self.system}: deepct(..., view=...)")
         if type(self.m) is not int or self.m < 1:
             raise BadValue(f"deepct: m is {self.m!r}; expected a whole number from 1")
         if self.smoothing not in SMOOTHINGS:
             raise BadValue(f"deepct: smoothing is {self.smoothing!r}; expected {', '.join(SMOOTHINGS)}")
         if not isinstance(self.keep, bool):
             raise BadValue(f"deepct: keep is {self.keep!r}; expected True or False")
-        if self.view not in VIEWS:
-            raise UnknownName("view", str(self.view), VIEWS)
+        check_view(self.view)
         _ = self.encoder
 
     __repr__ = shown
@@ -97,6 +98,10 @@ class DeepCT:
         about = self.encoder.describe(settings().device)
         return {"system": "deepct", "words": own, "encoder": about, "of": self.system.describe()}
 
+    def fields_read(self) -> tuple[str, ...]:
+        """The fields of a document that are encoded."""
+        return (self.view,)
+
     def fetch(self) -> None:
         """Download the checkpoint where it is not here; raises DownloadError where that fails."""
         self.encoder.fetch()
@@ -108,7 +113,11 @@ class DeepCT:
         index = self._counted(weights, Words.of(loaded), corpus)
         if context.folder is None:
             return DeepCTSearcher(self, BM25Searcher(self.system, corpus, (index,)), kept)
-        facts = {"system": str(self), "corpus": corpus.fingerprint, "documents": len(corpus)}
+        facts = {
+            "system": str(self),
+            "corpus": corpus.fingerprint_with(self.fields_read()),
+            "documents": len(corpus),
+        }
         save_index((index,), context.folder, facts)
         return replace(self.open(corpus, context), stored=kept)
 

@@ -141,10 +141,13 @@ def load_index(at: Path) -> tuple[tuple[ImpactIndex, ...], dict[str, object]]:
         raise StoreError(f"{at}: the index is damaged ({error}); delete it to build it again") from None
 
 
-def load_index_of(corpus: Corpus, at: Path) -> tuple[ImpactIndex, ...]:
-    """Open indexes of a corpus; raises StoreError as `load_index`, and BadValue for those of another corpus."""
+def load_index_of(corpus: Corpus, at: Path, fields: tuple[str, ...]) -> tuple[ImpactIndex, ...]:
+    """Open indexes of some fields of a corpus.
+
+    Raises StoreError as `load_index`, and BadValue for those of another corpus.
+    """
     parts, facts = load_index(at)
-    if facts.get("corpus") != corpus.fingerprint or facts.get("documents") != len(corpus):
+    if facts.get("corpus") != corpus.fingerprint_with(fields) or facts.get("documents") != len(corpus):
         raise BadValue(f"{at}: this index was made from another corpus; delete it to build it again")
     return parts
 

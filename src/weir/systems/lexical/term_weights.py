@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -19,7 +19,7 @@ from weir.systems.protocol import Progress
 from weir.text import analyzers
 from weir.text.terms import TermTable
 
-__all__ = ["Field", "assembled", "build", "query_terms", "tie_order", "weighed"]
+__all__ = ["Field", "analysed", "assembled", "build", "query_terms", "tie_order", "weighed"]
 
 BATCH_BYTES = 1 << 21
 """Bytes of text analysed at once: more would leave the processor's cache, and take memory."""
@@ -32,13 +32,27 @@ Field: TypeAlias = tuple[Strings, tuple[Int64, Int32, Float32], ForwardIndex | N
 def build(
     corpus: Corpus,
     recipe: BM25Preset,
-    views: list[str],
+    fields: Sequence[tuple[str, float]],
     keep_terms: bool = False,
     progress: Progress | None = None,
 ) -> ImpactIndex:
-    """Index views of a corpus as fields with statistics of their own; scores of the fields add up."""
-    order = tie_order(corpus)
-    return assembled([_field(corpus, recipe, view, order, keep_terms, progress) for view in views], order)
+    """Index views of a corpus as fields with statistics of their own; scores of the fields, times weights, add up."""
+    order, made = tie_order(corpus), list[Field]()
+    for view, weight in fields:
+        table = TermTable(analyzers.get(recipe.analyzer))
+        batches = analysed(table, corpus, view, progress)
+        made.append(weighed(table, batches, recipe, order, keep_terms, weight))
+    return assembled(made, order)
+
+
+def analysed(
+    table: TermTable, corpus: Corpus, view: str, progress: Progress | None = None
+) -> Iterator[tuple[Int64, Int32]]:
+    """The terms of a view of all documents, batch by batch, as `weighed` takes them; the table grows."""
+    for start, texts in corpus.batches(view, BATCH_BYTES):
+        yield table.add(texts)
+        if progress is not None:
+            progress(start + len(texts), len(corpus))
 
 
 def tie_order(corpus: Corpus) -> Int32:
@@ -82,28 +96,17 @@ def query_terms(tables: tuple[TermTable, ...], texts: Strings) -> tuple[Int64, I
     return ptr, known.astype(np.int32), (at[1:] - at[:-1]).astype(np.float32)
 
 
-def _field(
-    corpus: Corpus, recipe: BM25Preset, view: str, order: Int32, keep_terms: bool, progress: Progress | None
-) -> Field:
-    table = TermTable(analyzers.get(recipe.analyzer))
-
-    def analysed() -> Iterator[tuple[Int64, Int32]]:
-        for start, texts in corpus.batches(view, BATCH_BYTES):
-            yield table.add(texts)
-            if progress is not None:
-                progress(start + len(texts), len(corpus))
-
-    return weighed(table, analysed(), recipe, order, keep_terms)
-
-
 def weighed(
     table: TermTable,
     batches: Iterable[tuple[Int64, Int32]],
     recipe: BM25Preset,
     order: Int32,
     keep_terms: bool = False,
+    weight: float = 1.0,
 ) -> Field:
     """A field whose documents are given as terms of a table, batch by batch in the order of the corpus.
+
+    weight: what its score counts, as Lucene's boost multiplies a term's idf.
 
     A batch is (ptr int64[n + 1], term int32), a term standing as often as it occurs; the table may grow meanwhile.
     """
@@ -113,7 +116,7 @@ def weighed(
     forward = ForwardIndex(*collected.finish())
     length = np.concatenate(lengths) if lengths else np.empty(0, np.int64)
     df = postings.document_frequencies(forward.term, len(table))
-    idf = postings.lucene_idf(df, int(np.count_nonzero(length)))
+    idf = postings.lucene_idf(df, int(np.count_nonzero(length))) * np.float32(weight)
     average = postings.average_length(length)
     norm = postings.lucene_inverse_norms(length, average, recipe.k1, recipe.b, recipe.lengths == "exact")
     made = postings.invert(forward.ptr, forward.term, forward.count, order, idf, norm[order], postings.LUCENE)

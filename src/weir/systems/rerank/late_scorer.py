@@ -15,6 +15,7 @@ from weir.encode.late.late_encoder import LateEncoder, LoadedLate
 from weir.settings import settings
 from weir.systems.protocol import IN_MEMORY, Context, Costs
 from weir.systems.rerank.score_cache import CacheCounts
+from weir.systems.restricted import LOWEST_SCORE
 from weir.vectors.encode_missing import EncodingBlocks, TextSource
 from weir.vectors.maxsim_search import HeldTokens, TokenQueries, TokenRows, TokenVectors, pair_maxsim
 from weir.vectors.ragged_store import Block, RaggedStore, stored_ragged
@@ -34,7 +35,6 @@ BATCH_TEXTS = {"cpu": 128, "cuda": 4096}
 """Texts encoded together and stored: what a killed process loses at most."""
 QUERY_ENTRIES = {"query", "max_query", "filled", "cut", "left out of queries"}
 """What in an encoder's description says nothing about documents."""
-LOWEST_SCORE = -float(np.finfo(np.float32).max)
 
 
 def documents_store(loaded: LoadedLate, kept: str) -> RaggedStore:
@@ -124,6 +124,4 @@ class LateScorer:
         return TokenVectors(stored_ragged(store, texts, encode, context.progress, cut), DTYPES[self.kept])
 
     def _texts(self, docs: Int64) -> Strings:
-        corpus = self.corpus
-        title = None if corpus.title is None else corpus.title.take(docs)
-        return Corpus(corpus.ids, corpus.text.take(docs), title).view(self.view, 0, len(docs))
+        return self.corpus.view_of(self.view, docs)

@@ -71,6 +71,10 @@ class RerankingSearcher:
             warnings.warn(RankingWarning(f"{self.system}: {note}"), stacklevel=2)
         return run.top(k)
 
+    def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
+        """As `search`: its parts rank only what may be ranked."""
+        return self.search(queries, k, context)
+
     def costs(self) -> Costs:
         """Those of both parts."""
         return Costs.of((self.first, self.scorer))

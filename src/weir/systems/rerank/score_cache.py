@@ -24,7 +24,7 @@ from weir.vectors.encode_missing import EncodingBlocks, completed
 from weir.vectors.journal import Hashes, hash_texts
 from weir.vectors.vector_store import VectorStore
 
-__all__ = ["CacheCounts", "PairModel", "PairScorer", "Steps"]
+__all__ = ["VIEW", "CacheCounts", "PairModel", "PairScorer", "Pairs", "Steps"]
 
 VIEW = "title text"
 BLOCK_PAIRS = {"cpu": 256, "cuda": 4096}
@@ -98,7 +98,7 @@ class PairScorer:
 
         Raises BadRanking for a score that is not finite, which is not kept.
         """
-        pairs = _Pairs(queries, candidates, self.corpus)
+        pairs = Pairs(queries, candidates, self.corpus)
         if len(pairs) == 0:
             return np.empty(0)
         if not context.reuse:
@@ -124,7 +124,7 @@ class PairScorer:
         """How many scores were asked for, and computed, so far; without reuse each is computed and none kept."""
         return Costs(requested_pairs=self.tally.asked, computed_pairs=self.tally.computed, repeatable=True)
 
-    def _computed(self, pairs: _Pairs, numbers: Int64, done: Callable[[int], None] | None) -> Float32:
+    def _computed(self, pairs: Pairs, numbers: Int64, done: Callable[[int], None] | None) -> Float32:
         """The scores of these pairs."""
         scores = np.concatenate(list(self.model.scores(pairs.take(numbers), done)))
         bad = np.flatnonzero(~np.isfinite(scores))
@@ -136,7 +136,7 @@ class PairScorer:
 
 
 @dataclass(frozen=True, eq=False)
-class _Pairs:
+class Pairs:
     """The texts of queries and their candidates."""
 
     queries: Queries
@@ -159,8 +159,7 @@ class _Pairs:
         for start in range(0, len(numbers), RENDERED_PAIRS):
             some = numbers[start : start + RENDERED_PAIRS]
             doc = self.candidates.doc[some]
-            title = None if corpus.title is None else corpus.title.take(doc)
-            texts = Corpus(corpus.ids, corpus.text.take(doc), title).view(VIEW, 0, len(doc))
+            texts = corpus.view_of(VIEW, doc)
             yield from zip([asked[q] for q in query[some]], texts.tolist(), strict=True)
 
     def hashes(self) -> Hashes:

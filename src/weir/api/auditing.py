@@ -1,0 +1,170 @@
+"""Audits in Python: findings, what to judge next, and every system before and after new judgments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weir.api.result_set import ResultSet
+
+if TYPE_CHECKING:
+    from weir.audit import Audit
+    from weir.audit.judging_pool import JudgingPool
+    from weir.audit.relabel import Relabelled
+    from weir.audit.subsets import SubsetProof
+    from weir.core.qrels import Qrels
+    from weir.experiment.alignment import Alignment
+    from weir.measures.measure import Measure
+    from weir.stats.corrected_scores import CorrectedScore
+    from weir.stats.label_agreement import Agreement
+
+__all__ = ["agree", "align", "audits", "estimate", "judging_pool", "relabel", "subset"]
+
+
+def agree(first: object, *others: object) -> ResultSet[Agreement]:
+    """How well other labels agree with the first: `weir agree`.
+
+    first, others: judgments, as `weir.evaluate` takes them. Raises BadValue where no pair is judged by both.
+    """
+    from weir.io.runs.frames import qrels_from
+    from weir.measures.files import names_of_runs
+    from weir.stats.label_agreement import agreement
+
+    given = (first, *others)
+    labels = [qrels_from(one) for one in given]
+    paths = [Path(g) for g in given if isinstance(g, (str, Path))]
+    names = (
+        names_of_runs(paths)
+        if len(paths) == len(given)
+        else [f"labels {n}" for n in range(1, len(given) + 1)]
+    )
+    found = [agreement(labels[0], labels[n], (names[0], names[n])) for n in range(1, len(given))]
+    return ResultSet("agree", tuple(found))
+
+
+def align(
+    dataset: str | Path,
+    *others: str | Path,
+    task: str | None = None,
+    measure: str = "nDCG@10",
+    results: str | Path | None = None,
+) -> ResultSet[Alignment]:
+    """Which benchmark collections look like this one, and scores averaged by that: `weir align`.
+
+    dataset: a collection by name or path; others: collections whose texts are read, none: those of the catalogue with
+    published lengths and many scores; task: of the collection, as the catalogue words it; results: a folder whose
+    systems are set beside.
+    Raises BadValue for an unknown task, too few collections or no scores, and the WeirErrors of reading.
+    """
+    from weir.experiment.alignment import align as alignment
+
+    return ResultSet("align", (alignment(dataset, others, task, measure, results),))
+
+
+def audits(
+    *targets: str | Path,
+    only: Iterable[str] = (),
+    collection: str | Path | None = None,
+    training: Iterable[str | Path] = (),
+    encoder: str | None = None,
+) -> ResultSet[Audit]:
+    """What is wrong with collections, judgments and runs, and what that does to scores: `weir audit`, the worst first.
+
+    targets: collections by name or path, a results folder, or judgments and run files; only: checks by name, by
+    default all that can run; collection: what run files are about; training: collections that systems may have been
+    trained on; encoder: a model, as `weir.Dense` takes it, that tells what queries mean. Raises UnknownName for another
+    check, BadValue where none can run, and the WeirErrors of reading.
+    """
+    from weir.audit import audited_all
+    from weir.experiment.audit_subjects import subjects_of
+
+    checks = tuple(only)
+    return ResultSet(
+        "audit", tuple(audited_all(subjects_of(targets, collection, tuple(training), encoder), checks))
+    )
+
+
+def estimate(
+    human: object, model: object, *runs: object, measure: Measure | str = "P@10"
+) -> ResultSet[CorrectedScore]:
+    """Scores of runs from few human judgments and many of a model: `weir estimate`.
+
+    human, model, runs: as `weir.evaluate` takes them. Raises BadValue for a measure that cannot be estimated so, and
+    for too few queries.
+    """
+    from weir.io.runs.frames import qrels_from, run_from
+    from weir.measures.files import names_of_runs
+    from weir.measures.measure import parse_measure
+    from weir.stats.corrected_scores import corrected_score
+
+    paths = [Path(one) for one in runs if isinstance(one, (str, Path))]
+    names = names_of_runs(paths) if len(paths) == len(runs) else [f"run {n}" for n in range(1, len(runs) + 1)]
+    labels, asked = (qrels_from(human), qrels_from(model)), parse_measure(str(measure))
+    return ResultSet(
+        "estimate",
+        tuple(
+            corrected_score(name, run_from(run), *labels, asked)
+            for name, run in zip(names, runs, strict=True)
+        ),
+    )
+
+
+def judging_pool(
+    *targets: str | Path,
+    out: str | Path | None = None,
+    k: int = 10,
+    limit: int | None = None,
+    collection: str | Path | None = None,
+) -> list[JudgingPool]:
+    """What to judge next, a pool for each collection: `weir pool`; out: the folder of the sheets, None to write none.
+
+    k: ranks of each system that are looked at; limit: pairs at most. Raises BadValue where nothing is unjudged or the
+    folder is there, and the WeirErrors of reading.
+    """
+    from weir.audit.judging_pool import pools_of
+    from weir.experiment.audit_subjects import subjects_of
+
+    return pools_of(subjects_of(targets, collection), None if out is None else Path(out), k, limit)
+
+
+def relabel(
+    judged: str | Path | Qrels,
+    *targets: str | Path,
+    measure: str = "nDCG@10",
+    origin: str = "new",
+    collection: str | Path | None = None,
+) -> ResultSet[Relabelled]:
+    """Every system before and after new judgments: `weir relabel`.
+
+    judged: a sheet of `judging_pool` with grades filled in, or judgments; origin: what they are called. Raises BadValue
+    where no query is known, and the WeirErrors of reading.
+    """
+    from weir.audit.judging_pool import read_sheet
+    from weir.audit.relabel import relabelled
+    from weir.core.qrels import Qrels
+    from weir.experiment.audit_subjects import subjects_of
+    from weir.measures.measure import parse_measure
+
+    new = judged if isinstance(judged, Qrels) else read_sheet(Path(judged))[0]
+    found = [
+        relabelled(one, new, parse_measure(measure), origin)[0] for one in subjects_of(targets, collection)
+    ]
+    return ResultSet("relabel", tuple(row for rows in found for row in rows))
+
+
+def subset(
+    dataset: str | Path, docs: int, out: str | Path, systems: Iterable[str] = (), seed: int = 1
+) -> ResultSet[SubsetProof]:
+    """A mini collection in the folder `out`, and how far it ranks systems as the whole does: `weir subset`.
+
+    docs: how many documents; systems: those to prove it by, by default seven lexical ones; seed: of what is drawn.
+    Raises BadValue for a size that does not suit, fewer than three systems, or a folder that is there, and the
+    WeirErrors of reading.
+    """
+    from weir.audit.subsets import SYSTEMS_COMPARED, chosen, proof, write_subset
+    from weir.datasets.load import load
+
+    whole = load(dataset)
+    part = write_subset(whole, chosen(whole, docs, seed), Path(out))
+    return ResultSet("subset", (proof(whole, part, tuple(systems) or SYSTEMS_COMPARED),))

@@ -1,0 +1,145 @@
+"""The gate of a change and the baselines it is held against."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weir.api.comparisons import FolderPath, Wanted
+from weir.api.evaluation import conventions_of, evaluate, judgments_from
+from weir.api.result_set import ResultSet
+from weir.core.scores import Scores
+from weir.core.system_scores import JudgedScores, SystemScores, judgment_marks
+from weir.errors import BadValue
+from weir.io.runs.baseline_file import is_baseline, read_baseline
+from weir.io.runs.pairing import refuse_mismatched
+from weir.measures import Measure, measures_of, parse_measure
+from weir.measures.conventions import DEFAULT, Conventions
+
+if TYPE_CHECKING:
+    from weir.datasets.load import Dataset
+    from weir.stats.gate import Gate
+
+__all__ = ["gate", "save_baseline"]
+
+MAX_DROP = 0.01
+NAME = "the judged queries"
+
+
+def gate(  # noqa: PLR0913 - one parameter for each option of the command
+    first: object,
+    second: object,
+    third: object = None,
+    measures: Wanted = (),
+    *,
+    max_drop: float | Mapping[str, float] = MAX_DROP,
+    confidence: float = 0.95,
+    interval: str = "t",
+    by: object = None,
+    common: bool = False,
+    conventions: Conventions | str | None = None,
+) -> ResultSet[Gate]:
+    """Whether a candidate may have become worse than allowed: `assert weir.gate(qrels, old, new)` stops a change.
+
+    gate(qrels, baseline, candidate) of rankings as `evaluate` takes them, where Scores or a saved baseline may stand
+    for one; gate(baseline, candidate) of results folders and baselines that `save_baseline` wrote. measures: by default
+    those of a saved baseline, else nDCG@10; max_drop: one for all or {measure: drop}, 0.01 for those it does not name;
+    interval: t, percentile, bca or studentised; by: groups of queries as `Scores.by` takes them, each of which can fail
+    the gate too; common: compare on the queries that both have with the same judgments. A measure passes where the
+    one-sided lower bound of candidate minus baseline is at least minus its drop with that confidence; it fails where
+    the mean dropped by more and the drop is certain; else it is undecided. The result is true where all of it passes.
+    Raises BadValue for a negative drop, a confidence outside 0.5..1, fewer than two queries and sides of different
+    judgments, UnknownName for another interval, and the WeirErrors of the parts.
+    """
+    from weir.experiment.gate_sides import collections_of, gate_cases, sides_of
+    from weir.stats.gate import GateRules, gates
+
+    allowed = GateRules(*_drops(max_drop), confidence, interval)
+    wanted = measures_of(measures) if isinstance(measures, (str, Measure)) or measures else ()
+    given = [one for one in (first, second, third) if one is not None]
+    paths = [Path(one) for one in given if isinstance(one, (str, os.PathLike))]
+    grounds: dict[str, Dataset] = {}
+    if len(paths) == len(given):
+        chosen = None if conventions is None else conventions_of(conventions)
+        baseline, candidate, names = sides_of(paths, tuple(wanted), chosen)
+        grounds = collections_of(paths) if by is not None else {}
+    else:
+        known = _known(second) or _known(third)
+        wanted = wanted or measures_of(known.measures if known else "nDCG@10")
+        rules = conventions or (known.conventions if known else DEFAULT)
+        baseline, candidate = ([one] for one in _sides(first, (second, third), wanted, rules))
+        names = list(map(str, wanted))
+    found = gate_cases((baseline, candidate), names, by, common, grounds)
+    return ResultSet("gate", tuple(gates(found.cases, allowed)))
+
+
+def save_baseline(
+    path: FolderPath,
+    results: object,
+    run: object = None,
+    measures: Wanted = "nDCG@10",
+    conventions: Conventions | str = DEFAULT,
+) -> None:
+    """Write the scores of a system by query as a baseline to commit: `weir gate --save`.
+
+    results, run: judgments and a ranking as `evaluate` takes them, or the path of a results folder with one system.
+    Raises BadValue for a folder with several systems or whose judgments are not here, StoreError, and the WeirErrors of
+    the parts.
+    """
+    from weir.experiment.gate_sides import system_of
+    from weir.io.runs.baseline_file import write_baseline
+
+    wanted = measures_of(measures)
+    alone = run is None
+    found = system_of([Path(_path(results))], wanted) if alone else _system(results, run, wanted, conventions)
+    write_baseline(found, Path(path))
+
+
+def _drops(given: float | Mapping[str, float]) -> tuple[float, dict[str, float]]:
+    """The drop accepted of measures that are not named, and those of others by name."""
+    if isinstance(given, Mapping):
+        return MAX_DROP, {str(parse_measure(str(measure))): drop for measure, drop in given.items()}
+    return given, {}
+
+
+def _known(side: object) -> Scores | None:
+    """The scores that a side holds already, of its first dataset."""
+    if isinstance(side, Scores):
+        return side
+    if isinstance(side, (str, os.PathLike)) and is_baseline(Path(side)):
+        return next(iter(read_baseline(Path(side)).datasets.values())).scores
+    return None
+
+
+def _sides(
+    qrels: object, pair: tuple[object, object], measures: tuple[Measure, ...], conventions: Conventions | str
+) -> list[SystemScores]:
+    """Baseline and candidate from values; Scores that stand for both are taken to be of the same judgments."""
+    if all(isinstance(one, Scores) for one in pair):
+        known = [one for one in pair if isinstance(one, Scores)]
+        return [SystemScores("", {NAME: JudgedScores(one, judgments="as given")}) for one in known]
+    return [_system(qrels, one, measures, conventions) for one in pair]
+
+
+def _system(
+    qrels: object, run: object, measures: tuple[Measure, ...], conventions: Conventions | str
+) -> SystemScores:
+    """A ranking as `evaluate` takes it, scored; or its Scores, or a baseline that was saved."""
+    if isinstance(run, (str, os.PathLike)) and is_baseline(Path(run)):
+        return read_baseline(Path(run))
+    judgments = judgments_from(qrels, measures)
+    if not isinstance(run, Scores):
+        refuse_mismatched(qrels, run)
+        run = evaluate(judgments, run, measures, conventions)
+    name = Path(qrels).name if isinstance(qrels, (str, os.PathLike)) else NAME
+    return SystemScores("candidate", {name: JudgedScores(run, judgment_marks(judgments))})
+
+
+def _path(given: object) -> FolderPath:
+    if not isinstance(given, (str, os.PathLike)):
+        raise BadValue(
+            f"found {type(given).__name__} alone; expected judgments and a run, or a results folder"
+        )
+    return given

@@ -1,0 +1,154 @@
+"""Bias of judgments and of systems: what words alone find, and documents that are returned for everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from weir.audit.check import Finding, check
+from weir.audit.subject import Subject
+from weir.audit.wording import counted, one_or_more
+from weir.core import rounding
+from weir.core.judged import Judged
+from weir.core.qrels import Qrels
+from weir.core.strings import Float64
+
+__all__ = ["found_by_bm25", "term_overlap"]
+
+DEPTHS = (10, 100)
+ANALYZER = "lucene-english"
+BIASED_SHARE = 0.95
+"""Share of the relevant documents among BM25's first 100 from which judgments are said to be lexical."""
+FEWEST_DOCUMENTS = 1_000
+"""Documents of a collection below which its first 100 say nothing."""
+FIRST_RANKS = 10
+FEWEST_QUERIES = 50
+HUB_SHARE = 0.1
+"""Share of the queries for which one document is among the first 10 from which it is called a hub."""
+
+
+def found_by_bm25(subject: Subject) -> dict[int, float]:
+    """The share of all relevant documents of the collection that BM25 returns among its first 10 and 100.
+
+    Of all pairs of query and relevant document together, so that queries with many count as often. NaN without any.
+    """
+    from weir.systems.lexical.bm25 import BM25
+
+    corpus, qrels = subject.need_corpus(), subject.need_qrels()
+    run = BM25().index(corpus).search(subject.need_queries(), DEPTHS[-1])
+    judged = Judged.of(run, qrels)
+    asked = run.queries.codes(qrels.queries.strings) >= 0
+    here = corpus.ids.codes(qrels.docs.strings) >= 0
+    total = int(np.count_nonzero((qrels.grade > 0) & here[qrels.doc] & asked[qrels.query_of_row()]))
+    hits = judged.rank[judged.grade > 0]
+    return {depth: int((hits <= depth).sum()) / total if total else float("nan") for depth in DEPTHS}
+
+
+def term_overlap(subject: Subject, qrels: Qrels) -> Float64:
+    """The share of the query's distinct terms that each judged document holds, float64[judgments].
+
+    Terms as Lucene's EnglishAnalyzer gives them. NaN where the query or the document is not there, or has no term.
+    """
+    from weir.text import TermTable, analyzers
+
+    corpus, queries = subject.need_corpus(), subject.need_queries()
+    table = TermTable(analyzers.get(ANALYZER))
+    ptr, term = table.add(queries.text)
+    doc_at, query_at = corpus.ids.codes(qrels.docs.strings), queries.ids.codes(qrels.queries.strings)
+    used = np.unique(qrels.doc)
+    used = used[doc_at[used] >= 0]
+    doc_ptr, doc_term = table.lookup(corpus.text.take(doc_at[used]))
+    title_ptr, title_term = (
+        (np.zeros(len(used) + 1, np.int64), doc_term[:0])
+        if corpus.title is None
+        else table.lookup(corpus.title.take(doc_at[used]))
+    )
+    holds = {
+        int(doc): set(doc_term[doc_ptr[i] : doc_ptr[i + 1]].tolist())
+        | set(title_term[title_ptr[i] : title_ptr[i + 1]].tolist())
+        for i, doc in enumerate(used.tolist())
+    }
+    asked = [set(term[ptr[at] : ptr[at + 1]].tolist()) if at >= 0 else set() for at in query_at.tolist()]
+    pairs = zip(qrels.query_of_row().tolist(), qrels.doc.tolist(), strict=True)
+    return np.array(
+        [
+            len(asked[q] & holds[d]) / len(asked[q]) if asked[q] and d in holds else float("nan")
+            for q, d in pairs
+        ],
+        np.float64,
+    )
+
+
+@check("lexical bias", needs=["corpus", "queries", "qrels"])
+def lexical_bias(subject: Subject) -> Iterator[Finding]:
+    """How many of the relevant documents BM25 finds, and whether they share more words with the query than others do.
+
+    Judgments that were pooled by words reward systems that match words. Indexes the collection. Source: Thakur et al.
+    2021, section 5, on lexical bias.
+    """
+    qrels = subject.need_qrels()
+    found = found_by_bm25(subject)
+    if np.isnan(found[DEPTHS[0]]):
+        return
+    overlap = term_overlap(subject, qrels)
+    shares = {}
+    for name, rows in (("relevant", qrels.grade > 0), ("judged not relevant", qrels.grade <= 0)):
+        values = overlap[rows & ~np.isnan(overlap)]
+        if len(values):
+            shares[name] = float(values.mean())
+    said = ", ".join(
+        f"{name} documents hold {rounding.share(share)} of the query's terms"
+        for name, share in shares.items()
+    )
+    biased = found[100] >= BIASED_SHARE and len(subject.need_corpus()) >= FEWEST_DOCUMENTS
+    yield Finding(
+        "caution" if biased else "note",
+        f"BM25 finds {rounding.share(found[10])} of the relevant documents among its first 10 and "
+        f"{rounding.share(found[100])} among 100; "
+        f"{said}",
+        "judgments look pooled by words: a system that finds other relevant documents is not rewarded"
+        if biased
+        else "",
+        (
+            *((f"found at {depth}", share) for depth, share in found.items()),
+            *((f"terms held by {name}", share) for name, share in shares.items()),
+        ),
+    )
+
+
+@check("hubs", needs=["runs"])
+def hubs(subject: Subject) -> Iterator[Finding]:
+    """Documents that a system returns among its first ten for one query of ten or more, relevant or not.
+
+    Dense systems have such hubs by geometry. Source: Radovanovic, Nanopoulos and Ivanovic 2010.
+    """
+    for name, run in subject.runs.items():
+        top = run.top(FIRST_RANKS)
+        count = np.bincount(top.doc[top.doc >= 0], minlength=len(top.docs))
+        asked = int(np.count_nonzero(np.diff(top.ptr)))
+        often = np.flatnonzero(count >= HUB_SHARE * asked)
+        if asked < FEWEST_QUERIES or not len(often):
+            continue
+        often = often[np.argsort(-count[often], kind="stable")]
+        names = top.docs.take(often).tolist()
+        right = 1.0 if subject.qrels is None else _relevant_share(subject.qrels, names)
+        if subject.qrels is not None and right >= 0.5:
+            continue
+        worst = int(count[often[0]])
+        yield Finding(
+            "caution",
+            f"{name}: {counted(len(often), 'document')} {one_or_more(len(often), 'is', 'are')} among the "
+            f"first {FIRST_RANKS} of a tenth of the queries or more, "
+            f"{names[0]} for {worst:,} of {asked:,}",
+            "look at these texts: what is near to everything is often empty, boilerplate or a list",
+            (("hubs", float(len(often))), ("queries of the first", float(worst))),
+            tuple(names),
+        )
+
+
+def _relevant_share(qrels: Qrels, names: list[str]) -> float:
+    """The share of relevant ones among the pairs in which these documents are judged."""
+    codes = qrels.docs.codes(names)
+    rows = np.isin(qrels.doc, codes[codes >= 0])
+    return float((qrels.grade[rows] > 0).mean()) if rows.any() else 0.0

@@ -1,0 +1,30 @@
+"""weir pool: what to judge next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command("pool")
+@click.argument("targets", nargs=-1, required=True)
+@click.option("-k", default=10, show_default=True, help="Ranks of each system that are looked at.")
+@click.option("--limit", type=int, help="Pairs at most, those that narrow scores most.")
+@click.option("--collection", help="Documents and queries that run files are about: a name or a path.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="The folder to write.")
+def command(targets: tuple[str, ...], k: int, limit: int | None, collection: str | None, out: Path) -> None:
+    """Write a sheet of what to judge next.
+
+    TARGETS: a results folder of weir run, or QRELS RUN... as weir eval takes them. The sheet, to_judge.tsv, holds each
+    unjudged document among the first k of any system, blind: which system returned it, and where, is not said. Queries
+    whose judging narrows scores most come first, documents of a query are shuffled. Fill in the column "grade", then:
+    weir relabel FOLDER/to_judge.tsv TARGETS
+    """
+    from weir.audit.judging_pool import pools_of
+    from weir.experiment.audit_subjects import subjects_of
+
+    pools = pools_of(subjects_of(targets, collection), out, k, limit)
+    click.echo(f"{out}: {sum(map(len, pools)):,} pairs to judge", err=True)

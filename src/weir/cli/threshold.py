@@ -1,0 +1,59 @@
+"""weir threshold: answer, or stay silent?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from weir.cli.completion import dataset_names, measure_names
+from weir.cli.terminal import output_width, show
+
+__all__ = ["command"]
+
+
+@click.command("threshold")
+@click.argument("qrels", type=click.Path(path_type=Path))
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("-m", "--measure", shell_complete=measure_names, default="R@10", show_default=True,
+              help="What is kept of queries with an answer; a silent one scores 0.")  # fmt: skip
+@click.option("--max-false", type=float, default=0.1, show_default=True,
+              help="The largest share of queries without an answer that may be answered.")  # fmt: skip
+@click.option("--confidence", type=click.Choice(["max", "std", "diff1"]), default="max", show_default=True,
+              help="How sure the run is: its best score, their deviation, or the best less the second.")  # fmt: skip
+@click.option("--collection", shell_complete=dataset_names,
+              help="The collection of the run, which says what queries have no answer.")  # fmt: skip
+@click.option("--seed", type=int, help="Seed of the split in halves.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, at full precision.")
+def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+    qrels: Path,
+    run: Path,
+    measure: str,
+    max_false: float,
+    confidence: str,
+    collection: str | None,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Find the score below which a system should stay silent.
+
+    QRELS: judgments, RUN: one ranking. A query has no answer where none of its judged documents has a grade above 0, or
+    where the collection says so (unanswerable); answering it is a false answer. The least score that keeps false
+    answers within --max-false is chosen on one half of the queries, drawn by a seed, and reported on the other, with
+    what it leaves of the measure; so the shares are not those of the queries that chose it.
+    """
+    from weir.datasets.load import load
+    from weir.datasets.query_rules import unanswerable_queries
+    from weir.io.runs.read import read_qrels, read_run
+    from weir.measures import parse_measure
+    from weir.report.threshold import threshold_json, threshold_text
+    from weir.stats.bootstrap import SEED
+    from weir.stats.threshold import ThresholdRules, threshold
+
+    rules = ThresholdRules(max_false, confidence, SEED if seed is None else seed)
+    flagged = () if collection is None else unanswerable_queries(load(collection).queries)
+    found = threshold(read_run(run), read_qrels(qrels), parse_measure(measure), rules, flagged)
+    if as_json:
+        click.echo(threshold_json([found]))
+    else:
+        show(threshold_text([found], output_width()))

@@ -1,0 +1,199 @@
+"""What a collection says of its queries besides their texts."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.document_filter import parse_filter
+from weir.core.document_lists import DocumentLists
+from weir.core.document_masks import DocumentMasks
+from weir.core.strings import Strings
+from weir.errors import BadValue
+
+__all__ = ["MetadataError", "QueryMetadata"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class QueryMetadata:
+    """Columns aligned with queries; None for what is said of none of them.
+
+    instruction: what counts as relevant, for systems that follow instructions, "" for a query without;
+    candidates: the documents that alone may be ranked, for a query with an empty list all; excluded: the documents that
+    may not be ranked; unanswerable: bool[Q], nothing in the collection answers the query; groups: a label for each
+    query by the name of the column, "" for a query without; filter: what the fields of documents have to be that may be
+    ranked (document_filter.py), "" for a query without; permitted: the documents that fit it, once that is known.
+    """
+
+    instruction: Strings | None = None
+    candidates: DocumentLists | None = None
+    excluded: DocumentLists | None = None
+    unanswerable: NDArray[np.bool_] | None = None
+    groups: Mapping[str, Strings] = field(default_factory=dict)
+    filter: Strings | None = None
+    permitted: DocumentMasks | None = None
+
+    @staticmethod
+    def of(rows: Sequence[object]) -> QueryMetadata | None:
+        """The columns of a dict for each query; anything else stands for a query of which nothing is said.
+
+        `instruction` and `filter` are texts, `candidates` and `excluded` lists of identifiers, `unanswerable` is true
+        or false; every other text, number, true or false is a label of a group; what is nested is no label. None where
+        nothing is said of any. Raises MetadataError, which knows the row, for another value of these five.
+        """
+        said = [row if isinstance(row, Mapping) else {} for row in rows]
+        candidates: list[list[str]] | None = _column(said, "candidates", _identifiers, [])
+        excluded: list[list[str]] | None = _column(said, "excluded", _identifiers, [])
+        instruction = _column(said, "instruction", _text, "")
+        unanswerable = _column(said, "unanswerable", _flag, False)
+        filters = _column(said, "filter", _filter, "")
+        own = {"instruction", "candidates", "excluded", "unanswerable", "filter"}
+        groups = {}
+        for name in dict.fromkeys(name for row in said for name in row if name not in own):
+            labels = [_label(row.get(name)) for row in said]
+            if any(labels):
+                groups[str(name)] = Strings.of(labels)
+        found = QueryMetadata(
+            None if instruction is None else Strings.of(instruction),
+            None if candidates is None else DocumentLists.of(candidates),
+            None if excluded is None else DocumentLists.of(excluded),
+            None if unanswerable is None else np.array(unanswerable, np.bool_),
+            groups,
+            None if filters is None else Strings.of(filters),
+        )
+        return found if found._said() else None
+
+    def __repr__(self) -> str:
+        return f"<QueryMetadata: {', '.join(self._said()) or 'nothing'}>"
+
+    def _said(self) -> list[str]:
+        """The names of its columns."""
+        own = {
+            "instruction": self.instruction,
+            "candidates": self.candidates,
+            "excluded": self.excluded,
+            "filter": self.filter,
+            "unanswerable": self.unanswerable,
+        }
+        return [*(name for name, column in own.items() if column is not None), *self.groups]
+
+    def lists(self) -> list[tuple[str, DocumentLists]]:
+        """The lists of documents that decide what may be ranked, by name; none where all are empty."""
+        both = (("candidates", self.candidates), ("excluded", self.excluded))
+        return [(name, lists) for name, lists in both if lists is not None and lists.listed()]
+
+    def fitting(self) -> DocumentMasks | None:
+        """The documents that fit the filters, None without any; raises BadValue where nobody has looked."""
+        if self.filter is not None and self.permitted is None:
+            raise BadValue(
+                "queries have filters, which are read with the documents: take them from a Dataset, dataset.queries"
+            )
+        return self.permitted
+
+    def rows(self) -> list[dict[str, object]]:
+        """What is said of each query, as `of` takes it; unsaid are empty texts and lists, and false."""
+        columns: dict[str, Sequence[object]] = {name: labels.tolist() for name, labels in self.groups.items()}
+        if self.instruction is not None:
+            columns["instruction"] = self.instruction.tolist()
+        if self.candidates is not None:
+            columns["candidates"] = self.candidates.tolist()
+        if self.excluded is not None:
+            columns["excluded"] = self.excluded.tolist()
+        if self.filter is not None:
+            columns["filter"] = self.filter.tolist()
+        if self.unanswerable is not None:
+            columns["unanswerable"] = self.unanswerable.tolist()
+        return [
+            {name: value for name, value in zip(columns, row, strict=True) if value}
+            for row in zip(*columns.values(), strict=True)
+        ]
+
+    def take(self, codes: NDArray[np.integer]) -> QueryMetadata:
+        """That of these queries, in this order; texts and flags of which none is left are None, lists stay."""
+        instruction = None if self.instruction is None else self.instruction.take(codes)
+        flags = None if self.unanswerable is None else self.unanswerable[codes]
+        groups = {name: labels.take(codes) for name, labels in self.groups.items()}
+        return QueryMetadata(
+            None if instruction is None or not instruction.lengths().any() else instruction,
+            None if self.candidates is None else self.candidates.take(codes),
+            None if self.excluded is None else self.excluded.take(codes),
+            None if flags is None or not flags.any() else flags,
+            {name: labels for name, labels in groups.items() if labels.lengths().any()},
+            None if self.filter is None else self.filter.take(codes),
+            None if self.permitted is None else self.permitted.take(codes),
+        )
+
+
+class MetadataError(ValueError):
+    """A value of a query's metadata that is none. row: the query's number; found, expected: what to say."""
+
+    def __init__(self, row: int, found: str, expected: str) -> None:
+        super().__init__(f"{found}; expected {expected}")
+        self.row, self.found, self.expected = row, found, expected
+
+
+def _column(
+    rows: Sequence[Mapping[str, Any]], name: str, read: Callable[[object], T], absent: T
+) -> list[T] | None:
+    """The values of one name; None where no query has any."""
+    if not any(name in row for row in rows):
+        return None
+    column = []
+    for number, row in enumerate(rows):
+        given = row.get(name)
+        try:
+            column.append(absent if given is None else read(given))
+        except ValueError as error:
+            shown = json.dumps(given, ensure_ascii=False, default=repr)[:60]
+            raise MetadataError(number, f"the {name} {shown} of a query", str(error)) from None
+    return column if any(column) else None
+
+
+def _text(given: object) -> str:
+    if not isinstance(given, str):
+        raise ValueError("a text")
+    return given
+
+
+def _filter(given: object) -> str:
+    if not isinstance(given, str):
+        raise ValueError("a text such as 'lang == \"en\"'")
+    try:
+        return str(parse_filter(given)) if given.strip() else ""
+    except BadValue as error:
+        raise ValueError(f"one that can be read: {error}") from None
+
+
+def _identifiers(given: object) -> list[str]:
+    if not isinstance(given, (list, tuple)) or not all(_is_identifier(one) for one in given):
+        raise ValueError("a list of identifiers of documents")
+    return [str(one) for one in given]
+
+
+def _is_identifier(given: object) -> bool:
+    return (isinstance(given, str) and bool(given)) or (
+        isinstance(given, int) and not isinstance(given, bool)
+    )
+
+
+def _flag(given: object) -> bool:
+    if not isinstance(given, bool):
+        raise ValueError("true or false")
+    return given
+
+
+def _label(given: object) -> str:
+    """A scalar as a label; "" for nothing, and for what is nested."""
+    if isinstance(given, bool):
+        return "true" if given else "false"
+    if isinstance(given, float):
+        return "" if math.isnan(given) else str(int(given)) if given.is_integer() else repr(given)
+    return str(given) if isinstance(given, (str, int)) else ""

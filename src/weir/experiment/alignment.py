@@ -1,0 +1,223 @@
+"""Alignment: which benchmark collections look like mine, and what published scores come to when those count most."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from weir.audit.overlap import weighted_jaccard, word_counts
+from weir.audit.wording import counted
+from weir.core.strings import Float64
+from weir.datasets import catalogue
+from weir.datasets.load import Dataset, load
+from weir.errors import BadValue
+from weir.experiment.finished import finished_cells
+from weir.experiment.published.published_scores import published
+from weir.measures.measure import parse_measure
+from weir.stats.bootstrap import LEVEL, RESAMPLES, SEED
+from weir.stats.rank_stability import kendall_tau
+
+__all__ = ["AlignedSystem", "Alignment", "Likeness", "align", "aligned"]
+
+BATCH_BYTES = 1 << 22
+OTHER_TASK = 0.5
+"""What a collection of another task counts beside one of the same, all else alike."""
+FEWEST_COLLECTIONS = 3
+ENOUGH_SCORES = 0.5
+"""Of the published scores that the most measured collection has, from which a collection is compared with unasked."""
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """How far a benchmark collection looks like mine.
+
+    query_words, document_words: mean length, by white space; overlap: weighted Jaccard index of words, NaN where its
+    documents were not read; same_task: None where no task was said; weight: share of the averages, 1 over all.
+    """
+
+    collection: str
+    task: str
+    query_words: float
+    document_words: float
+    overlap: float
+    same_task: bool | None
+    weight: float
+
+
+@dataclass(frozen=True)
+class AlignedSystem:
+    """A system's mean over the compared collections, plain and by weight, with the interval of the latter.
+
+    rank, aligned_rank: places by both, from 1; own: whether the scores are of a results folder.
+    """
+
+    system: str
+    mean: float
+    aligned: float
+    low: float
+    high: float
+    rank: int
+    aligned_rank: int
+    own: bool
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Which collections look like one, the most alike first, and the systems by their scores on those.
+
+    effective: how many equally weighted collections the weights come to (Kish); tau: Kendall's, of both orders.
+    """
+
+    collection: str
+    measure: str
+    query_words: float
+    document_words: float
+    likenesses: tuple[Likeness, ...]
+    systems: tuple[AlignedSystem, ...]
+    effective: float
+    tau: float
+
+
+def align(
+    mine: str | Path,
+    others: Sequence[str | Path] = (),
+    task: str | None = None,
+    measure: str = "nDCG@10",
+    results: str | Path | None = None,
+) -> Alignment:
+    """Compare a collection with benchmark collections, and average scores on those by likeness.
+
+    others: collections whose texts are read, so that words count too; none: those of the catalogue with published
+    lengths and scores, by length and task alone. task: of mine, as the catalogue words it. results: a results folder
+    whose systems are set beside published ones. Raises BadValue for an unknown task, for fewer than three collections
+    and where no system has scores on all of them, and the WeirErrors of reading.
+    """
+    tasks = sorted({entry.task for entry in catalogue.entries()})
+    if task is not None and task not in tasks:
+        raise BadValue(f"task '{task}': expected one of {', '.join(tasks)}")
+    asked = str(parse_measure(measure))
+    own = load(mine)
+    words = _words(own)
+    found = _read(own, others, words, task) if others else _catalogued(own.name, words, task, asked)
+    if len(found) < FEWEST_COLLECTIONS:
+        said = counted(len(found), "collection")
+        raise BadValue(f"{said} to compare {own.name} with; name {FEWEST_COLLECTIONS} or more")
+    names = [one.collection for one in found]
+    scores = _published(names, asked) | ({} if results is None else _measured(Path(results), names, asked))
+    if not scores:
+        raise BadValue(f"no system has {asked} on each of {', '.join(names)}; name fewer collections")
+    weights = np.array([one.weight for one in found])
+    ranked = aligned(scores, weights)
+    tau = kendall_tau(np.array([s.mean for s in ranked]), np.array([s.aligned for s in ranked]))
+    order = tuple(sorted(found, key=lambda one: -one.weight))
+    return Alignment(own.name, asked, *words, order, ranked, float(1 / (weights**2).sum()), tau)
+
+
+def aligned(scores: Mapping[tuple[str, bool], Float64], weights: Float64) -> tuple[AlignedSystem, ...]:
+    """The systems by their weighted means, the best first, each with its interval over resamples of the collections.
+
+    scores: float64[collections] by (system, whether it is own); weights: of the collections, 1 in all. A resample draws
+    as many collections, each as often as chance has it, and weighs them anew.
+    """
+    rng = np.random.default_rng(SEED)
+    times = rng.multinomial(len(weights), np.full(len(weights), 1 / len(weights)), RESAMPLES) * weights
+    times /= times.sum(axis=1, keepdims=True)
+    names = list(scores)
+    values = np.stack([scores[name] for name in names])
+    plain, weighted = values.mean(axis=1), values @ weights
+    low, high = np.quantile(times @ values.T, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    before, after = _ranks(plain), _ranks(weighted)
+    return tuple(
+        AlignedSystem(
+            names[i][0], float(plain[i]), float(weighted[i]), float(low[i]), float(high[i]), before[i], after[i],
+            names[i][1],
+        )
+        for i in np.argsort(-weighted, kind="stable").tolist()
+    )  # fmt: skip
+
+
+def _ranks(values: Float64) -> list[int]:
+    return [1 + int(np.count_nonzero(values > value)) for value in values.tolist()]
+
+
+def _words(dataset: Dataset) -> tuple[float, float]:
+    """Mean words of a judged query and of a document, by white space."""
+    queries = [len(text.split()) for text in dataset.queries.text]
+    corpus = dataset.corpus
+    documents = sum(len(t.split()) for _, texts in corpus.batches("title text", BATCH_BYTES) for t in texts)
+    if not queries or not len(corpus):
+        raise BadValue(f"{dataset.name} has no judged queries or no documents to compare")
+    return float(np.mean(queries)), documents / len(corpus)
+
+
+def _read(
+    own: Dataset, others: Sequence[str | Path], words: tuple[float, float], task: str | None
+) -> list[Likeness]:
+    """Likenesses to collections whose texts are here."""
+    loaded = [load(one) for one in others]
+    profile = word_counts([own.corpus, *(one.corpus for one in loaded)])
+    mine = profile.shares(0)
+    rows = []
+    for place, one in enumerate(loaded, 1):
+        said = catalogue.get(one.name).task if one.name in catalogue.names() else ""
+        rows.append((one.name, said, *_words(one), weighted_jaccard(mine, profile.shares(place))))
+    return _weighted(rows, words, task)
+
+
+def _catalogued(name: str, words: tuple[float, float], task: str | None, measure: str) -> list[Likeness]:
+    """Likenesses to the collections of the catalogue that have published lengths, and scores of a measure."""
+    entries = [
+        e for e in catalogue.entries() if e.name != name and e.words_per_query and e.words_per_document
+    ]
+    scored = {e.name: sum(s.split == e.split for s in published(e.name, measure=measure)) for e in entries}
+    enough = max(1.0, ENOUGH_SCORES * max(scored.values(), default=0))
+    rows = [
+        (entry.name, entry.task, entry.words_per_query or 0.0, entry.words_per_document or 0.0, math.nan)
+        for entry in entries
+        if scored[entry.name] >= enough
+    ]
+    return _weighted(rows, words, task)
+
+
+def _weighted(
+    rows: Sequence[tuple[str, str, float, float, float]], words: tuple[float, float], task: str | None
+) -> list[Likeness]:
+    """The rows with weights: the product of ratios of lengths, of overlap where known for all, and of task if said."""
+    told = not any(math.isnan(row[4]) for row in rows)
+    alike = []
+    for _, said, query, document, overlap in rows:
+        parts = [min(a, b) / max(a, b) for a, b in zip(words, (query, document), strict=True)]
+        parts += [overlap] if told else []
+        parts += [1.0 if said == task else OTHER_TASK] if task is not None else []
+        alike.append(math.prod(parts))
+    total = math.fsum(alike)
+    return [
+        Likeness(name, said, query, document, overlap, None if task is None else said == task, one / total)
+        for (name, said, query, document, overlap), one in zip(rows, alike, strict=True)
+        if total
+    ]
+
+
+def _published(names: Sequence[str], measure: str) -> dict[tuple[str, bool], Float64]:
+    """Published scores of the systems that have one on each collection's own split."""
+    found: dict[str, dict[str, float]] = {}
+    for name in names:
+        split = catalogue.get(name).split if name in catalogue.names() else ""
+        for score in published(name, measure=measure):
+            if score.split == split:
+                found.setdefault(score.model, {})[name] = score.value
+    return {(m, False): np.array([s[n] for n in names]) for m, s in found.items() if len(s) == len(names)}
+
+
+def _measured(folder: Path, names: Sequence[str], measure: str) -> dict[tuple[str, bool], Float64]:
+    """Scores of a results folder's systems that have one on each collection."""
+    found: dict[str, dict[str, float]] = {}
+    for cell in finished_cells(folder):
+        for row in cell.rows:
+            if row.measure == measure and not row.group:
+                found.setdefault(cell.label, {})[cell.dataset] = row.mean
+    return {(s, True): np.array([v[n] for n in names]) for s, v in found.items() if set(names) <= set(v)}

@@ -1,0 +1,155 @@
+"""MinHash of word shingles, and groups of near copies: candidates by bands, decided by the Jaccard index itself."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.kernels.inverted.top_k import sort_descending
+from weir.kernels.jit import jit
+
+__all__ = ["band_keys", "leaders", "shingle_sets"]
+
+Int32: TypeAlias = NDArray[np.int32]
+Int64: TypeAlias = NDArray[np.int64]
+UInt32: TypeAlias = NDArray[np.uint32]
+UInt64: TypeAlias = NDArray[np.uint64]
+
+# The finaliser of MurmurHash3 (public domain): every bit of a number changes half of the bits of its hash.
+_FIRST, _SECOND = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
+_SHIFT, _HALF = np.uint64(33), np.uint64(32)
+
+
+@jit
+def _mixed(x: np.uint64) -> np.uint64:
+    """The hash of a number of 64 bits."""
+    x ^= x >> _SHIFT
+    x *= _FIRST
+    x ^= x >> _SHIFT
+    x *= _SECOND
+    return x ^ (x >> _SHIFT)
+
+
+@jit
+def _shingle(term: Int32, start: int, stop: int) -> np.uint64:
+    """The hash of the terms start..stop-1 in their order."""
+    found = np.uint64(stop - start)
+    for i in range(start, stop):
+        found = _mixed(found ^ np.uint64(term[i]))
+    return found
+
+
+@jit
+def band_keys(ptr: Int64, term: Int32, width: int, multiplier: UInt32, keys: UInt64) -> None:
+    """A key for each band of the MinHash signature of each text; texts that share one are candidates.
+
+    ptr: int64[n + 1], term: int32[] the terms of each text; width: terms of a shingle, a shorter text is one shingle;
+    multiplier: uint32[bands * rows], odd, one for each permutation; keys: uint64[n, bands], 0 for a text without terms.
+    """
+    permutations, bands = len(multiplier), keys.shape[1]
+    rows = permutations // bands
+    least = np.empty(permutations, np.uint32)
+    for d in range(len(ptr) - 1):
+        begin, end = ptr[d], ptr[d + 1]
+        if begin == end:
+            keys[d] = 0
+            continue
+        least[:] = np.uint32(0xFFFFFFFF)
+        last = max(begin, end - width)
+        for i in range(begin, last + 1):
+            high = np.uint32(_shingle(term, i, min(i + width, end)) >> _HALF)
+            for j in range(permutations):
+                least[j] = min(least[j], np.uint32(high * multiplier[j]))
+        for b in range(bands):
+            key = np.uint64(b + 1)
+            for j in range(b * rows, (b + 1) * rows):
+                key = _mixed(key ^ np.uint64(least[j]))
+            keys[d, b] = max(key, np.uint64(1))
+
+
+@jit
+def shingle_sets(
+    ptr: Int64, term: Int32, width: int, count: Int64, found: Int64, spare: Int64, counts: Int64
+) -> None:
+    """The distinct shingles of each text, descending: found[ptr[d] : ptr[d] + count[d]].
+
+    ptr, term, width: as `band_keys` takes them; spare: int64 of the longest text, counts: int64[2048], scratch.
+    """
+    for d in range(len(ptr) - 1):
+        begin, end = ptr[d], ptr[d + 1]
+        if begin == end:
+            count[d] = 0
+            continue
+        last = max(begin, end - width)
+        for i in range(begin, last + 1):
+            found[i] = np.int64(_shingle(term, i, min(i + width, end)) >> np.uint64(1))
+        sort_descending(found[begin : last + 1], spare, last + 1 - begin, counts)
+        kept = begin + 1
+        for i in range(begin + 1, last + 1):
+            if found[i] != found[kept - 1]:
+                found[kept] = found[i]
+                kept += 1
+        count[d] = kept - begin
+
+
+@jit
+def _jaccard(a: Int64, b: Int64) -> float:
+    """Shared over all elements of two descending sets."""
+    i, j, shared = 0, 0, 0
+    while i < len(a) and j < len(b):
+        if a[i] == b[j]:
+            shared += 1
+            i += 1
+            j += 1
+        elif a[i] > b[j]:
+            i += 1
+        else:
+            j += 1
+    return shared / (len(a) + len(b) - shared)
+
+
+@jit
+def leaders(
+    ptr: Int64, count: Int64, shingle: Int64, bucket: Int32, held: Int32, least: float, leader: Int64
+) -> int:
+    """Give each text the earlier one that it is a near copy of, or itself; returns how many comparisons were left out.
+
+    A text is compared with the leaders that share a bucket with it, and follows the most alike, of equal ones the
+    first, where their Jaccard index is at least `least`; else it leads. Two that follow one leader have an index of at
+    least 2 * least - 1, since one minus the index is a metric. ptr, count, shingle: as `shingle_sets` fills them;
+    bucket: int32[n, bands], -1 where nothing shares it; held: int32[buckets], how many leaders each one may hold,
+    counted down; leader: int64[n], filled.
+    """
+    n, bands = bucket.shape
+    head = np.full(len(held), -1, np.int64)
+    following = np.full(n * bands, -1, np.int64)
+    seen = np.full(n, -1, np.int64)
+    skipped = 0
+    for d in range(n):
+        mine = shingle[ptr[d] : ptr[d] + count[d]]
+        best, chosen = least, np.int64(-1)
+        for b in range(bands):
+            at = head[bucket[d, b]] if bucket[d, b] >= 0 else np.int64(-1)
+            while at >= 0:
+                other = at // bands
+                at = following[at]
+                if seen[other] == d:
+                    continue
+                seen[other] = d
+                alike = _jaccard(mine, shingle[ptr[other] : ptr[other] + count[other]])
+                if alike > best or (alike == best and (chosen < 0 or other < chosen)):
+                    best, chosen = alike, other
+        leader[d] = d if chosen < 0 else chosen
+        for b in range(bands):
+            place = bucket[d, b]
+            if chosen >= 0 or place < 0:
+                continue
+            if held[place] == 0:
+                skipped += 1
+                continue
+            following[d * bands + b] = head[place]
+            head[place] = d * bands + b
+            held[place] -= 1
+    return skipped

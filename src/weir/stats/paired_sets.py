@@ -1,0 +1,141 @@
+"""Queries that belong together: paraphrases and typos of one question, one query under several instructions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from weir.core.ids import Ids
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.core.scores import GroupedScores, Scores, averaged
+from weir.core.strings import Float64, Int64
+from weir.errors import BadValue
+from weir.stats.bootstrap import SEED, interval
+from weir.stats.query_differences import ranks_of
+
+__all__ = ["P_MRR", "WithinGroups", "p_mrr", "within_groups"]
+
+P_MRR = "p-MRR"
+
+
+@dataclass(frozen=True)
+class WithinGroups:
+    """What a measure does within groups of queries, averaged over the groups.
+
+    groups: how many have a defined value, queries: how many values those have; mean, worst, best: means over groups of
+    the group's mean, lowest and highest value, where values are logarithms geometric ones; spread: of highest less
+    lowest value, of logarithms where values are; intervals: 95%, by resampling groups, since the queries of a group
+    are not independent. worst by nDCG@10 is InstructIR's robustness@10.
+    """
+
+    measure: str
+    groups: int
+    queries: int
+    mean: float
+    worst: float
+    best: float
+    spread: float
+    mean_interval: tuple[float, float]
+    worst_interval: tuple[float, float]
+    best_interval: tuple[float, float]
+    spread_interval: tuple[float, float]
+
+
+def within_groups(grouped: GroupedScores) -> list[WithinGroups]:
+    """Mean, worst, best and spread within groups by each measure; undefined values are left out.
+
+    Raises BadValue where no group has a defined value. Source: Oh et al. 2024 (InstructIR) for the worst.
+    """
+    return [_within(grouped, measure) for measure in grouped.whole.measures]
+
+
+def p_mrr(
+    qrels: Qrels,
+    run: Run,
+    changed: Run | None = None,
+    signs: tuple[str, str] = ("-og", "-changed"),
+) -> Scores:
+    """How far documents that a changed instruction makes irrelevant fall: p-MRR, a value for each pair of queries.
+
+    qrels, run: of both queries of each pair, whose identifiers end in one of the signs; changed: the rankings under the
+    changed instructions where they are another run. A document of rank o under the original instruction and c under the
+    changed one has the value 1 - o / c where it falls and c / o - 1 where it rises; a pair's is the mean over its
+    documents that are relevant under the original instruction and not under the changed one. 1 is best, 0 an
+    instruction that changes nothing, -1 worst. A document that is not returned stands behind all that are. Raises
+    BadValue where no pair has such a document. Source: Weller et al. 2024 (FollowIR); ranks as Weir breaks ties.
+    """
+    names, later, values = [], changed or run, []
+    for stem, documents in _made_irrelevant(qrels, signs).items():
+        before, after = stem + signs[0], stem + signs[1]
+        ranks = zip(
+            _ranks(run, before, documents).tolist(), _ranks(later, after, documents).tolist(), strict=True
+        )
+        names.append(stem)
+        values.append(math.fsum(_fall(o, c) for o, c in ranks) / len(documents))
+    if not names:
+        raise BadValue(
+            f"no pair of queries ending in '{signs[0]}' and '{signs[1]}' has a document that is relevant for the first "
+            "alone"
+        )
+    queries = Ids.of(names)
+    answered = np.array([_returned(run, n + signs[0]) and _returned(later, n + signs[1]) for n in names])
+    return Scores((P_MRR,), queries, np.array([values]), answered)
+
+
+def _fall(original: int, changed: int) -> float:
+    """p-MRR of one document by its ranks."""
+    return changed / original - 1 if original >= changed else 1 - original / changed
+
+
+def _made_irrelevant(qrels: Qrels, signs: tuple[str, str]) -> dict[str, list[str]]:
+    """{stem: documents that are relevant for its first query and not for its second}, of pairs that have any."""
+    grades = qrels.to_dict()
+    found = {}
+    for query in sorted(grades):
+        stem = query.removesuffix(signs[0])
+        if stem == query or stem + signs[1] not in grades:
+            continue
+        other = grades[stem + signs[1]]
+        documents = [d for d, grade in grades[query].items() if grade > 0 and not other.get(d, 0) > 0]
+        if documents:
+            found[stem] = documents
+    return found
+
+
+def _ranks(run: Run, query: str, documents: list[str]) -> Int64:
+    """The rank of each document, one more than all that are returned where it is not."""
+    found = ranks_of(run, query, documents)
+    return np.where(found == 0, _returned(run, query) + 1, found)
+
+
+def _returned(run: Run, query: str) -> int:
+    code = int(run.queries.codes([query])[0])
+    return 0 if code < 0 else int(run.ptr[code + 1] - run.ptr[code])
+
+
+def _within(grouped: GroupedScores, measure: str) -> WithinGroups:
+    rows = [part.of(measure) for _, part in sorted(grouped.items())]
+    kept = [row[~np.isnan(row)] for row in rows if not np.isnan(row).all()]
+    if not kept:
+        raise BadValue(f"{measure} has no value in any group of {grouped.name}")
+    geometric = measure in grouped.whole.geometric
+
+    def over_groups(of: Callable[[Float64], float], logs: bool) -> tuple[float, tuple[float, float]]:
+        values = np.array([of(row) for row in kept])
+        low, high = interval(values, np.random.default_rng(SEED))
+        mean = math.fsum(values.tolist()) / len(values)
+        return averaged(mean, logs), (averaged(low, logs), averaged(high, logs))
+
+    mean, worst, best = (over_groups(of, geometric) for of in (np.mean, np.min, np.max))
+    spread = over_groups(lambda row: float(np.max(row) - np.min(row)), logs=False)
+    return WithinGroups(
+        measure,
+        len(kept),
+        sum(map(len, kept)),
+        *(mean[0], worst[0], best[0], spread[0]),
+        *(mean[1], worst[1], best[1], spread[1]),
+    )

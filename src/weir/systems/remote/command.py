@@ -1,0 +1,270 @@
+"""A program in any language as a system: JSON lines on its pipes.
+
+It reads {"id": "q1", "text": "a dam", "k": 100} and writes {"id": "q1", "results": [{"id": "d1", "score": 2.5}, ...]},
+one line each, in any order; {"id": "q1", "error": "why"} where it cannot answer. Results without scores are in
+rank order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import shlex
+import time
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from weir.core.corpus import Corpus
+from weir.errors import BadValue
+from weir.registry import declared_version
+from weir.services.asking import Outcome, Request, Retried, Terms
+from weir.services.attempts import AttemptError
+from weir.systems.compose import shown, then
+from weir.systems.protocol import IN_MEMORY, SYSTEMS, Component, Context, called
+from weir.systems.remote.program import Program, TimedOutError
+from weir.systems.remote.remote_searcher import RemoteSearcher, RemoteService, check_on_failure
+from weir.systems.remote.result_list import SHOWN_CHARACTERS, brief, kept_ranking
+
+__all__ = ["Command"]
+
+ATTEMPTS = 3
+"""Times that a query is handed over before it counts as unanswered."""
+LINE_BYTES = 1 << 24
+"""An answer has at most."""
+READ_BYTES = 1 << 24
+"""The program's text is part of the key up to this size; of a larger one, its size alone."""
+
+
+@SYSTEMS.register("command")
+@dataclass(frozen=True)
+class Command:
+    """A program that answers JSON lines with JSON lines, in any language.
+
+    command: as a shell would split it, but no shell runs it; {dataset} in it stands for the collection's name. version:
+    what stands for what it searches, in keys: with one, its answers are kept and never asked for twice, without one
+    they are not read by another process; the program's own text, which is its first word and the first file behind it,
+    is part of the key either way. batch: queries that
+    are handed over together; timeout_s: seconds without an answer after which it is ended and started again; workers:
+    processes side by side; on_failure: "refuse" scores nothing where a query has no answer after three attempts,
+    "missing" scores it as missing. Raises BadValue.
+    """
+
+    command: str
+    version: str | None = None
+    batch: int = 16
+    timeout_s: float = 60.0
+    workers: int = 1
+    on_failure: str = "refuse"
+
+    __repr__ = shown
+    __rshift__ = then
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.command, str) or not self.arguments:
+            raise BadValue(f"command: the command is {self.command!r}; expected such as 'node search.mjs'")
+        declared_version(self.version)
+        check_on_failure("command", self.on_failure)
+        for name in ("batch", "workers"):
+            value = getattr(self, name)
+            if type(value) is not int or not 1 <= value <= 1024:
+                raise BadValue(f"command: {name} is {value!r}; expected a whole number from 1 to 1024")
+        if not isinstance(self.timeout_s, (int, float)) or not 0 < self.timeout_s < math.inf:
+            raise BadValue(f"command: timeout_s is {self.timeout_s!r}; expected seconds above 0")
+
+    def __str__(self) -> str:
+        given = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "command"}
+        changed = {n: v for n, v in given.items() if v != self.__dataclass_fields__[n].default}
+        return called("command", [self.command], changed)
+
+    @property
+    def arguments(self) -> list[str]:
+        """The program and its arguments; raises BadValue for quotes that do not end."""
+        try:
+            return shlex.split(self.command)
+        except ValueError as error:
+            raise BadValue(f"command: '{self.command}' cannot be split: {error}") from None
+
+    @property
+    def service(self) -> str:
+        """The command."""
+        return self.command
+
+    def describe(self) -> dict[str, object]:
+        """The command, the program's own text, and its version or the session."""
+        return {**self._about(), "on_failure": self.on_failure}
+
+    def adapted_to(self, collection: str, instruction: str) -> Command:
+        """The command with the collection's name for {dataset}."""
+        return replace(self, command=self.command.replace("{dataset}", shlex.quote(collection)))
+
+    def components(self) -> tuple[Component, ...]:
+        """None: it keeps no index here."""
+        return ()
+
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RemoteSearcher:
+        """Nothing is indexed here; the program is started when it is asked."""
+        opened = partial(_opened, self)
+        terms = Terms(self.workers, self.batch, failures=20)
+        service = RemoteService(str(self), self._about(), _asked, opened, terms, self.on_failure)
+        return RemoteSearcher(service, corpus)
+
+    def open(self, corpus: Corpus, context: Context) -> RemoteSearcher:
+        """As `index`."""
+        return self.index(corpus, context)
+
+    def _about(self) -> dict[str, object]:
+        """Everything that decides an answer."""
+        first, *others = self.arguments
+        script = next((name for name in others if Path(name).is_file()), first)
+        files = {name: _digest(Path(name)) for name in (first, script) if Path(name).is_file()}
+        return {
+            "system": "command",
+            "command": self.command,
+            "files": files,
+            **declared_version(self.version),
+        }
+
+
+def _digest(path: Path) -> str:
+    """What stands for a file's contents."""
+    size = path.stat().st_size
+    if size > READ_BYTES:
+        return f"{size} bytes"
+    return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+
+
+def _asked(query: str, text: str, k: int) -> dict[str, object]:
+    return {"id": query, "text": text, "k": k}
+
+
+def _opened(command: Command, retried: Retried) -> _ProgramAsker:
+    return _ProgramAsker(command, retried)
+
+
+@dataclass(eq=False)
+class _ProgramAsker:
+    """Hands queries to a process, which it starts, and starts again when it ends."""
+
+    command: Command
+    retried: Retried
+    program: Program | None = None
+    closed: bool = False
+    answered: bool = False  # whether it ever answered
+    starts: int = 0
+    left: dict[str, Request] = field(default_factory=dict)
+
+    def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
+        """Hand them over together; those that a failure left without an answer, again and alone."""
+        failures = yield from self._together(requests)
+        for request, error in failures:
+            yield from self._again(request, error)
+
+    def close(self) -> None:
+        """End the process."""
+        self.closed = True
+        if self.program is not None:
+            self.program.end(0.2)
+
+    def _again(self, request: Request, error: AttemptError) -> Iterator[Outcome]:
+        for attempt in range(1, ATTEMPTS):
+            hopeless = attempt > 1 and not self.answered and self.starts > ATTEMPTS
+            if not error.again or self.closed or hopeless:
+                break
+            self.retried(error)
+            failures = yield from self._together([request])
+            if not failures:
+                return
+            error = failures[0][1]
+        yield Outcome(request, error=error)
+
+    def _together(
+        self, requests: Sequence[Request]
+    ) -> Generator[Outcome, None, list[tuple[Request, AttemptError]]]:
+        """The answers as they come; returns what failed."""
+        program = self._running()
+        waiting = {request.asked["id"]: request for request in requests}
+        failed: list[tuple[Request, AttemptError]] = []
+        lines = [json.dumps(request.asked, ensure_ascii=False) for request in requests]
+        begun = time.perf_counter()
+        program.write(("\n".join(lines) + "\n").encode("utf-8", "surrogatepass"))
+        while waiting:
+            try:
+                request, answer = _answer(program.line(LINE_BYTES), waiting)
+            except (TimedOutError, AttemptError) as error:
+                ended = self._ended(error)
+                return failed + [(request, ended) for request in waiting.values()]
+            del waiting[request.asked["id"]]
+            if isinstance(answer, AttemptError):
+                failed.append((request, answer))
+            else:
+                self.answered = True
+                yield Outcome(request, answer, time.perf_counter() - begun)
+        program.idle()
+        return failed
+
+    def _running(self) -> Program:
+        """The process, started where none runs."""
+        if self.program is None:
+            self.starts += 1
+            self.program = Program.started(self.command.arguments, self.command.timeout_s)
+        return self.program
+
+    def _ended(self, error: Exception) -> AttemptError:
+        """End a process that is out of step, or has ended; what that means for the queries it did not answer."""
+        program, self.program = self.program, None
+        assert program is not None
+        gone = isinstance(error, AttemptError) and error.kind == "failed"
+        program.end(2.0 if gone else 0.0)
+        if isinstance(error, TimedOutError):
+            within = f"no answer within {self.command.timeout_s:g} seconds (timeout_s)"
+            found = AttemptError("timed out", within + program.last_words())
+        elif gone:
+            found = AttemptError("failed", f"the program ended with {program.ending}{program.last_words()}")
+        else:
+            found = AttemptError("malformed", str(error))
+        return found
+
+
+def _answer(line: bytes, waiting: dict[str, Request]) -> tuple[Request, Any]:
+    """(the query that a line answers, its ranking or the error that it names); raises AttemptError for no answer."""
+    if not line:
+        raise AttemptError("failed", "")
+    if not line.endswith(b"\n") and len(line) > LINE_BYTES:
+        raise AttemptError("malformed", f"a line of more than {LINE_BYTES:,} bytes")
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        found = None
+    name = found.get("id") if isinstance(found, dict) else None
+    request = waiting.get(name) if isinstance(name, str) else None
+    if request is None:
+        raise AttemptError(
+            "malformed", f"found '{_line(line)}' on standard output; expected an answer to a query"
+        )
+    said = found.get("error")
+    if said is not None:
+        return request, AttemptError("refused", f"the program says: {_line(str(said))}", again=False)
+    try:
+        return request, _ranked(found.get("results"))
+    except ValueError as error:
+        return request, AttemptError("malformed", str(error))
+
+
+def _line(text: str | bytes) -> str:
+    """A text in a message."""
+    said = text[: 4 * SHOWN_CHARACTERS]
+    shown_text = said if isinstance(said, str) else said.decode("utf-8", "replace")
+    return " ".join(shown_text.split())[:SHOWN_CHARACTERS]
+
+
+def _ranked(results: object) -> dict[str, object]:
+    """Results, each {"id", "score"} or an identifier alone, as they are kept; raises ValueError for anything else."""
+    if not isinstance(results, list):
+        raise ValueError(f"results is {brief(results)}; expected a list")
+    return kept_ranking(
+        [(r.get("id"), r.get("score")) if isinstance(r, dict) else (r, None) for r in results]
+    )

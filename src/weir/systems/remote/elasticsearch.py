@@ -1,0 +1,216 @@
+"""Elasticsearch and OpenSearch as a system: an index of Weir's own, filled in bulk and searched by _msearch."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from weir.core.corpus import Corpus
+from weir.errors import BadValue, StoreError
+from weir.io.storage.atomic import atomic_dir
+from weir.io.storage.sealed import open_folder, seal_folder
+from weir.registry import declared_version
+from weir.services.asking import Outcome, Request, Retried, ServiceUse, Terms
+from weir.services.attempts import AttemptError
+from weir.systems.compose import shown, then
+from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, called, folder_of
+from weir.systems.remote.corpus_content import content_of
+from weir.systems.remote.elastic_index import (
+    ElasticIndex,
+    elastic_versions,
+    filled_index,
+    index_documents,
+    removed_indexes,
+)
+from weir.systems.remote.elastic_server import ElasticCall, ElasticServer, elastic_connected
+from weir.systems.remote.elastic_settings import ElasticSettings, read_elastic_settings
+from weir.systems.remote.remote_searcher import RemoteSearcher, RemoteService
+from weir.systems.remote.result_list import kept_ranking
+
+__all__ = ["Elasticsearch", "elasticsearch"]
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Elasticsearch:
+    """A collection in an index that Weir makes on a server, searched by the server.
+
+    arguments: how it was written, positional and named; version: what stands for the server's own version in keys.
+    """
+
+    arguments: tuple[tuple[str, ...], tuple[tuple[str, object], ...]]
+    settings: ElasticSettings
+    version: str | None = None
+
+    __repr__ = shown
+    __rshift__ = then
+
+    def __str__(self) -> str:
+        positional, named = self.arguments
+        return called("elasticsearch", list(positional), dict(named))
+
+    @property
+    def service(self) -> str:
+        """The server that is asked."""
+        return f"the server {self.settings.url}"
+
+    def describe(self) -> dict[str, object]:
+        """What decides the rankings; the server is the declared version, else a hash of its address."""
+        found: dict[str, object] = {"system": "elasticsearch", "index": self.settings.index_facts()}
+        found["search"] = self.settings.search_facts()
+        address = hashlib.blake2b(self.settings.url.encode(), digest_size=8).hexdigest()
+        return found | {"server": self.version or address}
+
+    def fields_read(self) -> tuple[str, ...]:
+        """The fields of a document that are indexed."""
+        return self.settings.names
+
+    def indexed_as(self) -> Elasticsearch:
+        """The index, however it is searched."""
+        plain = ElasticSettings(self.settings.url)
+        settings = replace(
+            self.settings,
+            fields=self.settings.names,
+            query=plain.query,
+            tie_breaker=plain.tie_breaker,
+            on_failure=plain.on_failure,
+        )
+        positional, named = self.arguments
+        kept = tuple((name, value) for name, value in named if name in ("url", "analyzer", "fields"))
+        return replace(self, settings=settings, arguments=(positional, kept))
+
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> RemoteSearcher:
+        """Send the collection to the server, all that is not there; the folder notes the index.
+
+        Raises ServiceError where the server refuses or cannot be reached.
+        """
+        index = ElasticIndex(self.settings, corpus, self._about(corpus))
+        versions = filled_index(index, context.progress)
+        if context.folder is not None:
+            with atomic_dir(context.folder) as folder:
+                facts = {
+                    "format": FORMAT,
+                    "index": index.name,
+                    "documents": len(corpus),
+                    "versions": versions,
+                }
+                seal_folder(folder, "index.json", facts)
+        return self._searcher(corpus, index.name, versions)
+
+    def open(self, corpus: Corpus, context: Context) -> RemoteSearcher:
+        """Open the index that `index` made of the same corpus; raises StoreError where it is not there any more."""
+        at = folder_of(context)
+        name = str(open_folder(at, "index.json").get("index"))
+        with elastic_connected(self.settings) as server:
+            versions, documents = elastic_versions(server), index_documents(server, name)
+        if documents != len(corpus):
+            raise StoreError(f"{at}: the server has no complete index {name}; it is made again")
+        return self._searcher(corpus, name, versions)
+
+    def uninstall(self) -> list[str]:
+        """Remove every index of the prefix that Weir made on this server; their names. Raises ServiceError."""
+        return removed_indexes(self.settings)
+
+    def _searcher(self, corpus: Corpus, index: str, versions: Mapping[str, str]) -> RemoteSearcher:
+        settings = self.settings
+        about = {**self.describe(), "corpus": content_of(corpus, self.fields_read()), "versions": versions}
+        terms = Terms(settings.concurrency, settings.batch)
+        opened = partial(ElasticAsker, settings, index)
+        service = RemoteService(str(self), about, _asked, opened, terms, settings.on_failure)
+        return RemoteSearcher(service, corpus, ServiceUse("", versions))
+
+    def _about(self, corpus: Corpus) -> dict[str, object]:
+        """What decides the index."""
+        facts, content = self.settings.index_facts(), content_of(corpus, self.fields_read())
+        return {"format": FORMAT, "corpus": content, **facts}
+
+
+@dataclass(eq=False)
+class ElasticAsker:
+    """One connection that sends some searches together."""
+
+    settings: ElasticSettings
+    index: str
+    retried: Retried
+    server: ElasticServer = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.server = ElasticServer(self.settings, self.retried)
+
+    def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
+        """One outcome for each search of a request."""
+        lines: list[Any] = []
+        for request in requests:
+            body = self.settings.body(request.asked["text"], request.asked["k"])
+            lines += [{"search_type": "dfs_query_then_fetch"}, body]
+        start = time.perf_counter()
+        try:
+            answer = self.server.call(ElasticCall("POST", f"/{self.index}/_msearch", lines=lines))
+            found = answer.get("responses") if isinstance(answer, dict) else None
+            if not isinstance(found, list) or len(found) != len(requests):
+                raise AttemptError("malformed", f"the answer has no {len(requests)} responses", again=False)
+        except AttemptError as error:
+            yield from (Outcome(request, error=error) for request in requests)
+            return
+        seconds = time.perf_counter() - start
+        for request, response in zip(requests, found, strict=True):
+            try:
+                yield Outcome(request, _ranking(response), seconds)
+            except AttemptError as error:
+                yield Outcome(request, error=error)
+
+    def close(self) -> None:
+        """Hang up."""
+        self.server.connection.close()
+
+
+def _asked(query: str, text: str, k: int) -> dict[str, object]:
+    return {"id": query, "text": text, "k": k}
+
+
+def _ranking(response: Any) -> dict[str, object]:  # noqa: ANN401  whatever the server says
+    """The ranking of one response; raises AttemptError where it is an error, or not of all shards."""
+    error = response.get("error") if isinstance(response, dict) else "none"
+    if error is not None:
+        raise AttemptError("refused", f"the search was refused: {str(error)[:300]}", again=False)
+    failed = response.get("_shards", {}).get("failed", 0)
+    if response.get("timed_out") or failed:
+        raise AttemptError("failed", f"the answer is not whole: {failed} shards failed", again=False)
+    try:
+        return kept_ranking([(hit["_id"], hit["_score"]) for hit in response["hits"]["hits"]])
+    except (KeyError, TypeError, ValueError) as found:
+        raise AttemptError("malformed", f"the answer is no list of hits ({found})", again=False) from None
+
+
+@SYSTEMS.register("elasticsearch")
+def elasticsearch(
+    file: str | None = None,
+    url: str | None = None,
+    query: str | None = None,
+    analyzer: str | None = None,
+    fields: list[str] | tuple[str, ...] | None = None,
+    version: str | None = None,
+) -> Elasticsearch:
+    """Elasticsearch or OpenSearch: BM25 on an index that Weir makes there, as BEIR's lexical baseline does.
+
+    file: TOML that names the server and how is searched, see docs/servers.md, or url: its address; query:
+    best_fields, most_fields, cross_fields or bool; analyzer: of the server, for every field; fields: of a document, a
+    weight behind ^; version: what stands for the server in keys. What is None is taken from the file, or is BEIR's:
+    title and text by the english analyzer, best_fields with a tie breaker of 0.5. Raises FormatError for the file,
+    BadValue and UnknownName for settings.
+    """
+    if (file is None) == (url is None):
+        raise BadValue('elasticsearch: give a file, or url="http://localhost:9200"')
+    declared_version(version)
+    weighted = None if fields is None else tuple(fields)
+    given = {"url": url, "query": query, "analyzer": analyzer, "fields": weighted}
+    settings = ElasticSettings(str(url)) if file is None else read_elastic_settings(Path(file))
+    own: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    named = tuple({**own, **({} if version is None else {"version": version})}.items())
+    return Elasticsearch((() if file is None else (file,), named), replace(settings, **own), version)

@@ -1,0 +1,157 @@
+"""Asking a system that runs elsewhere: answers are kept before they are used, what failed is said and counted."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.corpus import Corpus, Queries
+from weir.core.run import Named, Run
+from weir.core.strings import Float64, Int32
+from weir.errors import BadRanking, BadValue, RankingWarning, ServiceError
+from weir.services.answers import AnswerStore, answer_key, answer_store
+from weir.services.asking import Asker, Request, Retried, ServiceUse, Tally, Terms, ask_each
+from weir.services.limits import CONTINUES
+from weir.systems.protocol import IN_MEMORY, Context, Costs
+
+__all__ = ["ON_FAILURE", "RemoteSearcher", "RemoteService", "check_on_failure"]
+
+ON_FAILURE = ("refuse", "missing")
+Number = TypeVar("Number", np.int32, np.float64)
+
+READ_ANSWERS = 1024
+"""Answers read from the store and turned into columns together."""
+
+
+def check_on_failure(name: str, given: object) -> None:
+    """Raise BadValue for anything but what may become of a query without an answer."""
+    if given not in ON_FAILURE:
+        raise BadValue(f"{name}: on_failure is {given!r}; expected 'refuse' or 'missing'")
+
+
+@dataclass(frozen=True, eq=False)
+class RemoteService:
+    """A system that runs elsewhere, as it is asked.
+
+    name: how it prints; about: everything that decides an answer; asked: (query, its text, k) to what is asked, as
+    JSON; opened: makes what asks it; on_failure: "refuse" or "missing", what becomes of queries without an answer.
+    """
+
+    name: str
+    about: Mapping[str, object]
+    asked: Callable[[str, str, int], Any]
+    opened: Callable[[Retried], Asker]
+    terms: Terms
+    on_failure: str
+
+
+@dataclass(frozen=True, eq=False)
+class RemoteSearcher:
+    """A service and the documents that it may answer with."""
+
+    service: RemoteService
+    corpus: Corpus
+    use: ServiceUse = field(default_factory=lambda: ServiceUse(""))
+
+    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
+        """What the service answers, each query asked once and never again where its version stands.
+
+        Raises ServiceError where queries have no answer, unless they are to be missing, and where too many in a row
+        have none; BadRanking for what is no ranking of these documents. Warns (RankingWarning) of missing queries.
+        """
+        if k < 1:
+            raise BadValue(f"k is {k}; expected a whole number from 1")
+        service, report, total = self.service, context.progress, len(queries)
+        progress = None if report is None else lambda done: report(done, total)
+        with answer_store(str(service.about["system"]), service.about) as store:
+            tally = ask_each(self._requests(queries, k), service.opened, store, service.terms, progress)
+            self.use.tally.add(tally)
+            self._refuse(tally, total)
+            return self._read(store, queries, k)
+
+    def costs(self) -> Costs:
+        """What was asked, how long answers took and what failed; asking again is not for free."""
+        return Costs(services=(self.use.named(self.service.name),))
+
+    def _requests(self, queries: Queries, k: int) -> Iterator[Request]:
+        ids, texts = queries.ids.column, queries.text
+        for start in range(0, len(queries), READ_ANSWERS):
+            some = (ids.slice(start, start + READ_ANSWERS), texts.slice(start, start + READ_ANSWERS))
+            for number, (query, text) in enumerate(zip(*some, strict=True), start):
+                asked = self.service.asked(query, text, k)
+                yield Request(number, answer_key(asked), asked)
+
+    def _refuse(self, tally: Tally, total: int) -> None:
+        """Say what has no answer: as an error, or as a warning where queries are to be missing."""
+        if tally.first is None:
+            return
+        request, why = tally.first
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(tally.unanswered.items()))
+        said = f"{tally.failed:,} of {total:,} queries have no answer ({kinds}); the first, {_shown(request)}: {why}"
+        if tally.stopped:
+            row = self.service.terms.failures
+            raise ServiceError(f"{row} queries in a row have no answer, and no further one was asked; {said}")
+        if self.service.on_failure == "refuse":
+            again = "" if CONTINUES in said else f"; {CONTINUES}"
+            raise ServiceError(f'{said}{again}; on_failure="missing" scores them as missing')
+        warnings.warn(RankingWarning(f"{self.service.name}: {said}; they are missing"), stacklevel=2)
+
+    def _read(self, store: AnswerStore, queries: Queries, k: int) -> Run:
+        """The answers as a run."""
+        query: list[Int32] = []
+        doc: list[Int32] = []
+        score: list[Float64] = []
+        requests = self._requests(queries, k)
+        while some := list(islice(requests, READ_ANSWERS)):
+            numbers, names, values = self._columns(store, some)
+            query.append(np.array(numbers, np.int32))
+            doc.append(self._codes(queries, query[-1], names))
+            score.append(np.array(values, np.float64))
+        columns = (_joined(query, np.int32), _joined(doc, np.int32), _joined(score, np.float64))
+        run = Run.from_columns(queries.ids, self.corpus.ids, *columns, Named(self.service.name))
+        return run.top(k) if np.diff(run.ptr).max(initial=0) > k else run
+
+    def _columns(self, store: AnswerStore, some: list[Request]) -> tuple[list[int], list[str], list[float]]:
+        """Aligned columns of the answers to some requests: query, document, score."""
+        numbers: list[int] = []
+        names: list[str] = []
+        values: list[float] = []
+        for request in some:
+            kept = store.get(request.key)
+            if kept is None:
+                continue
+            self.use.answered(kept)
+            found, scores = kept["answer"]["docs"], kept["answer"]["scores"]
+            self.use.empty += not found
+            names += found
+            values += range(len(found), 0, -1) if scores is None else scores
+            numbers += [request.number] * len(found)
+        return numbers, names, values
+
+    def _codes(self, queries: Queries, query: Int32, names: list[str]) -> Int32:
+        code = self.corpus.ids.codes(names).astype(np.int32)
+        strange = np.flatnonzero(code < 0)
+        if len(strange):
+            raise BadRanking(
+                f"query '{queries.ids[int(query[strange[0]])]}': document '{names[int(strange[0])]}' is not in the "
+                f"collection; once the service answers otherwise, declare another version"
+            )
+        return code
+
+
+def _joined(parts: list[NDArray[Number]], dtype: type[Number]) -> NDArray[Number]:
+    """Pieces of a column as one; the pieces go, since a column may have ten millions of rows."""
+    whole = np.concatenate([np.empty(0, dtype), *parts])
+    parts.clear()
+    return whole
+
+
+def _shown(request: Request) -> str:
+    """A query in a message."""
+    return f"'{request.asked['id']}'"

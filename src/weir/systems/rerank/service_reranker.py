@@ -1,0 +1,282 @@
+"""Re-ranking by a service: side by side, each answer kept before the next is paid for, and never a pair without one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.corpus import Corpus, Queries
+from weir.core.run import Run
+from weir.core.strings import Float64, Int64
+from weir.encode.pairs.hosted_reranker import HostedReranker, LoadedReranker
+from weir.errors import BadValue, ServiceError
+from weir.services.answers import AnswerKey
+from weir.services.asking import Outcome, Request, Retried, ServiceUse, Tally, Terms, ask_each
+from weir.services.attempts import AttemptError
+from weir.services.http import KeptConnection
+from weir.services.limits import CONTINUES
+from weir.settings import settings
+from weir.systems.compose import DEPTH, behind, shown
+from weir.systems.protocol import IN_MEMORY, RERANKERS, Context, Costs, called, check_depth
+from weir.systems.rerank.score_cache import VIEW, CacheCounts, Pairs
+from weir.vectors.journal import Hashes, hash_texts
+from weir.vectors.vector_store import VectorStore
+
+__all__ = ["ServiceReranker", "ServiceScorer", "rerank"]
+
+CONCURRENCY = 4
+"""Requests that are out at a time, unless another number is named."""
+
+
+@dataclass(frozen=True)
+class ServiceReranker:
+    """A re-ranking service that scores the first `depth` documents of each ranking; concurrency: requests at a time."""
+
+    hosted: HostedReranker
+    depth: int = DEPTH
+    concurrency: int = CONCURRENCY
+
+    def __post_init__(self) -> None:
+        check_depth("rerank", self.depth)
+        if not (type(self.concurrency) is int and 1 <= self.concurrency <= 64):
+            raise BadValue(
+                f"rerank: concurrency is {self.concurrency!r}; expected a whole number from 1 to 64"
+            )
+        most = self.hosted.service.documents
+        if self.hosted.together and self.depth > most:
+            raise BadValue(
+                f"{self.hosted.model} reads all documents of a query together: depth is at most {most}"
+            )
+
+    __repr__ = shown
+    __rrshift__ = behind
+
+    def __str__(self) -> str:
+        first, given = self.hosted.arguments
+        own = {} if self.depth == DEPTH else {"depth": self.depth}
+        own |= {} if self.concurrency == CONCURRENCY else {"concurrency": self.concurrency}
+        return called("rerank", first, own | given)
+
+    @property
+    def service(self) -> str:
+        """The service that is asked."""
+        return self.hosted.model
+
+    def describe(self) -> dict[str, object]:
+        """Everything that decides the rankings; asks the service once for a probe where that was never done."""
+        own: dict[str, object] = {"reranker": "rerank", "depth": self.depth, "document": VIEW}
+        return own | self.hosted.describe()
+
+    def fetch(self) -> None:
+        """Ask the service once for the probe, where that was never done; raises ServiceError."""
+        self.hosted.fetch()
+
+    def ready(self, corpus: Corpus, context: Context = IN_MEMORY) -> ServiceScorer:
+        """The service, ready; scores are kept in Weir's home."""
+        return ServiceScorer(str(self), self.hosted.load(), corpus, self.concurrency)
+
+
+@dataclass(frozen=True, eq=False)
+class ServiceScorer:
+    """A re-ranking service and the documents it reads; name: of the re-ranker, in messages."""
+
+    name: str
+    loaded: LoadedReranker
+    corpus: Corpus
+    concurrency: int
+    tally: CacheCounts = field(default_factory=CacheCounts)
+    use: ServiceUse = field(default_factory=lambda: ServiceUse(""))
+
+    def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
+        """The service's score of every candidate with its query; what was scored before is read.
+
+        Raises ServiceError where a pair stays without a score, saying how many and why: it is never taken for 0.
+        """
+        pairs = Pairs(queries, candidates, self.corpus)
+        if len(pairs) == 0:
+            return np.empty(0)
+        hashes = _in_company(pairs.hashes(), candidates) if self.loaded.reranker.together else pairs.hashes()
+        self.tally.asked += len(pairs)
+        if not context.reuse:
+            held = _HeldScores(len(pairs))
+            self._ask(pairs, np.ones(len(pairs), np.bool_), held.keep, context)
+            return held.scores.astype(np.float64)
+        store = VectorStore.of(settings().home / "scores", self.loaded.identity())
+        snapshot = store.snapshot()
+        if snapshot is None or (snapshot.find(hashes) < 0).any():
+            with store.alone():
+                snapshot = store.snapshot(check=False)  # another process may have asked meanwhile
+                lacking = _lacking(hashes, None if snapshot is None else snapshot.find(hashes))
+                keep: _Keep = lambda rows, found: store.add(hashes[rows], found[:, None])  # noqa: E731
+                self._ask(pairs, lacking, keep, context)
+                snapshot = store.snapshot(check=False)
+        assert snapshot is not None  # something was added, or found
+        return snapshot.vectors(snapshot.find(hashes))[:, 0].astype(np.float64)
+
+    def costs(self) -> Costs:
+        """How many scores were asked for, and computed, what the service was asked and how long it took."""
+        return Costs(
+            requested_pairs=self.tally.asked,
+            computed_pairs=self.tally.computed,
+            services=(self.use.named(self.name),),
+        )
+
+    def _ask(self, pairs: Pairs, lacking: NDArray[np.bool_], keep: _Keep, context: Context) -> None:
+        """Ask for what is lacking; raises ServiceError where a pair stays without a score."""
+        if not lacking.any():
+            return
+        self.loaded.check_probe()
+        jobs = list(_jobs(self.loaded, pairs, lacking))
+        total, done = len(pairs), len(pairs) - sum(len(job.rows) for job in jobs)
+        kept = _Keeping(self, jobs, keep, done)
+        report = context.progress
+        told = None if report is None else lambda _: report(kept.done, total)
+        requests = (Request(number, (0, number), job.name) for number, job in enumerate(jobs))
+        opened: Callable[[Retried], _Asker] = lambda retried: _Asker(self.loaded, jobs, retried)  # noqa: E731
+        tally = ask_each(requests, opened, kept, Terms(self.concurrency), told)
+        self.use.tally.add(tally)
+        self.use.tokens = self.loaded.client.metered.tokens
+        self.use.dollars = self.loaded.client.metered.limits.cost(self.use.tokens)
+        if tally.first is not None:
+            raise ServiceError(self._unanswered(tally, total - kept.done, total))
+
+    def _unanswered(self, tally: Tally, missing: int, total: int) -> str:
+        assert tally.first is not None
+        request, why = tally.first
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(tally.unanswered.items()))
+        said = f"{missing:,} of {total:,} pairs have no score (requests: {kinds}); the first, {request.asked}: {why}"
+        return said if CONTINUES in said else f"{said}; {CONTINUES}"
+
+
+_Keep = Callable[[Int64, NDArray[np.float32]], None]
+"""Keeps the scores of these rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """One request: the query's text, the documents as they are sent, and which rows of the candidates they are."""
+
+    name: str
+    query: str
+    documents: Sequence[str]
+    rows: Int64
+
+
+@dataclass(eq=False)
+class _HeldScores:
+    """Scores that are kept nowhere else."""
+
+    count: int
+    scores: NDArray[np.float32] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.scores = np.full(self.count, np.nan, np.float32)
+
+    def keep(self, rows: Int64, found: NDArray[np.float32]) -> None:
+        """Take the scores of some rows."""
+        self.scores[rows] = found
+
+
+@dataclass(eq=False)
+class _Keeping:
+    """Where answers go. done: pairs that have a score."""
+
+    scorer: ServiceScorer
+    jobs: Sequence[_Job]
+    keep: _Keep
+    done: int
+    turn: Lock = field(default_factory=Lock, repr=False)
+
+    def __contains__(self, key: AnswerKey) -> bool:
+        return False
+
+    def add(self, key: AnswerKey, value: Any) -> None:  # noqa: ANN401  as ask_each keeps it
+        """Keep the scores of a request; the next is not counted before this returns."""
+        rows = self.jobs[key[1]].rows
+        with self.turn:
+            self.keep(rows, np.array(value["answer"], np.float32))
+            self.done += len(rows)
+            self.scorer.tally.computed += len(rows)
+            self.scorer.use.answered(value)
+
+
+@dataclass(eq=False)
+class _Asker:
+    """One connection to the service."""
+
+    loaded: LoadedReranker
+    jobs: Sequence[_Job]
+    retried: Retried
+    connection: KeptConnection = field(default_factory=KeptConnection)
+
+    def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
+        """The scores of each request."""
+        for request in requests:
+            job, start = self.jobs[request.number], perf_counter()
+            try:
+                scores = self.loaded.client.scores(self.connection, job.query, job.documents, self.retried)
+                yield Outcome(request, scores.tolist(), perf_counter() - start)
+            except AttemptError as error:
+                yield Outcome(request, error=error)
+
+    def close(self) -> None:
+        """Hang up."""
+        self.connection.close()
+
+
+def _lacking(hashes: Hashes, found: Int64 | None) -> NDArray[np.bool_]:
+    """Which rows have no score yet, of equal pairs the first alone."""
+    lacking = np.ones(len(hashes), np.bool_) if found is None else found < 0
+    first = np.zeros(len(hashes), np.bool_)
+    first[np.unique(hashes, axis=0, return_index=True)[1]] = True
+    return lacking & first
+
+
+def _jobs(loaded: LoadedReranker, pairs: Pairs, lacking: NDArray[np.bool_]) -> Iterator[_Job]:
+    """The requests: of one query each; where documents are read together, all of a query's of which one is lacking."""
+    ptr, reranker = pairs.candidates.ptr, loaded.reranker
+    for q, query in enumerate(pairs.queries.text.tolist()):
+        rows = np.arange(ptr[q], ptr[q + 1])
+        wanted = lacking[rows]
+        rows = rows if reranker.together and wanted.any() else rows[wanted]
+        documents = [reranker.sent(document) for _, document in pairs.take(rows)]
+        for piece in loaded.pieces(query or " ", documents):
+            name = f"query '{pairs.queries.ids[q]}'"
+            yield _Job(name, query or " ", documents[piece], rows[piece])
+
+
+def _in_company(hashes: Hashes, candidates: Run) -> Hashes:
+    """The hash of each pair among the others of its query."""
+    company = [
+        hashlib.blake2b(hashes[a:b].tobytes(), digest_size=16).digest()
+        for a, b in zip(candidates.ptr[:-1], candidates.ptr[1:], strict=True)
+    ]
+    return hash_texts(
+        [hashes[row].tobytes() + company[q] for row, q in enumerate(candidates.query_of_row().tolist())]
+    )
+
+
+@RERANKERS.register("rerank")
+def rerank(
+    model: str,
+    depth: int = DEPTH,
+    base: str | None = None,
+    max_length: int | None = None,
+    key: str | None = None,
+    concurrency: int = CONCURRENCY,
+) -> ServiceReranker:
+    """Order the first documents by a re-ranking service, whose scores are kept.
+
+    model: service:model, such as cohere:rerank-v3.5, voyage:rerank-2.5 or jina:jina-reranker-v2-base-multilingual; or a
+    server of one's own, tei:http://localhost:8080, or vllm:model with base="http://localhost:8000". depth: how many
+    documents; base: the address up to the version; max_length: tokens of a document at most, by estimate; key: the
+    environment variable with the key; concurrency: requests at a time. Raises UnknownName and BadValue.
+    """
+    return ServiceReranker(HostedReranker(model, base, max_length, key), depth, concurrency)

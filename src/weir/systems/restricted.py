@@ -1,0 +1,202 @@
+"""Searching what may be ranked: a query's candidates and what fits its filter, without what is excluded for it.
+
+The answer is that of a system which ranks every document, and of whose ranking the others are left out before the cut
+at k. A system within another is restricted itself, so that what stands behind it sees only what may be ranked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.core.corpus import Corpus, Queries
+from weir.core.document_lists import DocumentLists
+from weir.core.document_masks import DocumentMasks
+from weir.core.ids import Ids
+from weir.core.run import Named, Run
+from weir.core.strings import Int64
+from weir.systems.protocol import IN_MEMORY, Context, Scorer, Searcher
+
+__all__ = [
+    "LOWEST_SCORE",
+    "RestrictedSearcher",
+    "candidate_rows",
+    "deepened",
+    "restricted_search",
+    "scored_candidates",
+    "sufficient_depth",
+    "unrestricted",
+]
+
+CANDIDATE_DEPTH = 1 << 14
+"""Documents that are asked for at first where only candidates count."""
+ONCE_DEPTH = 1000
+"""Documents that are asked for, where k is not more, of a system that is asked once: it may be another's server."""
+GROWTH_FACTOR = 8
+"""How many times more are asked for where too few of them may be ranked."""
+LOWEST_SCORE = -float(np.finfo(np.float32).max)
+"""What a scorer says of a pair that it cannot score."""
+BLOCK_ROWS = 1 << 24
+"""Answers that are held at a time."""
+
+
+@runtime_checkable
+class RestrictedSearcher(Protocol):
+    """A searcher that restricts itself: by its parts, or in a cheaper way than to rank everything."""
+
+    def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
+        """The k best of the documents that may be ranked."""
+        ...
+
+
+def unrestricted(queries: Queries) -> Queries:
+    """The queries without what says which documents may be ranked, as they are asked of an index of something else."""
+    metadata = queries.metadata
+    lists = (
+        ()
+        if metadata is None
+        else (metadata.candidates, metadata.excluded, metadata.filter, metadata.permitted)
+    )
+    if metadata is None or all(one is None for one in lists):
+        return queries
+    free = replace(metadata, candidates=None, excluded=None, filter=None, permitted=None)
+    return replace(queries, metadata=free)
+
+
+def restricted_search(searcher: Searcher, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
+    """The k best documents for each query among those that may be ranked, fewer where fewer match.
+
+    A searcher that may be asked again is asked as `deepened` says; another one once, for as many more as are excluded,
+    and for ONCE_DEPTH where only candidates count, or what fits a filter. Raises BadValue for filters of which nobody
+    has said which documents fit them.
+    """
+    asked = unrestricted(queries)
+    if asked is queries:
+        return searcher.search(queries, k, context)
+    if isinstance(searcher, RestrictedSearcher):
+        return searcher.search_restricted(queries, k, context)
+    if searcher.costs().repeatable:
+        return deepened(searcher, queries, k, context)
+    candidates, excluded = _lists(queries)
+    depth, free = k + _longest(excluded), candidates is None and _permitted(queries) is None
+    depth = depth if free else max(depth, ONCE_DEPTH)
+    return searcher.search(asked, depth, context).allowed(queries).top(k)
+
+
+def sufficient_depth(queries: Queries, k: int, documents: int) -> int:
+    """How many of all documents have to be ranked so that k are left of those that may be."""
+    candidates, excluded = _lists(queries)
+    free = candidates is None and _permitted(queries) is None
+    return k + _longest(excluded) if free else max(k, documents)
+
+
+def deepened(searcher: Searcher, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
+    """The k best documents that may be ranked, asked for ever deeper until k are left or nothing more comes."""
+    asked, (candidates, excluded) = unrestricted(queries), _lists(queries)
+    depth = k + _longest(excluded)
+    depth = depth if candidates is None else max(depth, CANDIDATE_DEPTH)
+    depth = min(depth * _rarity(queries), max(depth, CANDIDATE_DEPTH))
+    waiting, parts = np.arange(len(queries)), list[tuple[Int64, Run]]()
+    while len(waiting):
+        left: list[Int64] = []
+        for block in _blocks(waiting, depth):
+            found = searcher.search(asked.take(block), depth, context)
+            kept = found.allowed(queries.take(block)).top(k)
+            settled = (np.diff(kept.ptr) == k) | (np.diff(found.ptr) < depth)
+            parts.append((np.where(settled, block, -1), kept))
+            left.append(block[~settled])
+        waiting, depth = np.concatenate(left), GROWTH_FACTOR * depth
+    return _joined(queries, parts)
+
+
+def scored_candidates(
+    searcher: Searcher, scorer: Scorer, queries: Queries, corpus: Corpus, k: int, context: Context = IN_MEMORY
+) -> Run:
+    """The k best documents that may be ranked, where a scorer gives the scores that the searcher finds: candidates are
+    scored alone, and only queries without any are searched.
+
+    The lowest score there is stands for what searching would not find, such as a query without text.
+    """
+    candidates, _ = _lists(queries)
+    if candidates is None:
+        return deepened(searcher, queries, k, context)
+    few, rest = np.flatnonzero(candidates.lengths() > 0), np.flatnonzero(candidates.lengths() == 0)
+    asked = queries.take(few)
+    rows = candidate_rows(asked, corpus).allowed(asked)
+    score = scorer.scores(asked, rows, context)
+    found = score > LOWEST_SCORE
+    columns = rows.query_of_row()[found], rows.doc[found], score[found]
+    ordered = Run.from_columns(asked.ids, corpus.ids, *columns)
+    parts = [(few, ordered.top(k))]
+    if len(rest):
+        parts.append((rest, deepened(searcher, queries.take(rest), k, context)))
+    return _joined(queries, parts)
+
+
+def candidate_rows(queries: Queries, corpus: Corpus, name: str = "run") -> Run:
+    """The candidates of each query that the corpus holds, in the order of their list, with scores that fall by 1."""
+    candidates, _ = _lists(queries)
+    if candidates is None:
+        candidates = DocumentLists.of([[]] * len(queries))
+    code = candidates.codes_in(corpus.ids)
+    known = code >= 0
+    place = np.arange(len(code)) - np.repeat(candidates.ptr[:-1], candidates.lengths())
+    score = np.repeat(candidates.lengths(), candidates.lengths()) - place
+    query = candidates.query_of_row()
+    return Run.from_columns(
+        queries.ids, corpus.ids, query[known], code[known], score[known].astype(np.float64), Named(name)
+    )
+
+
+def _lists(queries: Queries) -> tuple[DocumentLists | None, DocumentLists | None]:
+    """(candidates, excluded) of queries; None where no query has any."""
+    found = {} if queries.metadata is None else dict(queries.metadata.lists())
+    return found.get("candidates"), found.get("excluded")
+
+
+def _permitted(queries: Queries) -> DocumentMasks | None:
+    return None if queries.metadata is None else queries.metadata.fitting()
+
+
+def _rarity(queries: Queries) -> int:
+    """How many documents there are, at most, for each that fits the filter of a query; 1 without filters."""
+    permitted = _permitted(queries)
+    if permitted is None or not len(permitted):
+        return 1
+    fewest = max(int(permitted.lengths().min()), 1)
+    return -(-len(permitted.docs) // fewest)
+
+
+def _longest(excluded: DocumentLists | None) -> int:
+    return 0 if excluded is None else int(excluded.lengths().max(initial=0))
+
+
+def _blocks(numbers: Int64, depth: int) -> Iterator[Int64]:
+    """The queries in blocks whose answers may be held together."""
+    size = max(1, BLOCK_ROWS // depth)
+    for start in range(0, len(numbers), size):
+        yield numbers[start : start + size]
+
+
+def _joined(queries: Queries, parts: list[tuple[Int64, Run]]) -> Run:
+    """One run of the answers to some queries each: their numbers, -1 for one that is not taken, and their run."""
+    if not parts:
+        return Run.of({})
+    first = parts[0][1]
+    docs, named = first.docs, Named(first.name, first.ties)
+    if any(run.docs is not docs for _, run in parts):  # a plug-in may number the documents of each answer
+        docs = Ids.of(dict.fromkeys(name for _, run in parts for name in run.docs))
+    query, doc, score = list[NDArray[np.int64]](), list[NDArray[np.int32]](), list[NDArray[np.float64]]()
+    for numbers, run in parts:
+        number = numbers[run.query_of_row()]
+        kept = number >= 0
+        codes = run.doc if run.docs is docs else docs.codes(run.docs.strings)[run.doc]
+        query.append(number[kept])
+        doc.append(codes[kept])
+        score.append(run.score[kept])
+    columns = np.concatenate(query), np.concatenate(doc), np.concatenate(score)
+    return Run.from_columns(queries.ids, docs, *columns, named)

@@ -1,0 +1,171 @@
+"""A stored ranking as a system: what another tool found is fused, re-ranked and compared as what is searched here."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from weir.core.corpus import Corpus, Queries
+from weir.core.ids import Ids
+from weir.core.run import Named, Run
+from weir.core.strings import Int32
+from weir.errors import BadRanking, BadValue, FormatError, RankingWarning
+from weir.io.runs.read import read_run
+from weir.systems.compose import shown, then
+from weir.systems.protocol import IN_MEMORY, SYSTEMS, Component, Context, Costs, called
+
+__all__ = ["StoredRun", "StoredRunSearcher"]
+
+COLLECTION = "{dataset}"
+UNKNOWN = ("refuse", "drop")
+PIECE_BYTES = 1 << 20
+
+
+@SYSTEMS.register("run")
+@dataclass(frozen=True)
+class StoredRun:
+    """The rankings of a file, in any format that Weir reads, as a system; its key is the content of the file.
+
+    path: the file; {dataset} in it stands for the name of the collection, so that one name serves several. unknown:
+    what happens to documents that the collection does not have: "refuse" them, or "drop" them, saying how many. A query
+    that the file does not answer has no ranking, which is said. Raises BadValue for other settings.
+    """
+
+    path: str
+    unknown: str = "refuse"
+
+    __repr__ = shown
+    __rshift__ = then
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.path, str) or not self.path:
+            raise BadValue(f"run: path is {self.path!r}; expected that of a file of rankings")
+        if self.unknown not in UNKNOWN:
+            raise BadValue(f"run: unknown is {self.unknown!r}; expected 'refuse' or 'drop'")
+
+    def __str__(self) -> str:
+        return called("run", [self.path], {} if self.unknown == "refuse" else {"unknown": self.unknown})
+
+    @property
+    def service(self) -> str:
+        """The file that is read."""
+        return f"the file {self.path}"
+
+    def describe(self) -> dict[str, object]:
+        """The hash of the file and what happens to unknown documents; raises FormatError where it cannot be read."""
+        return {"system": "run", "sha256": self._content(), "unknown": self.unknown}
+
+    def adapted_to(self, collection: str, instruction: str) -> StoredRun:
+        """The file of a collection, where {dataset} stands for its name."""
+        return replace(self, path=self.path.replace(COLLECTION, collection))
+
+    def components(self) -> tuple[Component, ...]:
+        """None: nothing is kept but the file."""
+        return ()
+
+    def index(self, corpus: Corpus, context: Context = IN_MEMORY) -> StoredRunSearcher:
+        """Read the file; raises FormatError and BadRanking as `read_run`, and for documents that are unknown."""
+        self._content()
+        run = read_run(self.path)
+        doc = corpus.ids.codes(run.docs.strings).astype(np.int32)[run.doc]
+        unknown = np.flatnonzero(doc < 0)
+        if len(unknown) == 0:
+            return StoredRunSearcher(self, run, corpus.ids, doc)
+        query, name = run.queries[int(run.query_of_row()[unknown[0]])], run.docs[int(run.doc[unknown[0]])]
+        said = (
+            f"{len(unknown):,} of {len(doc):,} answers are documents that the collection does not have, the first "
+            f"'{name}' to query '{query}'"
+        )
+        if self.unknown == "refuse":
+            raise BadRanking(f'{self}: {said}; is it of this collection? unknown="drop" leaves them out')
+        return StoredRunSearcher(self, run, corpus.ids, doc, f"{said}; they are left out")
+
+    def open(self, corpus: Corpus, context: Context) -> StoredRunSearcher:
+        """As `index`: nothing is kept."""
+        return self.index(corpus, context)
+
+    def _content(self) -> str:
+        """The SHA-256 of the file, read again where its size, times or place on the disk changed."""
+        if COLLECTION in self.path:
+            raise BadValue(f"{self}: {COLLECTION} stands for the name of a collection, and none was given")
+        try:
+            stat = Path(self.path).stat()
+            return _sha256(self.path, (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino))
+        except OSError as error:
+            found = (error.strerror or str(error)).lower()
+            raise FormatError(self.path, found, "a file of rankings, such as TREC's") from None
+
+
+@lru_cache(maxsize=64)
+def _sha256(path: str, state: tuple[int, ...]) -> str:
+    """The SHA-256 of a file; state: what it was when it was read."""
+    digest = hashlib.sha256()
+    with Path(path).open("rb") as file:
+        while piece := file.read(PIECE_BYTES):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class StoredRunSearcher:
+    """The rankings of a file, ready to answer.
+
+    docs: the collection's documents; doc: their number in each row of the run, -1 for one it does not have; note: what
+    was left out of the file, "" where nothing was.
+    """
+
+    system: StoredRun
+    run: Run
+    docs: Ids
+    doc: Int32
+    note: str = ""
+
+    def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
+        """The first k of each query's ranking; warns (RankingWarning) of queries without one and of what was left out.
+
+        Raises BadRanking where the file answers none of the queries, BadValue for k below 1.
+        """
+        query = queries.ids.codes(self.run.queries.strings)[self.run.query_of_row()]
+        self._say(queries, np.unique(query[query >= 0]))
+        rows = np.flatnonzero((query >= 0) & (self.doc >= 0))
+        named = Named(str(self.system))
+        found = Run.from_columns(
+            queries.ids, self.docs, query[rows], self.doc[rows], self.run.score[rows], named
+        )
+        return found.top(k)
+
+    def search_restricted(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
+        """What may be ranked of the whole rankings."""
+        longest = int(np.diff(self.run.ptr).max(initial=1))
+        return self.search(queries, max(k, longest), context).allowed(queries).top(k)
+
+    def costs(self) -> Costs:
+        """Nothing is computed, and asking again costs nothing."""
+        return Costs(repeatable=True)
+
+    def _say(self, queries: Queries, answered: Int32) -> None:
+        """Say which queries the file does not answer; of a single query, none is no sign of a wrong file."""
+        count = len(queries)
+        if count > 1 and len(answered) == 0:
+            first = f"such as '{self.run.queries[0]}'" if len(self.run) else "none at all"
+            raise BadRanking(
+                f"{self.system}: it answers none of {count:,} queries, the first '{queries.ids[0]}'; "
+                f"its own are {first}"
+            )
+        if len(answered) < count:
+            missing = np.setdiff1d(np.arange(count), answered)
+            _warn(
+                f"{self.system}: {len(missing):,} of {count:,} queries are not in the file, the first "
+                f"'{queries.ids[int(missing[0])]}'; they have no answer"
+            )
+        if self.note:
+            _warn(f"{self.system}: {self.note}")
+
+
+def _warn(text: str) -> None:
+    warnings.warn(RankingWarning(text), stacklevel=4)

@@ -1,0 +1,208 @@
+"""MTEB: its models here and systems there give one score, its files of results read back."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.bridges.conftest import foreign
+from tests.neural.conftest import sentence_transformer
+
+mteb = foreign("mteb")
+library = foreign("sentence_transformers")
+
+from datasets import Dataset  # noqa: E402 - behind the skip
+from mteb.abstasks.retrieval import AbsTaskRetrieval  # noqa: E402 - behind the skip
+from mteb.abstasks.task_metadata import TaskMetadata  # noqa: E402 - behind the skip
+from mteb.models import SearchEncoderWrapper  # noqa: E402 - behind the skip
+from mteb.models.sentence_transformer_wrapper import (  # noqa: E402 - behind the skip
+    CrossEncoderWrapper,
+    SentenceTransformerEncoderWrapper,
+)
+
+import weir  # noqa: E402 - behind the skip
+from weir.bridges import from_mteb, to_mteb, write_mteb_results  # noqa: E402 - behind the skip
+
+pytestmark = pytest.mark.filterwarnings("default")  # what these packages deprecate is theirs to mend
+MEASURES = {"ndcg_at_10": "nDCG@10", "map_at_100": "AP@100", "recall_at_100": "R@100", "mrr_at_10": "RR@10"}
+ABOUT = dict(task_metadata=None, hf_split="test", hf_subset="default", encode_kwargs={}, num_proc=None)
+
+
+class BrookFacts(AbsTaskRetrieval):
+    """A task of MTEB whose data are here."""
+
+    metadata = TaskMetadata(
+        name="BrookFacts",
+        description="Facts.",
+        type="Retrieval",
+        category="t2t",
+        main_score="ndcg_at_10",
+        eval_langs=["eng-Latn"],
+        eval_splits=["test"],
+        dataset={"path": "weir/brook-facts", "revision": "1"},
+        prompt={"query": "the weir", "document": "the stone"},
+    )
+    candidates = None
+
+    def load_data(self, **about):
+        brook = weir.load("brook-facts")
+        corpus, queries = brook.corpus, brook.queries
+        titles = {} if corpus.title is None else {"title": list(corpus.title)}
+        rows = {"id": list(corpus.ids), "text": list(corpus.text)} | titles
+        split = {
+            "corpus": Dataset.from_dict(rows),
+            "queries": Dataset.from_dict({"id": list(queries.ids), "text": list(queries.text)}),
+            "relevant_docs": brook.qrels.to_dict(),
+            "top_ranked": self.candidates,
+        }
+        self.dataset = {"default": {"test": split}}
+        self.data_loaded = True
+
+
+@pytest.fixture
+def task():
+    return BrookFacts()
+
+
+@pytest.fixture
+def encoder(checkpoint_of):
+    model = library.SentenceTransformer(str(sentence_transformer(checkpoint_of("bert"))), device="cpu")
+    prompts = {"query": "red ", "document": "blue ", "SciFact-query": "the cat flows over one bridge "}
+    return SentenceTransformerEncoderWrapper(model, model_prompts=prompts)
+
+
+def by_mteb(model, task):
+    result = mteb.evaluate(model, task, cache=None, show_progress_bar=False).task_results[0]
+    assert result.task_name == "BrookFacts"
+    scores = result.scores["test"][0]
+    return [scores[name] for name in MEASURES]
+
+
+def here(system, brook):
+    run = system.index(brook.corpus).search(brook.queries, 1000)
+    return list(weir.evaluate(brook.qrels, run, list(MEASURES.values())).means().values())
+
+
+def test_a_system_scores_there_as_here(task, brook):
+    model = to_mteb(weir.BM25(k1=1.2))
+    assert model.mteb_model_meta.name == "weir/bm25-k1=1.2"
+    assert by_mteb(model, task) == pytest.approx(here(weir.BM25(k1=1.2), brook), abs=1e-5)
+    assert to_mteb(weir.BM25()).mteb_model_meta.revision != model.mteb_model_meta.revision
+
+
+def test_an_encoder_of_theirs_scores_here_as_there(task, encoder, brook):
+    system = from_mteb(encoder, task, name="theirs")
+    assert str(system) == "dense(theirs)"
+    assert here(system, brook) == pytest.approx(by_mteb(encoder, task), abs=1e-5)
+    prompted, plain = (
+        from_mteb(encoder, name, name="theirs").index(brook.corpus).search(brook.queries, 9).score
+        for name in ("SciFact", "NFCorpus")
+    )
+    assert prompted.tolist() != pytest.approx(plain.tolist(), abs=1e-3)
+
+
+def test_a_search_and_an_encoder_of_another_similarity_answer_by_themselves(task, encoder, brook):
+    search = from_mteb(SearchEncoderWrapper(encoder), task, name="searching")
+    assert here(search, brook) == pytest.approx(by_mteb(encoder, task), abs=1e-5)
+    encoder.model.similarity_fn_name = "euclidean"
+    encoder.mteb_model_meta = encoder.mteb_model_meta.model_copy(update={"similarity_fn_name": "euclidean"})
+    far = from_mteb(encoder, task, name="far")
+    assert str(far) == "far"
+    assert here(far, brook) == pytest.approx(by_mteb(encoder, task), abs=1e-5)
+
+
+@pytest.fixture
+def cross(checkpoint_of, tmp_path):
+    import transformers
+
+    from tests.neural.conftest import COMMON, write_tokenizer
+
+    config = transformers.BertConfig(**COMMON, num_labels=1)
+    transformers.BertForSequenceClassification(config).save_pretrained(tmp_path)
+    write_tokenizer(tmp_path)
+    return CrossEncoderWrapper(library.CrossEncoder(str(tmp_path), device="cpu"))
+
+
+def test_a_cross_encoder_of_theirs_orders_what_a_system_finds(task, cross, brook):
+    first = weir.BM25().index(brook.corpus).search(brook.queries, 20)
+    task.candidates = {query: list(ranking) for query, ranking in first.to_dict().items()}
+
+    def found(queries, k):
+        return first
+
+    assert here(weir.system(found) >> from_mteb(cross, task), brook) == pytest.approx(
+        by_mteb(cross, task), abs=1e-5
+    )
+
+
+def test_candidates_of_a_task_are_ordered_by_the_systems_own_scores(task, brook):
+    run = weir.RM3().index(brook.corpus).search(brook.queries, 30)
+    task.candidates = {query: sorted(ranking) for query, ranking in run.to_dict().items()}
+    expected = here(weir.system(lambda queries, k: run, name="given") >> weir.Score(weir.BM25()), brook)
+    assert by_mteb(to_mteb(weir.BM25()), task) == pytest.approx(expected, abs=1e-5)
+    assert by_mteb(to_mteb(weir.Score(weir.BM25())), task) == pytest.approx(expected, abs=1e-5)
+    assert by_mteb(to_mteb(weir.RM3() >> weir.Score(weir.BM25())), task) == pytest.approx(expected, abs=1e-5)
+
+
+def test_instructions_stand_behind_queries_and_what_cannot_be_asked_is_refused():
+    corpus = Dataset.from_dict({"id": ["a", "b"], "text": ["a weir", "a river"]})
+    model = to_mteb(weir.BM25())
+    queries = Dataset.from_dict({"id": ["1"], "text": ["weir"], "instruction": ["near rivers or the river"]})
+    with pytest.raises(weir.WeirError, match="bm25 is asked before it was given a corpus"):
+        model.search(queries, top_k=2, **ABOUT)
+    model.index(corpus, **ABOUT)
+    assert list(model.search(queries, top_k=2, **ABOUT)["1"]) == ["b", "a"]
+    alone = to_mteb(weir.Score(weir.BM25()))
+    alone.index(corpus, **ABOUT)
+    with pytest.raises(weir.WeirError, match=r"re-ranks what a system finds; give such as weir.BM25"):
+        alone.search(queries, top_k=2, **ABOUT)
+    talk = Dataset.from_dict({"id": ["1"], "text": [["weir", "river"]]})
+    with pytest.raises(weir.WeirError, match="conversations"):
+        model.search(talk, top_k=2, **ABOUT)
+    with pytest.raises(weir.WeirError, match=r"found {}; expected a model of MTEB"):
+        from_mteb({})
+
+
+def test_results_read_back_as_mtebs(tmp_path):
+    weir.benchmark(
+        ["brook-facts", "brook-news"],
+        [weir.BM25(), weir.RM3()],
+        ["nDCG@10", "AP@100", "Judged@10"],
+        tmp_path / "r",
+    )
+    written = write_mteb_results(tmp_path / "r", tmp_path / "out")
+    rows = {
+        (row.dataset, row.measure): row.mean for row in weir.results(tmp_path / "r") if row.system == "bm25"
+    }
+    found = mteb.TaskResult.from_disk(written[0])
+    assert found.get_score(splits=["test"]) == rows["brook-facts", "nDCG@10"]
+    assert found.scores["test"][0]["map_at_100"] == rows["brook-facts", "AP@100"]
+    assert found.scores["test"][0]["Judged@10"] == rows["brook-facts", "Judged@10"]
+    loaded = mteb.ResultCache(tmp_path / "out").load_results(
+        models=["weir/bm25"], include_remote=False, validate_and_filter=False
+    )
+    (model,) = loaded.model_results
+    assert model.model_revision == to_mteb(weir.BM25()).mteb_model_meta.revision
+    assert {task.task_name for task in model.task_results} == {"brook-facts", "brook-news"}
+    one = write_mteb_results(
+        [c for c in finished(tmp_path / "r") if c.system == "rm3"], tmp_path / "n", "me/mine"
+    )
+    assert {path.parts[-3] for path in one} == {"me__mine"}
+    with pytest.raises(weir.WeirError, match="2 systems cannot all be me/mine"):
+        write_mteb_results(tmp_path / "r", tmp_path / "n", "me/mine")
+
+
+def finished(folder):
+    from weir.experiment.finished import finished_cells
+
+    return finished_cells(folder)
+
+
+def test_names_of_tasks_are_mtebs():
+    from weir.bridges.benchmark_tasks import task_of
+    from weir.datasets import catalogue
+
+    known = [task_of(name) for name in catalogue.names() if task_of(name).hub]
+    assert len(known) == 26
+    for task in known:
+        assert mteb.get_task(task.name).metadata.dataset["path"] == task.hub
+        assert mteb.get_task(task.name).metadata.main_score == "ndcg_at_10"

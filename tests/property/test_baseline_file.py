@@ -1,0 +1,80 @@
+"""A saved baseline reads back whatever its names are, and a damaged one is refused in one line."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from weir.core.ids import Ids
+from weir.core.query_groups import QueryGroups
+from weir.core.scores import Scores
+from weir.core.system_scores import JudgedScores, SystemScores
+from weir.errors import FormatError
+from weir.io.runs.baseline_file import is_baseline, read_baseline, write_baseline
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
+VALUE = st.floats(allow_infinity=False) | st.sampled_from([0.0, 1.0, 2 / 3])
+
+
+@st.composite
+def baselines(draw: st.DrawFn) -> SystemScores:
+    measures = tuple(draw(st.lists(st.sampled_from(["nDCG@10", "AP", "RR"]), min_size=1, unique=True)))
+    found = {}
+    for name in draw(st.lists(TEXT, min_size=1, max_size=3, unique=True)):
+        queries = draw(st.lists(TEXT, min_size=1, max_size=5, unique=True))
+        rows = st.lists(VALUE, min_size=len(queries), max_size=len(queries))
+        values = np.array([draw(rows) for _ in measures])
+        scores = Scores(measures, Ids.of(queries), values, np.ones(len(queries), np.bool_))
+        found[name] = JudgedScores(scores, {q: f"{n:08x}" for n, q in enumerate(queries)})
+    return SystemScores(draw(TEXT), found)
+
+
+@settings(deadline=None)
+@given(baselines())
+def test_a_baseline_reads_back(tmp_path_factory, given):
+    path = tmp_path_factory.mktemp("baseline") / "b.tsv"
+    write_baseline(given, path)
+    assert is_baseline(path)
+    found = read_baseline(path)
+    assert (found.system, found.datasets.keys()) == (given.system, given.datasets.keys())
+    for name, one in given.datasets.items():
+        again = found.datasets[name]
+        assert again.marks == one.marks
+        back = again.scores.values[:, again.scores.queries.codes(one.scores.queries.tolist())]
+        assert np.array_equal(back, one.scores.values, equal_nan=True)
+
+
+@settings(deadline=None)
+@given(baselines(), st.data())
+def test_a_damaged_baseline_is_refused_or_reads_as_scores(tmp_path_factory, given, data):
+    path = tmp_path_factory.mktemp("baseline") / "b.tsv"
+    write_baseline(given, path)
+    whole = path.read_bytes()
+    at = data.draw(st.integers(0, len(whole) - 1))
+    path.write_bytes(
+        whole[:at] + data.draw(st.binary(max_size=4)) + whole[at + data.draw(st.integers(0, 9)) :]
+    )
+    with suppress(FormatError):  # any other error fails
+        found = read_baseline(path)
+        assert all(len(one.scores.queries) == len(one.marks) for one in found.datasets.values())
+
+
+@settings(deadline=None)
+@given(
+    st.dictionaries(TEXT, st.sampled_from(["a", "b", "", None]), max_size=8),
+    st.lists(TEXT, max_size=8, unique=True),
+)
+def test_groups_part_the_queries(groups, asked):
+    found = QueryGroups.of(groups).rows(Ids.of(asked))
+    members = [asked[row] for rows in found.values() for row in rows.tolist()]
+    assert sorted(members) == sorted(q for q in asked if groups.get(q))
+    assert all(groups[asked[row]] == label for label, rows in found.items() for row in rows.tolist())
+
+
+def test_a_folder_is_no_baseline(tmp_path):
+    with pytest.raises(OSError, match="directory"):
+        is_baseline(tmp_path)

@@ -1,0 +1,92 @@
+"""Collections of others that name candidates and excluded documents: BIRCO, FollowIR's layout, BRIGHT."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import weir
+from weir.core.run import Run
+from weir.experiment import Experiment
+from weir.importing import import_files
+from weir.io.runs.read import read_qrels
+
+pytestmark = pytest.mark.real
+
+NDCG_AT_10 = {"relic": 0.1534, "clinical-trial-dev": 0.4195, "wtb": 0.2163}
+"""Of bm25 over the judged documents, as Weir scored them when candidates came in."""
+
+
+def ran(results: Path, collection: str | weir.Dataset, *systems: str) -> list[tuple[Run, float]]:
+    """The rankings of systems, as they stand on disk, and nDCG@10."""
+    grid = Experiment((collection,), systems, ("nDCG@10",), k=100)
+    means = [row.mean for row in grid.execute(results)]
+    folders = [cell.shelf.root / cell.stage.folder_name for cell in grid.cells(results)]
+    files = [next(p for p in folder.iterdir() if p.name in ("run.trec", "run.json")) for folder in folders]
+    return list(zip(map(Run.load, files), means, strict=True))
+
+
+@pytest.mark.parametrize("name", NDCG_AT_10)
+def test_birco_is_ranked_by_pools(shared: Path, tmp_path: Path, name: str) -> None:
+    folder = shared / "data" / "birco" / "beir" / name
+    if not folder.is_dir():
+        pytest.skip("../shared/data/birco is not there: its texts are not part of the project")
+    [qrels] = (folder / "qrels").iterdir()
+    toml = tmp_path / f"{name}.toml"
+    toml.write_text(
+        f'documents = "{folder}/corpus.jsonl"\nqueries = "{folder}/queries.jsonl"\nqrels = "{qrels}"\n'
+        'candidates = "judged"\n'
+    )
+    (bm25, score), (pool, _), (scored, _) = ran(
+        tmp_path / "results", str(toml), "bm25", "pool", "pool >> score(bm25)"
+    )
+    assert score == pytest.approx(NDCG_AT_10[name], abs=5e-5)
+    judged = {query: set(row) for query, row in read_qrels(qrels).to_dict().items()}
+    assert {query: set(row) for query, row in pool.to_dict().items()} == judged
+    dataset = weir.load(toml)
+    everything = weir.BM25().index(dataset.corpus).search(dataset.queries, len(dataset.corpus))
+    for query, ranking in everything.to_dict().items():
+        left = [document for document in ranking if document in judged[query]]
+        assert list(bm25.to_dict().get(query, {})) == left
+        assert list(scored.to_dict()[query])[: len(left)] == left
+
+
+def test_followir_and_bright_come_in_by_import(shared: Path, tmp_path: Path) -> None:
+    interop = shared / "data" / "interop"
+    if not interop.is_dir():
+        pytest.skip("../shared/data/interop is not there: files of other tools are not part of the project")
+    pytest.importorskip("pyarrow", reason="Parquet files take pyarrow")
+    layout = interop / "followir" / "hub_layout"
+    parts = ("corpus", "queries", "qrels", "instruction", "top_ranked")
+    import_files([next((layout / part).glob("*.parquet")) for part in parts], tmp_path / "followir")
+    followir = weir.load(tmp_path / "followir")
+    said = followir.queries.metadata
+    assert said is not None
+    assert said.instruction is not None
+    assert said.candidates is not None
+    assert all("changed" in q or "not relevant, whatever" not in i
+               for q, i in zip(followir.queries.ids, said.instruction, strict=True))  # fmt: skip
+    (bm25, _), (pool, _) = ran(tmp_path / "results", str(tmp_path / "followir"), "bm25", "pool")
+    candidates = dict(zip(followir.queries.ids, said.candidates.tolist(), strict=True))
+    assert {query: list(row) for query, row in pool.to_dict().items()} == candidates
+    assert all(set(row) <= set(candidates[query]) for query, row in bm25.to_dict().items())
+
+    bright = interop / "bright"
+    files = [bright / "examples.leetcode.jsonl", bright / "exclude.bright-leetcode.txt"]
+    import_files(files, tmp_path / "bright")
+    rows = [json.loads(line) for line in (tmp_path / "bright" / "queries.jsonl").read_text().splitlines()]
+    gold = [
+        doc
+        for row in read_qrels(tmp_path / "bright" / "qrels" / "test.tsv").to_dict().values()
+        for doc in row
+    ]
+    left_out = {row["_id"]: row["metadata"]["excluded"] for row in rows}
+    every = sorted({*gold, *(doc for docs in left_out.values() for doc in docs)})
+    words = " ".join(row["text"] for row in rows)  # texts of documents are not given: all match
+    corpus = "".join(json.dumps({"_id": doc, "text": words}) + "\n" for doc in every)
+    (tmp_path / "bright" / "corpus.jsonl").write_text(corpus)
+    [(run, _)] = ran(tmp_path / "results", str(tmp_path / "bright"), "bm25")
+    answers = run.to_dict()
+    assert all(set(answers[query]) == set(every) - set(docs) for query, docs in left_out.items())

@@ -1,0 +1,72 @@
+"""weir agree, and the order of systems under two sets of labels."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import weir
+from weir.cli import main
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.errors import BadValue
+from weir.measures import parse_measure
+from weir.stats.order_agreement import order_agreement
+from weir.stats.rank_stability import kendall_tau, tau_ap
+
+NAMES = [f"q{i}" for i in range(12)]
+HUMAN = Qrels.of({n: {"a": 2, "b": int(i % 2), "c": 0} for i, n in enumerate(NAMES)})
+MODEL = Qrels.of({n: {"a": 2 - int(i % 5 == 0), "b": 1, "c": 0} for i, n in enumerate(NAMES)})
+RUNS = {
+    s: Run.of({n: list(order) for n in NAMES})
+    for s, order in (("one", "abc"), ("two", "bac"), ("three", "cba"))
+}
+
+
+def test_the_ap_correlation_is_the_worked_one():
+    """judge-examples.json, tau-ap: 0.5, where Kendall's tau is 0.8."""
+    human, model = np.array([0.5, 0.45, 0.4, 0.35, 0.3]), np.array([0.61, 0.63, 0.55, 0.54, 0.4])
+    assert tau_ap(human, model) == pytest.approx(0.5, abs=1e-12)
+    assert kendall_tau(human, model) == pytest.approx(0.8, abs=1e-12)
+
+
+@given(st.permutations(range(6)))
+def test_the_ap_correlation_is_1_for_the_same_order_and_minus_1_for_the_reverse(order):
+    truth = np.array(order, float)
+    assert tau_ap(truth, truth * 2) == pytest.approx(1, abs=1e-12)
+    assert tau_ap(truth, -truth) == pytest.approx(-1, abs=1e-12)
+
+
+def test_orders_and_decisions_of_the_same_labels_agree():
+    measure = parse_measure("nDCG@10")
+    same = order_agreement(RUNS, HUMAN, HUMAN, measure)
+    assert (same.tau, same.tau_ap, same.top, same.decisions, same.turned) == (1, 1, 1, 1, 0)
+    means = [weir.evaluate(HUMAN, run, [measure]).means()["nDCG@10"] for run in RUNS.values()]
+    assert same.first == pytest.approx(means, abs=1e-12)
+    turned = Qrels.of({n: {"a": 0, "b": 0, "c": 2} for n in NAMES})
+    assert order_agreement(RUNS, HUMAN, turned, measure).turned >= 1
+    with pytest.raises(BadValue, match="two or more"):
+        order_agreement({"one": RUNS["one"]}, HUMAN, MODEL, measure)
+
+
+def test_the_command_and_its_equal_say_the_same(tmp_path, capsys):
+    HUMAN.save(tmp_path / "people.tsv")
+    MODEL.save(tmp_path / "model.tsv")
+    RUNS["one"].save(tmp_path / "one.trec")
+    RUNS["two"].save(tmp_path / "two.trec")
+    labels = [str(tmp_path / name) for name in ("people.tsv", "model.tsv")]
+    runs = [part for name in ("one", "two") for part in ("--run", str(tmp_path / f"{name}.trec"))]
+    assert main(["agree", *labels]) == 0
+    text = capsys.readouterr().out
+    assert text.strip() == repr(weir.agree(*labels))
+    assert "36 pairs of 12 queries are labelled by both" in text
+    assert main(["agree", *labels, *runs, "--json"]) == 0
+    one, orders = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert (one["pairs"], orders["systems"]) == (36, ["one", "two"])
+    Qrels.of({"other": {"x": 1}}).save(tmp_path / "strange.tsv")
+    assert main(["agree", labels[0], str(tmp_path / "strange.tsv")]) == 2
+    assert "no pair of query and document is judged by both" in capsys.readouterr().err

@@ -1,0 +1,267 @@
+"""Elasticsearch and OpenSearch as a system, against a stand-in that holds each request against the published API."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("numba", reason="needs the `run` extra (numba)")
+
+import weir
+from tests.unit.brooklet import DOCUMENTS, QUERIES, write_collection
+from tests.unit.elastic_server import elastic_serving
+from weir.cli.main import main
+from weir.core.corpus import Corpus, Queries
+from weir.errors import BadValue, FormatError, ServiceError, UnknownName
+from weir.experiment import Experiment
+from weir.services.limits import Limits
+from weir.systems import SYSTEMS, Context, parse_system
+
+CORPUS = Corpus.of({i: {"title": title, "text": text} for i, (title, text) in DOCUMENTS.items()})
+ASKED = Queries.of(QUERIES)
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """(address, manners); nobody waits between attempts, and nothing was asked against the API."""
+    monkeypatch.setattr(Limits.__init__, "__defaults__", _impatient())
+    with elastic_serving() as (url, manners):
+        yield url, manners
+        assert manners.wrong == []
+
+
+def _impatient() -> tuple:
+    """The defaults of limits, with pauses of next to nothing."""
+    names = list(Limits.__dataclass_fields__)
+    values = [Limits.__dataclass_fields__[name].default for name in names]
+    values[names.index("pause")] = 0.001
+    return tuple(values)
+
+
+def many(count: int) -> Corpus:
+    return Corpus.of({f"d{n:05}": {"title": "weir", "text": f"river number {n}"} for n in range(count)})
+
+
+def system(url, **given):
+    return SYSTEMS.get("elasticsearch")(url=url, **given)
+
+
+def answers(one, k=10, corpus=CORPUS, queries=ASKED):
+    return one.index(corpus).search(queries, k).to_dict()
+
+
+@pytest.mark.parametrize(
+    ("given", "ours"),
+    [
+        ({}, 'bm25("elastic")'),
+        ({"fields": ["title^3", "text"]}, 'bm25("elastic", fields={"title": 3, "text": 1})'),
+        ({"query": "bool"}, 'bm25("lucene-multifield", k1=1.2, b=0.75, fields=["title", "text"])'),
+    ],
+)
+def test_it_is_beirs_baseline(server, given, ours):
+    url, manners = server
+    found = answers(system(url, **given))
+    assert found == answers(weir.parse_system(ours))
+    assert found["q1"]
+    [index] = manners.indexes.values()
+    assert index.settings["number_of_shards"] == 1
+    assert index.settings["refresh_interval"] is None
+    assert {p["analyzer"] for p in index.mappings["properties"].values() if p["type"] == "text"} == {
+        "english"
+    }
+    assert index.mappings["dynamic"] is False
+
+
+def test_names_print_and_say_what_decides(tmp_path):
+    plain = system("http://localhost:9200", query="most_fields", fields=["title^2", "text"])
+    assert (
+        str(plain)
+        == 'elasticsearch(url="http://localhost:9200", query="most_fields", fields=["title^2", "text"])'
+    )
+    assert parse_system(str(plain)) == plain
+    file = tmp_path / "shop.toml"
+    file.write_text(
+        'url = "https://search.example.org"\nkey = "WEIR_KEY_ES"\nscheme = "Basic"\n[settings]\n"index.similarity.default.k1" = 0.9\n'
+    )
+    named = parse_system(f'elasticsearch("{file.as_posix()}")')
+    assert str(named) == f'elasticsearch("{file.as_posix()}")'
+    assert "example.org" not in json.dumps(named.describe())
+    assert named.describe()["index"]["settings"] == {"index.similarity.default.k1": 0.9}
+    wrong = {
+        "elasticsearch": (BadValue, "give a file, or url="),
+        'elasticsearch(url="http://example.org")': (BadValue, "plain http reaches this machine only"),
+        'elasticsearch(url="http://localhost:9200", query="fuzzy")': (
+            BadValue,
+            "query is 'fuzzy'; expected best_fields",
+        ),
+        'elasticsearch(url="http://localhost:9200", fields=[])': (BadValue, "expected names of fields"),
+    }
+    for name, (kind, said) in wrong.items():
+        with pytest.raises(kind, match=said):
+            parse_system(name)
+    for text, (kind, said) in {
+        "batch = 1": (FormatError, "no url"),
+        'url = "http://localhost:9200"\nbatch = 0': (FormatError, "batch is 0"),
+        'url = "http://localhost:9200"\nindex = "x"': (UnknownName, "no setting in the file"),
+        'url = "http://localhost:9200"\nkey = "AWS_SECRET"': (FormatError, "is not sent anywhere"),
+        'url = "http://localhost:9200"\nprefix = "*"': (FormatError, "small letters"),
+    }.items():
+        file.write_text(text)
+        with pytest.raises(kind, match=said):
+            parse_system(f'elasticsearch("{file.as_posix()}")')
+
+
+def test_no_room_for_a_document_and_too_large_a_request_are_waited_for_and_halved(server):
+    url, manners = server
+    manners.rejects = [700, 10, 0, 3]
+    manners.most_bytes = 60_000
+    manners.bulk = [
+        None,
+        lambda h: h.reply(429, {"error": "busy"}, {"Retry-After": "0"}),
+        lambda h: h.reply(503, b""),
+    ]
+    corpus = many(1500)
+    found = answers(system(url), 3, corpus, Queries.of({"q": "number 7"}))
+    assert next(iter(found["q"])) == "d00007"
+    [index] = manners.indexes.values()
+    assert len(index.documents) == 1500
+    assert set(manners.put.values()) == {1}  # what there was room for was not sent again
+
+
+def test_a_refused_document_is_named(server):
+    url, _ = server
+    with pytest.raises(
+        ServiceError, match=r"document 'd2' was refused: .*document_parsing_exception"
+    ) as caught:
+        answers(system(url), corpus=Corpus.of({"d1": "a", "d2": "refuse me"}))
+    assert "\n" not in str(caught.value)
+    with pytest.raises(BadValue, match="more than 512 bytes"):
+        answers(system(url), corpus=Corpus.of({"x" * 600: "a"}))
+
+
+def test_a_server_that_has_never_room_ends_it(server):
+    url, manners = server
+    manners.rejects = [1] * 100
+    with pytest.raises(ServiceError, match="429: no room for 1 documents"):
+        answers(system(url))
+
+
+def test_search_faults_are_counted_and_never_empty_answers(server, tmp_path):
+    url, manners = server
+    searcher = system(url).index(CORPUS)
+    half = {
+        "responses": [{"timed_out": False, "_shards": {"failed": 1}, "hits": {"hits": []}, "status": 200}]
+    }
+    manners.search = [lambda h: h.reply(200, half)]
+    with pytest.raises(ServiceError, match=r"1 of 4 queries have no answer .*1 shards failed"):
+        searcher.search(ASKED, 10)
+    manners.search = [lambda h: h.reply(429, b"busy"), lambda h: h.reply(502, b"")]
+    run = searcher.search(ASKED, 10)
+    assert run.to_dict() == answers(weir.BM25("elastic"))
+    [use] = [use.facts() for use in searcher.costs().services]
+    assert use["retried"] == 2
+    assert use["versions"] == {"Elasticsearch": "9.1.2"}
+    assert sorted(manners.asked) == sorted(QUERIES.values())  # each answered once
+    with pytest.raises(ServiceError, match="Result window is too large"):
+        searcher.search(ASKED, 20_000)
+    batched = tmp_path / "shop.toml"
+    batched.write_text(f'url = "{url}"\nbatch = 3\nconcurrency = 1\n')
+    assert answers(parse_system(f'elasticsearch("{batched.as_posix()}")')) == run.to_dict()
+
+
+def test_a_key_is_sent_as_the_file_says_and_never_shown(server, tmp_path, monkeypatch):
+    url, manners = server
+    monkeypatch.setenv("WEIR_KEY_ES", "user:very-secret")
+    file = tmp_path / "shop.toml"
+    for scheme in ("Basic", "ApiKey"):
+        file.write_text(f'url = "{url}"\nkey = "WEIR_KEY_ES"\nscheme = "{scheme}"\n')
+        answers(parse_system(f'elasticsearch("{file.as_posix()}")'))
+    assert manners.keys == {"Basic dXNlcjp2ZXJ5LXNlY3JldA==", "ApiKey user:very-secret"}
+    manners.search = [lambda h: h.reply(401, {"error": {"reason": "user:very-secret"}})] * 9
+    with pytest.raises(ServiceError, match=r"401.*WEIR_KEY_ES") as caught:
+        parse_system(f'elasticsearch("{file.as_posix()}")').index(CORPUS).search(ASKED, 3)
+    assert "very-secret" not in str(caught.value)
+
+
+def test_one_index_serves_every_query_and_is_dropped(server, tmp_path, capsys):
+    url, manners = server
+    manners.version = {"number": "3.2.0", "distribution": "opensearch"}
+    folder = write_collection(tmp_path / "mine")
+    names = [str(system(url)), str(system(url, query="bool"))]
+    Experiment([folder], names, ["AP"]).execute(tmp_path / "out")
+    assert len(manners.indexes) == 1
+    records = [json.loads(p.read_text()) for p in (tmp_path / "out" / "mine").glob("*/stage.json")]
+    assert [r["facts"]["services"][0]["versions"] for r in records] == [{"OpenSearch": "3.2.0"}] * 2
+    made = system(url).index(CORPUS, Context(tmp_path / "index"))
+    opened = system(url).open(CORPUS, Context(tmp_path / "index"))
+    assert opened.search(ASKED, 3).to_dict() == made.search(ASKED, 3).to_dict()
+    manners.indexes["weir-of-somebody-else"] = type(next(iter(manners.indexes.values())))({}, {})
+    assert main(["drop", names[0]]) == 0
+    assert len(capsys.readouterr().out.split()) == 2
+    assert list(manners.indexes) == ["weir-of-somebody-else"]
+    Experiment([folder], [names[0]], ["RR"], k=3).execute(tmp_path / "out")  # noticed, and made again
+    assert len(manners.indexes) == 2
+
+
+def test_killed_in_the_middle_it_goes_on(server, tmp_path, home):
+    url, manners = server
+    documents = {f"d{n:05}": ("", f"river number {n}") for n in range(6000)}
+    collection = write_collection(tmp_path / "mine", documents)
+    asked = {f"q{n}": f"river {n}" for n in range(30)}
+    lines = [json.dumps({"_id": i, "text": text}) for i, text in asked.items()]
+    (collection / "queries.jsonl").write_text("\n".join(lines) + "\n")
+    rows = [f"{q}\td00001\t1" for q in asked]
+    (collection / "qrels" / "test.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *rows]) + "\n")
+    command = [
+        sys.executable,
+        "-m",
+        "weir",
+        "run",
+        "-d",
+        str(collection),
+        "-s",
+        str(system(url)),
+        "-m",
+        "AP",
+        "-q",
+    ]
+    command += ["-o", str(tmp_path / "out")]
+
+    def killed_when(reached) -> None:
+        process = subprocess.Popen(command, env=os.environ, stdout=subprocess.DEVNULL)
+        until = time.monotonic() + 60
+        while not reached():
+            assert process.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        time.sleep(1.0)  # the server answers what it was asked before
+
+    def kept() -> list[str]:
+        files = list(Path(home).rglob("answers.jsonl"))
+        lines = files[0].read_bytes().split(b"\n")[:-1] if files else []
+        return [json.loads(line)["value"]["asked"]["text"] for line in lines]
+
+    manners.seconds = 0.1
+    killed_when(lambda: len(manners.put) >= 3000)
+    there = len(manners.put)
+    assert 3000 <= there < 6000
+    manners.seconds = 0.05
+    killed_when(lambda: len(kept()) >= 5)
+    [index] = manners.indexes.values()
+    assert len(index.documents) == 6000
+    assert sum(manners.put.values()) <= 6000 + 1000  # what was sent last, once more
+    before = kept()
+    assert 5 <= len(before) < 30
+    manners.asked.clear()
+    assert subprocess.run(command, env=os.environ, stdout=subprocess.DEVNULL, check=False).returncode == 0
+    assert sorted(manners.asked) == sorted(set(asked.values()) - set(before))
+    assert sum(manners.put.values()) <= 6000 + 1000

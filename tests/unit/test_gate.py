@@ -1,0 +1,337 @@
+"""The gate: baselines that are committed, sides of different judgments, groups, reports, and a story of three changes."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import weir
+from weir.cli import main
+from weir.core.ids import Ids
+from weir.core.scores import Scores
+from weir.core.system_scores import JudgedScores, SystemScores
+from weir.errors import BadValue, FormatError
+from weir.io.runs.baseline_file import read_baseline, write_baseline
+from weir.report.gate import gate_junit
+from weir.stats.common_queries import on_same_queries
+from weir.stats.comparison import ScoreTable
+from weir.stats.distributions import student_quantile
+from weir.stats.gate import GateRules, gates
+
+QUERIES = [f"{topic}_{n}" for topic in ("pay", "ship") for n in range(6)]
+
+
+def qrels(tmp_path: Path, name: str = "qrels.tsv", **grades: int) -> str:
+    path = tmp_path / name
+    path.write_text("".join(f"{q} 0 x {grades.get(q, 1)}\n" for q in QUERIES))
+    return str(path)
+
+
+def run(tmp_path: Path, name: str, *lost: str) -> str:
+    """A run that answers each query with its document, those in `lost` with another before it."""
+    path = tmp_path / name
+    path.write_text(
+        "".join(f"{q} Q0 x 1 1 r\n" + (f"{q} Q0 y 0 2 r\n" if q in lost else "") for q in QUERIES)
+    )
+    return str(path)
+
+
+def gate(*arguments: str) -> int:
+    return main(["gate", *arguments])
+
+
+def test_a_baseline_is_a_small_text_that_reads_back_whatever_stands_in_it(tmp_path):
+    names = ["plain", "tab\there", '"quoted"', "#hash", "line\u2028end", "ünï"]
+    values = np.array([[0.1 + 0.2, 1.0, 0.0, np.nan, 1e-17, 2 / 3], [-np.log(3), 0, 1, 2, 3, 4]])
+    scores = Scores(
+        ("nDCG@10", "gmAP"),
+        Ids.of(names),
+        values,
+        np.ones(6, np.bool_),
+        geometric=("gmAP",),
+        conventions="ties=expected",
+    )
+    marks = {name: f"{n:08x}" for n, name in enumerate(names)}
+    given = SystemScores("bm25(k1=1)\n", {d: JudgedScores(scores, marks) for d in ("one", '"two')})
+    path = tmp_path / "baseline.tsv"
+    write_baseline(given, path)
+    found = read_baseline(path)
+    assert (found.system, sorted(found.datasets)) == ("bm25(k1=1)\n", ['"two', "one"])
+    again = found.datasets["one"]
+    assert again.marks == marks
+    assert (again.scores.measures, again.scores.geometric) == (scores.measures, ("gmAP",))
+    assert again.scores.conventions == "ties=expected"
+    back = again.scores.values[:, again.scores.queries.codes(names)]
+    assert back.tobytes() == values.tobytes()
+    lines = path.read_text().split("\n")
+    assert lines[-1] == ""
+    assert lines[7:-1] == sorted(lines[7:-1], key=lambda line: line.split("\t")[0].strip('"\\') == "one")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("# weir baseline\t1", "# weir baseline\t2", "line 1"),
+        ("pay_0\t", "pay_1\t", "line 8: found query 'pay_1' a second time"),
+        ("\t1\nqrels", "\tone\nqrels", "line 7"),
+        ("\t1\nqrels", "\nqrels", "line 7"),
+        ("pay_0\t", "pay_9\t", "queries of qrels.tsv that are not those its header tells of"),
+        ("dataset\tquery", "dataset\tq", "no header of columns"),
+    ],
+)
+def test_a_damaged_baseline_is_one_line(tmp_path, capsys, old, new, said):
+    judged, one = qrels(tmp_path), run(tmp_path, "a.trec")
+    saved = tmp_path / "baseline.tsv"
+    assert gate("--save", str(saved), judged, one) == 0
+    saved.write_text(saved.read_text().replace(old, new, 1))
+    capsys.readouterr()
+    assert gate(judged, str(saved), one) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_every_kind_of_side_gives_the_same_gate(tmp_path, capsys):
+    judged, a, b = qrels(tmp_path), run(tmp_path, "a.trec"), run(tmp_path, "b.trec", "pay_0")
+    saved, other = str(tmp_path / "baseline.tsv"), str(tmp_path / "other.tsv")
+    assert gate("--save", saved, judged, a, "-m", "nDCG@10", "-m", "RR") == 0
+    assert gate("--save", other, judged, b, "-m", "RR") == 0
+    assert "a on 1 dataset, 12 queries" in capsys.readouterr().err
+    found = []
+    for sides in ((judged, a, b), (judged, saved, b), (saved, other), (judged, a, other)):
+        assert gate(*sides, "-m", "RR:0.2", "--json") == 0
+        found.append(json.loads(capsys.readouterr().out) | {"dataset": ""})
+    assert found[1:] == found[:1] * 3
+    assert gate(judged, saved, b) == 3
+    assert [line.split(":")[0] for line in capsys.readouterr().out.split("\n") if line.startswith("UND")] == [
+        "UNDECIDED  nDCG@10",
+        "UNDECIDED  RR",
+        "UNDECIDED",
+    ]
+    assert weir.gate(judged, a, b, "gmAP")[0].difference == np.log(0.5) / 12
+    assert "-0.0578 of logarithms, at least" in repr(weir.gate(judged, a, b, "gmAP"))
+    assert repr(weir.gate(judged, saved, weir.Run.load(b))) == repr(weir.gate(judged, saved, b))
+    weir.save_baseline(tmp_path / "third.tsv", judged, weir.Run.load(a), ["nDCG@10", "RR"])
+    assert weir.gate(saved, tmp_path / "third.tsv")
+
+
+def test_results_folders_are_gated_system_by_system_and_dataset_by_dataset(tmp_path, capsys):
+    for name, systems in (("old", ["bm25", "rm3"]), ("new", ["bm25", "rm3", "bm25(k1=3)"])):
+        weir.benchmark(["brook-news", "brook-facts"], systems, "nDCG@10", out=tmp_path / name, k=10)
+    old, new = str(tmp_path / "old"), str(tmp_path / "new")
+    assert gate(old, new, "--json") == 0
+    out, err = capsys.readouterr()
+    assert [(g["dataset"], g["difference"]) for g in map(json.loads, out.splitlines())] == [
+        (f"{s}, brook-{d}", 0) for s in ("bm25", "rm3") for d in ("news", "facts")
+    ]
+    assert "note: bm25(k1=3.0) is new and not gated" in err
+    saved = str(tmp_path / "baseline.tsv")
+    assert gate("--save", saved, old) == 2
+    assert "holds 2 systems (bm25, rm3); name one by -s" in capsys.readouterr().err
+    assert gate("--save", saved, old, "-s", "bm25") == 0
+    assert gate(saved, new, "-s", "bm25") == 0
+    assert gate(saved, new, "-s", "bm25(k1=3)", "--max-drop", "0.2") == 0
+    assert "nDCG@10 on brook-news" in capsys.readouterr().out
+    assert gate(new, old) == 2
+    assert "the candidate has no bm25(k1=3.0); it has bm25, rm3" in capsys.readouterr().err
+    assert gate(old, new, "-m", "AP") == 2
+    assert "weir run with -m 'AP' adds it" in capsys.readouterr().err
+    weir.save_baseline(tmp_path / "one.tsv", tmp_path / "old" / "brook-news" / _cell(tmp_path, "bm25"))
+    assert gate(str(tmp_path / "one.tsv"), new, "-s", "bm25") == 0  # the dataset that both have
+    assert "brook-facts is new and not gated" in capsys.readouterr().err
+
+
+def _cell(tmp_path: Path, system: str) -> str:
+    return next(
+        p.name for p in (tmp_path / "old" / "brook-news").iterdir() if p.name.startswith(f"{system}-")
+    )
+
+
+def test_sides_of_other_judgments_are_refused_or_compared_on_common_queries(tmp_path, capsys):
+    judged, a = qrels(tmp_path), run(tmp_path, "a.trec")
+    saved = str(tmp_path / "baseline.tsv")
+    assert gate("--save", saved, judged, a) == 0
+    shuffled = tmp_path / "shuffled.tsv"
+    shuffled.write_text("".join(sorted(Path(judged).read_text().splitlines(keepends=True), reverse=True)))
+    assert gate(str(shuffled), saved, a) == 0
+    more = tmp_path / "more.tsv"
+    more.write_text(Path(judged).read_text().replace("pay_0 0 x 1", "pay_0 0 x 2") + "new_1 0 x 1\n")
+    capsys.readouterr()
+    assert gate(str(more), saved, a) == 2
+    assert (
+        "not of the same judgments: 1 query is only in the candidate (new_1); 1 query is judged otherwise since (pay_0); "
+        "save the baseline anew, or compare on the queries that both have (--common)"
+    ) in capsys.readouterr().err
+    assert gate(str(more), saved, a, "--common") == 0
+    out, err = capsys.readouterr()
+    assert "over 11 queries" in out
+    assert "note: qrels.tsv: 11 queries are compared; 1 query is only in the candidate" in err
+    none = tmp_path / "none.tsv"
+    none.write_text("".join(f"{q} 0 x 2\n" for q in QUERIES))
+    assert gate(str(none), saved, a, "--common") == 2
+    assert "share no query with the same judgments" in capsys.readouterr().err
+    assert gate("--save", saved, judged, a, "--drop-self") == 0
+    assert gate(judged, saved, a) == 0  # under the conventions of the baseline
+    assert gate(judged, a, saved, "-m", "nDCG@10") == 0
+    before = read_baseline(Path(saved)).datasets["qrels.tsv"]
+    after = JudgedScores(replace(before.scores, conventions="default"), before.marks)
+    with pytest.raises(BadValue, match="self_matches=drop, the candidate with default"):
+        on_same_queries("d", before, after, common=True)
+
+
+@pytest.mark.parametrize(
+    ("sides", "said"),
+    [
+        (("Q", "A"), "is neither a results folder nor a saved baseline; expected [QRELS] BASELINE CANDIDATE"),
+        (("Q",), "found 1 paths"),
+        (("Q", "S", "S"), "are no run files, so there is nothing to judge by"),
+        (("S", "absent"), "absent: found no such file or folder"),
+        (("Q", "A", "A", "-m", "nDCG@10:much"), "the drop is 'much'; expected such as nDCG@10:0.01"),
+        (("Q", "A", "A", "-m", "nDCG@10:-1"), "the allowed drop is -1.0"),
+        (("Q", "S", "A", "-m", "AP"), "no measure in"),
+        (("Q", "A", "A", "--by", "topic"), "--by topic: no such file, and no collection with such a column"),
+        (
+            ("Q", "A", "A", "--by", "prefix:+"),
+            "--by prefix:+: no query identifier has '+' in it; one is 'pay_0'",
+        ),
+        (("--save", "b.tsv", "A"), "--save takes judgments and a run, or one results folder"),
+    ],
+)
+def test_a_mistake_is_one_line(tmp_path, monkeypatch, capsys, sides, said):
+    monkeypatch.chdir(tmp_path)
+    named = {"Q": qrels(tmp_path), "A": run(tmp_path, "a.trec"), "S": str(tmp_path / "saved.tsv")}
+    assert gate("--save", named["S"], named["Q"], named["A"]) == 0
+    capsys.readouterr()
+    assert gate(*(named.get(one, one) for one in sides)) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("weir: ")
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_a_group_can_fail_the_gate_and_need_not_pass_it(tmp_path, capsys):
+    judged, a = qrels(tmp_path), run(tmp_path, "a.trec")
+    b = run(tmp_path, "b.trec", *(q for q in QUERIES if q.startswith("ship") and q != "ship_0"))
+    assert gate(judged, a, b, "--max-drop", "0.3") == 0
+    junit = tmp_path / "gate.xml"
+    arguments = (judged, a, b, "--max-drop", "0.3", "--by", "prefix:_", "--junit", str(junit))
+    assert gate(*arguments) == 1
+    out = capsys.readouterr().out
+    assert "FAIL  nDCG@10, ship: candidate - baseline -0.3076" in out
+    assert "ship   FAIL " in out
+    suite = ElementTree.parse(junit).getroot().find("testsuite")
+    assert suite is not None
+    assert suite.get("failures") == "1"
+    assert [(case.get("name"), [e.tag for e in case]) for case in suite] == [
+        ("nDCG@10", []),
+        ("nDCG@10 of pay", []),
+        ("nDCG@10 of ship", ["failure"]),
+    ]
+    c = run(tmp_path, "c.trec", "pay_0")
+    groups = tmp_path / "groups.tsv"
+    groups.write_text("query\tgroup\n" + "".join(f"{q}\t{q[:3]}\n" for q in QUERIES[:-1]))
+    assert gate(judged, a, c, "--max-drop", "0.3", "--by", str(groups), "--junit", str(junit)) == 0
+    assert "of shi" in junit.read_text()
+    groups.write_text("a\tx\na\ty\n")
+    with pytest.raises(FormatError, match="line 2: found query 'a' in 'x' and 'y'"):
+        weir.gate(judged, a, c, by=str(groups))
+
+
+def test_reports_hold_what_ids_hold(tmp_path):
+    names = [f"<q&{n}>\x1b|" for n in range(4)]
+    judged = {q: {"x": 1} for q in names}
+    found = weir.gate(judged, {q: {"x": 1.0} for q in names}, {q: {"y": 2.0, "x": 1.0} for q in names}, "RR")
+    text = ElementTree.fromstring(gate_junit(found.items)).find(".//failure")
+    assert text is not None
+    assert "<q&0>\\x1b|" in str(text.text)
+    assert "\\<q\\&0\\>\\\\x1b\\|" in found.to_markdown()
+    assert not found
+
+
+def gated(differences, max_drop, confidence=0.95, group=""):
+    """The gate of one measure whose values differ so."""
+    values = np.stack([np.zeros(len(differences)), differences])
+    queries = Ids.of(f"q{n}" for n in range(len(differences)))
+    found = ScoreTable("d", "m", ("baseline", "candidate"), values, queries=queries)
+    return gates([(group, found)], GateRules(max_drop, confidence=confidence))[0]
+
+
+def test_a_gate_passes_when_the_drop_is_certainly_small():
+    d = np.random.default_rng(22).normal(0, 0.05, 400)
+    d -= d.mean()
+    reach = student_quantile(0.95, 399) * d.std(ddof=1) / 20
+    assert gated(d, reach * 1.001).passed
+    assert gated(d, reach * 0.999).verdict == "undecided"
+    assert gated(d, 0.01).low == pytest.approx(-reach)
+    assert gated(np.zeros(9), 0).passed
+    assert gated(np.full(9, -0.01), 0.01).passed
+    assert gated(np.full(9, -0.02), 0.01).verdict == "fail"
+    assert not gated(d[:1], 0.1, group="a").passed
+    for wrong in ((d, -0.1, 0.95), (d, 0.1, 0.5), (d, 0.1, 1.0), (d, math.nan, 0.95), (d[:1], 0.1, 0.95)):
+        with pytest.raises(BadValue):
+            gated(*wrong)
+
+
+def test_an_undecided_gate_says_how_many_queries_would_decide():
+    """Drawn as it looks, so many queries pass, or fail, four times in five."""
+    generator = np.random.default_rng(29)
+    for mean, verdict in ((0.0, "pass"), (-0.05, "fail")):
+        seen = generator.normal(0, 0.2, 20)
+        seen += mean - seen.mean()
+        found = gated(seen, 0.02)
+        assert found.verdict == "undecided"
+        rows = generator.normal(mean, seen.std(ddof=1), (400, found.needed))
+        assert np.mean([gated(row, 0.02).verdict == verdict for row in rows]) == pytest.approx(0.8, abs=0.06)
+
+
+def test_a_gate_lets_too_large_a_drop_pass_one_time_in_twenty():
+    """2,000 samples of 50 whose true drop is just the allowed one."""
+    rows = np.random.default_rng(23).normal(-0.02, 0.1, (2_000, 50))
+    assert np.mean([gated(row, 0.02).passed for row in rows]) == pytest.approx(0.05, abs=0.02)
+
+
+def test_gates_of_several_measures_and_groups_fail_where_nothing_dropped_at_most_one_time_in_twenty():
+    """500 gates of three measures and six groups of 30 queries that only vary; groups apart from all queries."""
+    generator, rules = np.random.default_rng(24), GateRules(0)
+    names, failed = Ids.of(f"q{n}" for n in range(30)), np.zeros(2)
+    for _ in range(500):
+        cases = []
+        for group in ("", "", "", *"abcdef"):
+            values = np.stack([np.zeros(30), generator.normal(0, 0.1, 30)])
+            cases.append((group, ScoreTable("d", "m", ("baseline", "candidate"), values, queries=names)))
+        found = gates(cases, rules)
+        failed += [any(g.verdict == "fail" and bool(g.group) == of for g in found) for of in (False, True)]
+    assert (failed / 500 < 0.08).all()
+    assert (failed / 500 > 0.015).all()
+
+
+STORY = {"bm25(k1=1.0)": ("pass", 0), 'bm25(analyzer="whitespace")': ("fail", 1), "rm3": ("undecided", 3)}
+
+
+def test_a_story_of_35_golden_queries(tmp_path, capsys):
+    """A harmless change, a harmful one and one that 35 queries cannot tell, from ranking to exit code."""
+    script = Path(__file__).resolve().parents[2] / "scripts" / "golden_story.py"
+    subprocess.run([sys.executable, str(script), str(tmp_path / "golden")], check=True)
+    golden, saved = str(tmp_path / "golden"), str(tmp_path / "baseline.tsv")
+    weir.benchmark(golden, "bm25", "nDCG@10", out=tmp_path / "main")
+    assert gate("--save", saved, str(tmp_path / "main")) == 0
+    assert Path(saved).stat().st_size < 2_500
+    for n, (system, (verdict, code)) in enumerate(STORY.items()):
+        folder = tmp_path / f"change{n}"
+        weir.benchmark(golden, system, "nDCG@10", out=folder)
+        capsys.readouterr()
+        assert gate(saved, str(folder), "--json") == code
+        [found] = map(json.loads, capsys.readouterr().out.splitlines())
+        assert (found["verdict"], found["queries"]) == (verdict, 35)
+        assert (found["needed"] or 35) >= 35
+        assert [q["second"] < q["first"] for q in found["broken"]] == [True] * len(found["broken"])

@@ -1,0 +1,292 @@
+"""Search servers behind HTTP as systems: templates, pages, exact counts of what failed, nothing asked twice."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.unit import search_server as ss
+from tests.unit.remote_place import CORPUS, answer, expected, queries
+from weir.errors import BadValue, FormatError, RankingWarning, ServiceError
+from weir.systems import parse_system
+from weir.systems.remote.endpoint import Http
+from weir.systems.remote.placeholders import ABSENT, JsonPath, filled, filled_path
+from weir.systems.remote.search_template import read_template, template_names
+
+VALUES = {
+    "elasticsearch": 'index = "shop"\nfields = ["title^2", "body"]',
+    "opensearch": 'index = "shop"\nfields = ["title^2", "body"]',
+    "solr": 'collection = "shop"\nfields = "title^2 body"',
+    "vespa": 'schema = "shop"',
+    "qdrant": 'collection = "shop"\nvector = "words"',
+    "weaviate": 'collection = "Shop"\nfields = ["title", "body"]',
+    "meilisearch": 'index = "shop"',
+    "typesense": 'collection = "shop"\nfields = "title,body"',
+    "algolia": 'app = "APP1"\nindex = "shop"',
+}
+AWKWARD = 'say "no" OR {query} \\ AND -50% (a+b)/c: d? ü& x=y;\n</s> \'; -- #'
+QUICK = "[limits]\nattempts = 3\npause_s = 0.01\n"
+
+
+def described(folder: Path, name: str, url: str, more: str = QUICK) -> str:
+    """A file that extends a template."""
+    path = folder / "search.toml"
+    text = f'extends = "{name}"\nurl = "{url}"\n{more}\n[values]\n{VALUES[name]}\n'
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_every_template_is_tried():
+    assert template_names() == sorted(VALUES)
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_requests_keep_to_the_published_api_whatever_the_query_says(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("WEIR_KEY_ALGOLIA", "a-secret")
+    texts = ["plain words", AWKWARD, "leer", "{cursor}"]
+    with ss.searching(name) as (url, manners):
+        manners.ranked = lambda text, k: {} if text == "leer" else answer(text, k)
+        file = described(tmp_path, name, url)
+        searcher = Http(file, version="1").index(CORPUS)
+        run = searcher.search(queries(texts), 7).to_dict()
+    assert manners.wrong == []
+    if name == "solr":  # its operators are escaped as words
+        assert manners.asked[AWKWARD] == 1
+    wanted = expected(texts, 7, without=(2,))
+    assert {q: list(ranking) for q, ranking in run.items()} == {q: list(r) for q, r in wanted.items()}
+    if name not in ("typesense", "algolia"):  # which tell no score that a double holds
+        assert run == wanted
+    assert searcher.costs().services[0].facts()["empty"] == 1
+
+
+@pytest.mark.parametrize(("name", "size"), [("vespa", 400), ("typesense", 250), ("algolia", 1000)])
+def test_what_a_server_gives_in_pages_is_asked_for_page_by_page(name, size, tmp_path, monkeypatch):
+    monkeypatch.setenv("WEIR_KEY_ALGOLIA", "a-secret")
+    with ss.searching(name) as (url, manners):
+        file = described(tmp_path, name, url, QUICK + "[page]\nsize = 4\n")
+        run = Http(file).index(CORPUS).search(queries(["a"]), 9).to_dict()
+        assert list(run["q0"]) == list(answer("a", 9))
+        assert len(manners.sent) == 3
+    assert read_template(Path(described(tmp_path, name, url))).page_size == size
+
+
+def test_a_cursor_is_followed_to_its_end(tmp_path):
+    """search_after: the sort values of the last document ask for the next page."""
+    (tmp_path / "search.toml").write_text(
+        'extends = "elasticsearch"\nurl = "URL"\n[values]\nindex = "shop"\nfields = ["title^2", "body"]\n'
+        '[page]\nsize = 4\nnext = "hits.hits[-1].sort"\n'
+        '[body]\nsize = "{size}"\nsearch_after = "{cursor}"\nsort = ["_score", "tie"]\n'
+        '[body.query.multi_match]\nquery = "{query}"\nfields = "{fields}"\n'
+    )
+    with ss.searching("elasticsearch") as (url, manners):
+        path = tmp_path / "search.toml"
+        path.write_text(path.read_text().replace("URL", url))
+
+        def page(sent: ss.Sent):
+            after = sent.body.get("search_after")
+            skip = 0 if after is None else after[1]
+            text, _, count, shape = ss.elasticsearch(sent)
+
+            def sorted_shape(found):
+                made = shape(found)
+                for place, hit in enumerate(made["hits"]["hits"]):
+                    hit["sort"] = [hit["_score"], skip + place + 1]
+                return made
+
+            return text, skip, count, sorted_shape
+
+        ss.APIS["paged"] = page
+        with ss.searching("paged") as (paged, paged_manners):
+            path.write_text(path.read_text().replace(url, paged))
+            run = Http(str(path)).index(CORPUS).search(queries(["a"]), 50).to_dict()
+        del ss.APIS["paged"]
+    assert run["q0"] == answer("a", 10)
+    assert [sent.body.get("search_after", [0, 0])[1] for sent in paged_manners.sent] == [0, 4, 8, 10]
+    assert manners.sent == []
+
+
+def test_exact_counts_of_a_server_that_misbehaves(tmp_path):
+    """429, 500, silence, garbage and half answers: each attempt is counted by kind, each query by its last."""
+    garbage = ss.changed(lambda _: b"<html>busy</html>")
+    partial = ss.changed(lambda found: found["_shards"].update(failed=1))
+    texts = [f"text {n}" for n in range(20)]
+    with ss.searching("elasticsearch") as (url, manners):
+        manners.faults = {
+            "text 1": [ss.status(429, Retry_After="0")],
+            "text 2": [ss.status(500), ss.status(503)],
+            "text 3": [garbage, ss.cut],
+            "text 4": [partial, ss.reset],
+            "text 5": [ss.hang],
+            "text 6": [ss.status(400)],
+            "text 7": [ss.status(500)] * 3,
+            "text 8": [garbage] * 3,
+            "text 9": [ss.hang] * 3,
+            "text 10": [ss.changed(lambda found: found["hits"].update(hits=None))] * 3,
+            "text 11": [ss.changed(lambda found: found["hits"]["hits"][0].pop("_score"))] * 3,
+            "text 12": [ss.status(429)] * 3,
+        }
+        timeouts = QUICK + "timeout_s = 2.0\nwhole_s = 10.0\n"
+        file = described(tmp_path, "elasticsearch", url, timeouts)
+        searcher = Http(file, version="1", on_failure="missing").index(CORPUS)
+        with pytest.warns(
+            RankingWarning, match=r"7 of 20 queries have no answer \(1 failed, 3 malformed, 2 refused"
+        ):
+            run = searcher.search(queries(texts), 5).to_dict()
+        facts = searcher.costs().services[0].facts()
+        assert run == expected(texts, 5, without=(6, 7, 8, 9, 10, 11, 12))
+        assert (facts["answered"], facts["stored"], facts["empty"]) == (13, 0, 0)
+        assert facts["unanswered"] == {"failed": 1, "malformed": 3, "refused": 2, "timed out": 1}
+        assert facts["faults"] == {"failed": 7, "malformed": 11, "refused": 5, "timed out": 4}
+        assert facts["retried"] == 27 - 7
+        assert sum(manners.asked.values()) == 20 + facts["retried"]
+        before = Counter(manners.asked)
+        manners.faults.clear()
+        assert Http(file, version="1").index(CORPUS).search(queries(texts), 5).to_dict() == expected(texts, 5)
+        assert manners.asked - before == Counter({f"text {n}": 1 for n in range(6, 13)})
+
+
+def test_a_server_that_is_gone_or_refuses_the_key_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("WEIR_KEY_SHOP", "very-secret")
+    header = '\n[headers]\nAuthorization = "ApiKey ${WEIR_KEY_SHOP}"\n'
+    with ss.searching("elasticsearch") as (url, manners):
+        file = described(tmp_path, "elasticsearch", url, QUICK + header)
+        manners.faults = {"a": [ss.changed(lambda _: {"saw": "very-secret"}), ss.status(401)]}
+        with pytest.raises(ServiceError, match=r"401 .*the key was taken from WEIR_KEY_SHOP") as caught:
+            Http(file).index(CORPUS).search(queries(["a"]), 5)
+        assert "very-secret" not in str(caught.value)
+        assert {sent.headers["Authorization"] for sent in manners.sent} == {"ApiKey very-secret"}
+        monkeypatch.delenv("WEIR_KEY_SHOP")
+        with pytest.raises(ServiceError, match="environment variable WEIR_KEY_SHOP"):
+            Http(file).index(CORPUS).search(queries(["a"]), 5)
+    monkeypatch.setenv("WEIR_KEY_SHOP", "very-secret")
+    with pytest.raises(ServiceError, match=r"20 queries in a row have no answer, .*Connection refused"):
+        Http(file).index(CORPUS).search(queries(["a"] * 99), 5)
+
+
+def test_limits_and_headers_are_no_part_of_the_key_and_the_file_is(tmp_path):
+    file = described(tmp_path, "elasticsearch", "http://localhost:9200")
+    before = Http(file, version="1").describe()
+    described(tmp_path, "elasticsearch", "http://localhost:9200", "[limits]\nconcurrency = 2\n")
+    assert Http(file, version="1").describe() == before
+    text = Path(file).read_text().replace("title^2", "title^3")
+    Path(file).write_text(text)
+    assert Http(file, version="1").describe() != before
+    system = Http(file, version="1")
+    assert parse_system(str(system)) == system
+    assert system.adapted_to("nfcorpus", "") == system
+    Path(file).write_text(text.replace('index = "shop"', 'index = "{dataset}"'))
+    assert system.adapted_to("nfcorpus", "").describe()["values"]["index"] == "nfcorpus"
+
+
+def test_a_killed_run_goes_on_where_it_was(tmp_path, home):
+    """kill -9 in the middle: no answer is lost, no request that was answered is repeated."""
+    texts = [f"text {n}" for n in range(400)]
+    with ss.searching("elasticsearch") as (url, manners):
+        slow = answer
+
+        def ranked(text: str, k: int) -> dict[str, float]:
+            time.sleep(0.01)
+            return slow(text, k)
+
+        manners.ranked = ranked
+        file = described(tmp_path, "elasticsearch", url)
+        script = (
+            "from tests.unit.remote_place import CORPUS, queries\n"
+            "from weir.systems.remote.endpoint import Http\n"
+            f"texts = ['text %d' % n for n in range(400)]\n"
+            f"Http({file!r}, version='1').index(CORPUS).search(queries(texts), 5)\n"
+        )
+        process = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2])
+        while sum(manners.asked.values()) < 150:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        time.sleep(0.2)
+        searcher = Http(file, version="1").index(CORPUS)
+        assert searcher.search(queries(texts), 5).to_dict() == expected(texts, 5)
+        assert searcher.costs().services[0].facts()["stored"] > 130
+        assert len(manners.asked) == 400
+        assert sum(count - 1 for count in manners.asked.values()) <= 8  # on their way when it was killed
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("url = ", "ulr = "), "no entry named 'ulr'; did you mean url"),
+        (('url = "http://localhost"', 'url = "http://example.org"'), "plain http reaches this machine only"),
+        (('url = "http://localhost"', ""), "no 'url'"),
+        (('index = "shop"', ""), "values.index is empty: it has to be given"),
+        (('"elasticsearch"', '"elastic"'), "extends = 'elastic'; expected one of algolia, elasticsearch"),
+        (("[limits]", '[headers]\nAuthorization = "Bearer abc"\n[limits]'), "holds what may be a secret"),
+        (("[limits]", '[headers]\nX-Api-Key = "${HOME}"\n[limits]'), "only variables called WEIR_KEY_NAME"),
+        (("[limits]", '[headers]\n"A b" = "c"\n[limits]'), "headers.A b is no header"),
+        (("attempts = 3", "attempt = 3"), "did you mean limits.attempts"),
+        (("attempts = 3", 'attempts = "3"'), "limits.attempts is '3', not a whole number above 0"),
+        (("attempts = 3", "attempts = 1.5"), "not a whole number above 0"),
+        (("[limits]", '[answer]\nid = "a[b"\n[limits]'), r"'a\[b' is no path of an answer"),
+        (("[limits]", '[body]\nq = "{quary}"\n[limits]'), "no placeholder named 'quary'; did you mean query"),
+        (("[limits]", '[body]\nq = "{query|sql}"\n[limits]'), "no escape of a placeholder named 'sql'"),
+        (
+            ("[limits]", '[body]\nq = "all"\n[limits]'),
+            "neither {query} nor {id} stands in path, params or body",
+        ),
+        (("[limits]", "[page]\nsize = 0\n[limits]"), "page.size is 0"),
+        (("url = ", "body = '{\"size\": {k}}'\nurl = "), "body is no JSON .*placeholders stand in quotes"),
+        (("url = ", "method = 'DELETE'\nurl = "), "method is 'DELETE', not GET, POST or PUT"),
+        (("url = ", "url = 3 #"), "url is 3, not a text"),
+    ],
+)
+def test_what_a_file_says_wrong_is_one_line(change, said, tmp_path):
+    file = Path(described(tmp_path, "elasticsearch", "http://localhost"))
+    text = file.read_text()
+    assert change[0] in text
+    file.write_text(text.replace(*change))
+    with pytest.raises(FormatError, match=said) as caught:
+        Http(str(file)).describe()
+    assert str(caught.value).startswith(f"{file}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_out_of_range_are_one_line():
+    for settings, said in (
+        ({"file": ""}, "expected such as 'search.toml'"),
+        ({"file": "a", "dataset": 3}, "a text"),
+    ):
+        with pytest.raises(BadValue, match=said):
+            Http(**settings)
+
+
+def test_values_go_into_the_tree_and_never_into_its_syntax():
+    values = {"query": 'a"}], {k}', "k": 3, "fields": ["x", "y"], "cursor": ABSENT}
+    tree = {
+        "q": "{query}",
+        "n": ["{k}", "{cursor}"],
+        "f": "{fields}",
+        "after": "{cursor}",
+        "t": "{k} of {query}",
+    }
+    assert filled(tree, values) == {"q": 'a"}], {k}', "n": [3], "f": ["x", "y"], "t": '3 of a"}], {k}'}
+    assert filled("{query|json}", values) == '"a\\"}], {k}"'
+    assert filled("{query|lucene}", {"query": "NOT a:b AND (c)"}) == r"\NOT a\:b \AND \(c\)"
+    assert filled_path("/{query}/x", {"query": "../a b?&/"}) == "/..%2Fa%20b%3F%26%2F/x"
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("a.b[0].c", 1),
+        ("a.b[-1].c", 2),
+        ("['x.y'].z", 3),
+        ("a.b[5]", ABSENT),
+        ("a.nothing.c", ABSENT),
+        ("a.b.c", ABSENT),
+    ],
+)
+def test_a_path_finds_its_place_or_nothing(path, found):
+    assert JsonPath.of(path).find({"a": {"b": [{"c": 1}, {"c": 2}]}, "x.y": {"z": 3}}) == found

@@ -1,0 +1,289 @@
+"""Papercuts that people found, one test for each that no other file holds.
+
+Held elsewhere: the walk-throughs of CONTRIBUTING (conformance/test_walkthroughs.py); bare `weir`, SIGTERM, terminals
+(test_cli.py, test_hostile_terminal.py); the judged rate beside whatever is asked (test_results_commands.py); an explained
+difference is no miss (test_reproduce.py); steps and rate of progress (test_dense_kills.py, test_efficiency.py); packed and
+foreign files (test_trec.py, test_hostile_input.py); gates (test_gate.py); other tools' files (test_import*.py).
+"""
+
+from __future__ import annotations
+
+import json
+import typing
+from pathlib import Path
+
+import pytest
+
+import weir
+from tests.unit.brooklet import write_collection
+from weir.cli import main
+from weir.core.frame import FRAMES
+from weir.core.intents import IntentQrels
+from weir.core.scores import MeasureScores, Scores
+from weir.errors import FormatError, UnknownName, WeirError
+from weir.experiment.finished import finished_cells
+from weir.experiment.grid_order import ORDER, GridOrder, keep_order
+from weir.io.runs.formats import kind_of_file
+from weir.io.runs.read import read_qrels, read_run
+from weir.report.progress import Progress
+from weir.systems import parse_system
+
+QRELS = "q1 0 d1 1\nq2 0 d3 2\n"
+TREC = "q1 Q0 d1 1 2.5 x\nq1 Q0 d9 2 1.5 x\nq2 Q0 d3 1 1.0 x\n"
+
+
+def written(folder: Path, **files: str) -> list[Path]:
+    paths = [folder / name.replace("__", ".") for name in files]
+    for path, text in zip(paths, files.values(), strict=True):
+        path.write_text(text)
+    return paths
+
+
+def test_weir_says_its_version_and_lists_systems_without_numba(monkeypatch, capsys):
+    assert weir.__version__[0].isdigit()
+    monkeypatch.setitem(__import__("sys").modules, "numba", None)
+    assert main(["systems"]) == 0
+    assert "bm25(" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("asked", "means"),
+    [
+        ("Recall@10", "R@10"),
+        ("MAP", "AP"),
+        ("precision@5", "P@5"),
+        ("recip_rank", "RR"),
+        ("ndcg_cut_10", "nDCG@10"),
+    ],
+)
+def test_other_names_of_measures_are_understood(asked, means):
+    assert str(weir.parse_measure(asked)) == means
+
+
+def test_a_measure_is_described_by_its_name(capsys):
+    assert main(["measures", "nDCG"]) == 0
+    assert "Discounted cumulative gain" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("system", "said"),
+    [
+        ("dense(mybert)", 'stands in quotes: model="mybert"'),
+        ('dense("./no-folder")', "no checkpoint there; expected a folder"),
+        ("bm26", "did you mean bm25"),
+    ],
+)
+def test_a_model_that_is_not_there_is_said_so(system, said):
+    with pytest.raises(WeirError, match=said):
+        parse_system(system).describe()
+
+
+def test_models_takes_an_expression(capsys):
+    assert main(["models", 'dense("minilm")']) == 0
+    assert capsys.readouterr().out.startswith("model ")
+
+
+def test_a_measure_comes_back_under_the_name_that_was_asked_for():
+    scores = weir.evaluate({"q": {"a": 1}}, {"q": {"a": 1.0}}, ["AP(rel=1)"])
+    assert scores["AP(rel=1)"].mean == scores["AP"].mean == 1.0
+
+
+def test_eval_and_compare_call_a_run_alike(tmp_path, capsys):
+    qrels, run = written(tmp_path, q__txt=QRELS, BM25__trec=TREC)
+    other = tmp_path / "other.trec"
+    other.write_text(TREC.replace("2.5", "0.5"))
+    assert main(["eval", str(qrels), str(run), "-m", "RR", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.split("\n")[0])["system"] == "BM25"
+    assert main(["compare", str(qrels), str(run), str(other), "-m", "RR"]) == 0
+    assert "BM25 " in capsys.readouterr().out
+
+
+def test_stats_takes_judgments_alone(tmp_path, capsys):
+    (qrels,) = written(tmp_path, q__txt=QRELS)
+    assert main(["stats", str(qrels)]) == 0
+    assert "judg" in capsys.readouterr().out
+
+
+def test_names_of_tests_and_effects_say_what_they_are(tmp_path, capsys):
+    assert main(["compare", "--help"]) == 0
+    assert "randomised" in capsys.readouterr().out.lower()
+    qrels, a, b = written(tmp_path, q__txt=QRELS, a__trec=TREC, b__trec=TREC.replace("2.5", "0.5"))
+    assert main(["compare", str(qrels), str(a), str(b), "-m", "RR", "--long"]) == 0
+    out = capsys.readouterr().out
+    assert "Hedges' g" in out
+    assert "weir power: of one test alone" in out
+
+
+def grid(
+    folder: Path, at: Path, systems: list[str], k: int = 1000, measures: tuple[str, ...] = ("nDCG@10",)
+) -> None:
+    weir.Experiment([folder], systems, measures, k).execute(at)
+
+
+def test_results_stand_in_the_order_that_was_asked_for(tmp_path):
+    folder, at = write_collection(tmp_path / "c"), tmp_path / "results"
+    grid(folder, at, ["rm3"])
+    grid(folder, at, ["bm25", 'bm25("elastic")', "rm3"])
+    assert [cell.system for cell in finished_cells(at)] == ["rm3", "bm25", 'bm25("elastic")']
+    (at / ORDER).write_text("{}")  # of a damaged order nothing is lost but itself
+    assert {cell.system for cell in finished_cells(at)} == {"rm3", "bm25", 'bm25("elastic")'}
+    keep_order(at, ["c"], ["bm25"])
+    keep_order(at, ["d"], ["rm3", "bm25"])
+    assert GridOrder.read(at) == GridOrder(("c", "d"), ("bm25", "rm3"))
+    assert finished_cells(at)[0].system == "bm25"
+
+
+def test_what_differs_in_k_alone_is_one_system(tmp_path, capsys):
+    folder, at = write_collection(tmp_path / "c"), tmp_path / "results"
+    for k in (3, 50):
+        grid(folder, at, ["bm25", "rm3"], k)
+    assert [cell.label for cell in finished_cells(at)] == ["bm25 #k=3", "bm25", "rm3 #k=3", "rm3"]
+    assert main(["compare", str(at), "-m", "nDCG@10"]) == 0
+    out, err = capsys.readouterr()
+    assert "adjusted over 1 comparison" in out
+    assert "note: bm25 on c is compared with k=50 alone, not 3" in err
+    assert main(["compare", str(at), "-m", "nDCG@10", "-s", "bm25", "-s", "bm25 #k=3"]) == 0
+    assert "bm25 #k=3" in capsys.readouterr().out
+
+
+def test_compare_leaves_out_what_lacks_a_measure_and_names_it(tmp_path, capsys):
+    folder, at = write_collection(tmp_path / "c"), tmp_path / "results"
+    grid(folder, at, ["bm25", "rm3"], measures=("nDCG@10", "R@5"))
+    grid(folder, at, ['bm25("elastic")'])
+    assert main(["compare", str(at), "-m", "R@5"]) == 0
+    out, err = capsys.readouterr()
+    assert "rm3" in out
+    assert 'bm25("elastic") on c is left out of R@5' in err
+
+
+def test_a_benchmark_shows_which_systems_cannot_be_told_apart(tmp_path):
+    table = weir.benchmark(write_collection(tmp_path / "c"), ["bm25", "rm3"], ["nDCG@10"])
+    assert "share a letter" in repr(table)
+    assert "share a letter" in table.to_markdown()
+    assert "share a letter" not in repr(weir.benchmark(tmp_path / "c", "bm25", ["nDCG@10"]))
+
+
+def test_a_benchmark_shows_progress_in_a_terminal_alone(tmp_path, capsys, monkeypatch):
+    folder = write_collection(tmp_path / "c")
+    weir.benchmark(folder, "bm25", ["nDCG@10"])
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    weir.benchmark(folder, "bm25", ["nDCG@10"])
+    assert "search" in capsys.readouterr().err
+
+
+def test_progress_says_rate_and_time_left(monkeypatch, capsys):
+    moments = iter([0.0, 40.0, 80.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(moments))
+    progress = Progress()
+    for done in (0, 50, 100):
+        progress("index", done, 200)
+    assert capsys.readouterr().err.split("\n")[1] == "index  50/200  1.25/s, 0:02:00 left"
+
+
+@pytest.mark.parametrize(
+    "holder", [weir.Run, weir.Qrels, IntentQrels, Scores, MeasureScores, weir.ResultSet, weir.Benchmark]
+)
+def test_the_type_of_a_frame_follows_from_the_library_that_is_named(holder):
+    stubs = typing.get_overloads(holder.to_frame)
+    named = [stub.__annotations__["library"] for stub in stubs]
+    assert named == [f"Literal['{library}']" for library in FRAMES]
+    assert [stub.__annotations__["return"] for stub in stubs] == ["PandasFrame", "PolarsFrame", "ArrowTable"]
+
+
+def test_json_lines_are_runs_and_judgments(tmp_path):
+    rows = [{"qid": "q1", "docno": "d1", "score": 2.5}, {"qid": "q1", "docno": 9, "score": 1.5}]
+    run, bare, qrels = written(
+        tmp_path,
+        r__jsonl="".join(json.dumps(row) + "\n" for row in rows),
+        r="".join(json.dumps(row) + "\n\n" for row in rows),
+        q__ndjson='{"query-id": "q1", "corpus-id": "d1", "relevance": 0.5, "origin": "human"}\n',
+    )
+    assert read_run(run).to_dict() == read_run(bare).to_dict() == {"q1": {"d1": 2.5, "9": 1.5}}
+    assert read_qrels(qrels).to_dict() == {"q1": {"d1": 0.5}}
+    assert read_qrels(qrels).origin.tolist() == ["human"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"qid": "q1", "score": 1.0}', "line 3: found no 'docno'; expected an identifier"),
+        ('{"qid": "", "docno": "d", "score": 1.0}', "line 3: found qid ''"),
+        ('{"qid": true, "docno": "d", "score": 1.0}', "line 3: found qid 'True'"),
+        ('{"qid": "q", "docno": "d", "score": "1.0"}', "line 3: found score '1.0'; expected a finite number"),
+        ('{"qid": "q", "docno": "d", "score": NaN}', "line 3: found score 'nan'"),
+        ('{"qid": "q", "docno": "d"}', "line 3: found no 'score'"),
+        ('["q", "d", 1.0]', "line 3: found .*one JSON object"),
+        ('{"qid": "q1", "docno": "d1", "score": 1}', "line 3: query 'q1' ranks document 'd1' twice"),
+    ],
+)
+def test_a_bad_line_of_json_lines_is_named(tmp_path, line, said):
+    first = '{"qid": "q1", "docno": "d1", "score": 2.5}\n\n'
+    (path,) = written(tmp_path, r__jsonl=first + line + "\n")
+    with pytest.raises(WeirError, match=said):
+        read_run(path)
+
+
+def test_rankings_are_lists_and_judgments_are_lists_of_what_is_relevant(tmp_path):
+    (path,) = written(tmp_path, r__json='{"q1": ["d2", "d1"], "q2": [["d3", 0.5]]}')
+    assert list(read_run(path).to_dict()["q1"]) == ["d2", "d1"]
+    assert read_run(path).to_dict()["q2"] == {"d3": 0.5}
+    (qrels,) = written(tmp_path, q__json='{"q1": ["d2", "d1"]}')
+    assert read_qrels(qrels).to_dict() == {"q1": {"d1": 1, "d2": 1}}
+    with pytest.raises(FormatError, match="--kind run, in rank order, or --kind qrels"):
+        kind_of_file(qrels)
+
+
+def test_texts_stand_under_contents_too(tmp_path):
+    rows = [{"id": "d1", "contents": "a low dam", "url": "http://x"}, {"id": "d2", "contents": "river"}]
+    (path,) = written(tmp_path, corpus__jsonl="".join(json.dumps(row) + "\n" for row in rows))
+    write_collection(tmp_path / "c")
+    path.replace(tmp_path / "c" / "corpus.jsonl")
+    corpus = weir.load(tmp_path / "c").corpus
+    assert corpus.text.tolist() == ["a low dam", "river"]
+    assert corpus.field_names == ("text", "url")
+
+
+def test_ranks_are_no_grades(tmp_path):
+    rows = [(query, f"d{n}", n) for query in ("q1", "q2") for n in range(6)]
+    ranks, graded = written(
+        tmp_path,
+        ranks="".join(f"{q}\t{d}\t{n}\n" for q, d, n in rows),
+        graded="".join(f"{q}\t{d}\t{n % 3}\n" for q, d, n in rows),
+    )
+    with pytest.raises(FormatError, match=r"count up from 0 for each query, as ranks do.*--as run-ranks"):
+        read_qrels(ranks)
+    assert read_qrels(graded).to_dict()["q2"]["d5"] == 2
+
+
+def test_whole_numbers_under_score_are_asked_about(tmp_path):
+    open_, run, lines = written(
+        tmp_path,
+        a__tsv="qid\tpid\tscore\n1\td\t1\n1\te\t0\n",
+        b__tsv="qid\tpid\tscore\n1\td\t1.5\n1\te\t0\n",
+        c__jsonl='{"qid": "1", "pid": "d", "score": 1}\n',
+    )
+    for path in (open_, lines):
+        with pytest.raises(FormatError, match="whole numbers as scores; expected --kind run or --kind qrels"):
+            kind_of_file(path)
+    assert kind_of_file(run) == "run"
+    arrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    for values, kind in (([1, 0], None), ([1.5, 0.0], "run")):
+        table = arrow.table({"q_id": ["1", "1"], "doc_id": ["d", "e"], "score": values})
+        pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+        if kind is None:
+            with pytest.raises(FormatError, match="whole numbers as scores"):
+                kind_of_file(tmp_path / "t.parquet")
+        else:
+            assert kind_of_file(tmp_path / "t.parquet") == kind
+
+
+def test_a_system_that_is_not_in_a_folder_is_named(tmp_path, capsys):
+    folder, at = write_collection(tmp_path / "c"), tmp_path / "results"
+    grid(folder, at, ["bm25"])
+    assert main(["results", str(at), "-s", "rm3"]) == 2
+    assert "no system among these results named 'rm3'" in capsys.readouterr().err
+    with pytest.raises(UnknownName):
+        weir.parse_system("bm25x")

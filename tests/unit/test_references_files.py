@@ -1,0 +1,229 @@
+"""Files, folders and descriptions as collections: brought once for each content, asked about what they leave open."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import weir
+from weir.cli.main import main
+from weir.errors import BadValue, FormatError, UnknownName, WeirError
+
+ROWS = [
+    {"query": "red shoes", "relevant": ["d1"], "group": "colour"},
+    {"query": "wool socks", "relevant": ["d2", "d3"], "group": "cloth"},
+]
+DOCUMENTS = "".join(
+    json.dumps({"_id": f"d{n}", "text": text}) + "\n"
+    for n, text in enumerate(["hat", "red shoe", "wool sock", "warm sock"])
+)
+TABLE = "q,url,ctr\nred shoes,d1,2\nred shoes,d2,0\nwool socks,d2,1\n"
+
+
+def lines(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+@pytest.fixture
+def shop(tmp_path):
+    """A golden set, its documents, and a TOML file that joins them."""
+    (tmp_path / "golden.jsonl").write_text(lines(ROWS))
+    (tmp_path / "products.jsonl").write_text(DOCUMENTS)
+    (tmp_path / "golden.toml").write_text('documents = "products.jsonl"\n')
+    return tmp_path
+
+
+def by_text(dataset):
+    texts = dataset.queries.to_dict()
+    return {texts[query]: row for query, row in dataset.qrels.to_dict().items()}
+
+
+def test_a_golden_set_is_a_collection(shop, home):
+    dataset = weir.load(shop / "golden.jsonl")
+    assert by_text(dataset) == {"red shoes": {"d1": 1}, "wool socks": {"d2": 1, "d3": 1}}
+    assert (dataset.name, dataset.split, len(dataset.corpus)) == ("golden", "test", 4)
+    assert "group" in dataset.layout.need_queries().path.read_text()
+    (kept,) = home.glob("references/golden-*")
+    assert not (kept / "corpus.jsonl").exists()  # the documents stay where they are
+    before = (kept / "queries.jsonl").stat().st_mtime_ns
+    weir.load(shop / "golden.jsonl")
+    assert (kept / "queries.jsonl").stat().st_mtime_ns == before
+    (shop / "golden.jsonl").write_text(lines(ROWS[:1]))
+    assert len(weir.load(shop / "golden.jsonl").queries) == 1
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.binary(max_size=200) | st.sampled_from([lines(ROWS).encode(), TABLE.encode()]).flatmap(
+           lambda whole: st.integers(0, len(whole)).map(lambda at: whole[:at])),
+       name=st.sampled_from(["x.jsonl", "x.csv", "x.toml", "x.parquet", "x.zip", "corpus/x.parquet", "corpus/test.jsonl"]))  # fmt: skip
+def test_whatever_a_file_holds_it_is_a_collection_or_one_line(tmp_path, data, name):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(data)
+    said = ""
+    try:
+        weir.load(tmp_path if "/" in name else tmp_path / name)
+    except WeirError as error:
+        said = str(error)
+    assert "\n" not in said
+    (tmp_path / name).unlink()
+
+
+def test_the_card_of_a_golden_set(shop, capsys):
+    assert main(["stats", str(shop / "golden.jsonl"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["documents"] == 4
+    assert len(weir.Dataset.load(shop / "golden.jsonl").qrels) == 2
+
+
+def test_a_golden_set_is_run(shop, capsys):
+    pytest.importorskip("numba", reason="BM25 takes numba")
+    assert (
+        main(
+            [
+                "run",
+                "-q",
+                "-d",
+                str(shop / "golden.jsonl"),
+                "-s",
+                "bm25",
+                "-m",
+                "R@10",
+                "-o",
+                str(shop / "results"),
+            ]
+        )
+        == 0
+    )
+    assert "golden" in capsys.readouterr().out
+    assert main(["verify", str(shop / "results")]) == 0
+
+
+def test_documents_that_are_not_there_are_asked_for(shop):
+    (shop / "golden.toml").unlink()
+    dataset = weir.load(shop / "golden.jsonl")
+    with pytest.raises(
+        FormatError,
+        match=r'golden.jsonl: found no documents; expected documents = "FILE OR FOLDER" in golden.toml',
+    ):
+        len(dataset.corpus)
+
+
+def test_texts_beside_identifiers_are_documents(tmp_path):
+    row = {
+        "query": "red shoes",
+        "relevant": [{"id": "d1", "text": "a red shoe", "title": "Shoe"}, {"id": "d2", "grade": 2}],
+    }
+    (tmp_path / "golden.jsonl").write_text(lines([row]))
+    dataset = weir.load(tmp_path / "golden.jsonl")
+    assert by_text(dataset) == {"red shoes": {"d1": 1, "d2": 2}}
+    assert dataset.corpus.view("title text").tolist() == ["Shoe a red shoe"]
+
+
+def test_words_are_looked_up_in_the_documents_beside(shop, home):
+    (shop / "golden.jsonl").write_text(
+        lines([{"question": "what warms feet", "expected_keywords": ["sock"]}])
+    )
+    assert by_text(weir.load(shop / "golden.jsonl")) == {"what warms feet": {"d2": 1, "d3": 1}}
+    (kept,) = home.glob("references/golden-*")
+    assert not (kept / "corpus.jsonl").exists()
+
+
+def test_what_columns_leave_open_is_asked_and_said_in_the_toml(tmp_path, capsys):
+    (tmp_path / "clicks.csv").write_text("q,url,ctr\n" + "\n".join(TABLE.split("\n")[1:]))
+    assert main(["stats", str(tmp_path / "clicks.toml")]) == 2  # nothing there
+    with pytest.raises(WeirError, match=r"say which|--columns"):
+        weir.load(tmp_path / "clicks.csv")
+    (tmp_path / "clicks.toml").write_text(
+        'columns = { query = "q", doc = "url", grade = "ctr" }\nsplit = "test"\n'
+    )
+    assert by_text(weir.load(tmp_path / "clicks.csv")) == {
+        "red shoes": {"d1": 2, "d2": 0},
+        "wool socks": {"d2": 1},
+    }
+
+
+DESCRIBED = """
+name = "shop"
+self_match = "drop"
+instruction = "Find the product"
+[[files]]
+path = "products/*.csv"
+kind = "corpus"
+columns = { doc = "sku", text = "about", title = "name" }
+[[files]]
+path = "asked.csv"
+kind = "queries"
+columns = { query_id = "nr", query = "wanted" }
+[[files]]
+path = "judged.csv"
+columns = { query_id = "nr", doc = "sku", grade = "stars" }
+split = "dev"
+"""
+
+
+def test_one_toml_describes_an_unusual_layout(tmp_path):
+    (tmp_path / "products").mkdir()
+    for n in range(2):
+        (tmp_path / f"products/{n}.csv").write_text(f"sku,name,about,price\ns{n},Shoe {n},a red shoe,{n}.5\n")
+    (tmp_path / "asked.csv").write_text(
+        "nr,text,wanted,region\n1,ignored,red shoes,north\n2,ignored,blue shoes,south\n"
+    )
+    (tmp_path / "judged.csv").write_text("nr,sku,stars\n1,s0,3\n2,s1,1\n")
+    (tmp_path / "shop.toml").write_text(DESCRIBED)
+    shop = weir.load(tmp_path / "shop.toml")
+    assert (shop.name, shop.split, shop.self_match, shop.instruction) == (
+        "shop",
+        "dev",
+        "drop",
+        "Find the product",
+    )
+    assert shop.queries.to_dict() == {"1": "red shoes", "2": "blue shoes"}
+    assert shop.qrels.to_dict() == {"1": {"s0": 3}, "2": {"s1": 1}}
+    assert shop.corpus.view("title text").tolist() == ["Shoe 0 a red shoe", "Shoe 1 a red shoe"]
+    rows = [json.loads(line) for line in shop.layout.need_queries().path.read_text().splitlines()]
+    assert rows[0]["metadata"]["region"] == "north"
+    assert main(["import", str(tmp_path / "shop.toml"), "-o", str(tmp_path / "canonical")]) == 0
+    written = weir.load(tmp_path / "canonical")
+    assert written.fingerprint == shop.fingerprint
+    assert (written.name, written.split, written.self_match, written.instruction) == (
+        "shop",
+        "dev",
+        "drop",
+        "Find the product",
+    )
+
+
+WRONG = {
+    "another key": ('files = []\ncolour = "red"', UnknownName, "key of .*mine.toml named 'colour'"),
+    "no files": ("files = []", FormatError, "found no files"),
+    "no such file": ('[[files]]\npath = "none.csv"', FormatError, "found no file none.csv"),
+    "no such pattern": ('[[files]]\npath = "*.csv"', FormatError, r"found no file \*.csv"),
+    "another reader": ('[[files]]\npath = "mine.toml"\nkind = "qrel"', UnknownName, "'qrel'.*did you mean qrels"),
+    "another role": ('[[files]]\npath = "mine.toml"\ncolumns = { dok = "x" }', UnknownName, "role of a column named 'dok'"),
+    "columns that are none": ('[[files]]\npath = "mine.toml"\ncolumns = "x"', FormatError, "found columns = 'x'"),
+    "files that are none": ('files = ["a.csv"]', FormatError, "found files that are no tables"),
+    "a path that is none": ("[[files]]\npath = 3", FormatError, "found path = 3"),
+    "self_match": ('self_match = "maybe"\n[[files]]\npath = "mine.toml"', FormatError, "self_match = 'maybe'"),
+    "grades": ('grades = "some"\n[[files]]\npath = "mine.toml"', BadValue, "--grades: found 'some'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_description_that_is_wrong_is_one_line(tmp_path, case):
+    text, kind, said = WRONG[case]
+    (tmp_path / "mine.toml").write_text(text)
+    with pytest.raises(kind, match=said) as caught:
+        weir.load(tmp_path / "mine.toml")
+    assert "\n" not in str(caught.value)
+
+
+def test_documents_in_two_places_are_refused(shop):
+    (shop / "golden.jsonl").write_text(
+        lines([{"query": "red shoes", "relevant": [{"id": "d1", "text": "other"}]}])
+    )
+    with pytest.raises(
+        FormatError, match=r"documents in golden.jsonl and in products.jsonl; expected documents in one place"
+    ):
+        weir.load(shop / "golden.jsonl")

@@ -1,0 +1,133 @@
+"""From a pool to new judgments: blind, complete, and what a full set of judgments gives comes back."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import weir
+from weir.audit import Subject
+from weir.audit.judging_pool import HEAD, SHEET, judging_pool, read_sheet, write_pool
+from weir.audit.relabel import relabelled, turned
+from weir.cli import main
+from weir.core.corpus import Corpus, Queries
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.errors import BadValue, FormatError
+
+FULL = {"q": {d: int(d in "acg") for d in "abcdefgh"}, "r": {d: int(d in "bh") for d in "abcdefgh"}}
+HELD = {"q": {"a": 1, "b": 0}, "r": {"b": 1}}
+RUNS = {
+    "one": Run.of({"q": list("abcd"), "r": list("bcda")}),
+    "two": Run.of({"q": list("gcha"), "r": list("hgfb")}),
+}
+
+
+def filled(sheet, grades):
+    lines = [line.split("\t") for line in sheet.read_text(encoding="utf-8").splitlines()]
+    rows = [[q, d, str(grades[q][d]), *rest] for q, d, _, *rest in lines[1:]]
+    sheet.write_text("\n".join("\t".join(row) for row in [lines[0], *rows]) + "\n", encoding="utf-8")
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 6), st.integers(1, 20))
+def test_a_pool_holds_what_is_unjudged_once_and_the_heaviest_where_there_is_a_limit(k, limit):
+    qrels = Qrels.of(HELD)
+    wanted = {
+        (query, doc)
+        for run in RUNS.values()
+        for query, docs in run.top(k).to_dict().items()
+        for doc in docs
+        if doc not in HELD[query]
+    }
+    if not wanted:
+        return
+    whole, part = judging_pool(RUNS, qrels, k), judging_pool(RUNS, qrels, k, limit)
+    pairs = [
+        (whole.queries[q], whole.docs[d])
+        for q, d in zip(whole.query.tolist(), whole.doc.tolist(), strict=True)
+    ]
+    assert len(pairs) == len(set(pairs))
+    assert set(pairs) == wanted
+    assert sorted(part.weight.tolist()) == sorted(whole.weight.tolist())[-limit:]
+    assert len(set(zip(whole.query[:-1] != whole.query[1:], whole.query[1:], strict=True))) <= 2 * len(qrels)
+
+
+def test_judging_the_pool_gives_what_full_judgments_give(tmp_path):
+    subject = Subject(
+        "mine",
+        Corpus.of({d: {"title": d.upper(), "text": f"a text\nof {d}"} for d in "abcdefgh"}),
+        Queries.of({"q": "rivers", "r": "dams"}),
+        Qrels.of(HELD),
+        RUNS,
+    )
+    folder = tmp_path / "pool"
+    write_pool(judging_pool(RUNS, subject.qrels, 4), subject, folder)
+    lines = (folder / SHEET).read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "\t".join(HEAD)
+    assert all("a text of " in line and ("rivers" in line or "dams" in line) for line in lines[1:])
+    assert not {"one", "two"} & set("\t".join(lines).split())
+    with pytest.raises(FormatError, match="no grade on any line"):
+        read_sheet(folder / SHEET)
+    filled(folder / SHEET, FULL)
+    new, empty = read_sheet(folder / SHEET)
+    rows, both = relabelled(subject, new, origin="me")
+    judged = {q: {d: FULL[q][d] for run in RUNS.values() for d in run.to_dict()[q]} | HELD[q] for q in FULL}
+    expected = {
+        name: weir.evaluate(judged, run, ["nDCG@10", "Hole@10"]).means() for name, run in RUNS.items()
+    }
+    for row in rows:
+        assert (row.after, row.hole_after) == (expected[row.system]["nDCG@10"], 0)
+        assert row.low <= row.change <= row.high
+    assert (empty, both.to_dict()) == (0, judged)
+    assert set(both.columns()["origin"]) == {"before", "me"}
+    assert turned(rows) == [("one", "two")]
+
+
+def test_a_sheet_is_read_strictly_and_half_of_one_is_half(tmp_path):
+    sheet = tmp_path / "judged.tsv"
+    head = "\t".join(HEAD)
+    for body, said in (
+        ("q\ta\tgood", "line 2"),
+        ("q\ta\tnan", "line 2"),
+        ("q\ta\t1\nq\ta\t0", "line 3 judges 'a' for 'q' again"),
+        ("q", "line 2 has 1 cells"),
+    ):
+        sheet.write_text(f"{head}\n{body}\n", encoding="utf-8")
+        with pytest.raises(FormatError, match=said):
+            read_sheet(sheet)
+    sheet.write_text(f"{head}\r\nq\ta\t1\t\r\nq\tb\t\t\r\n", encoding="utf-8")
+    found, empty = read_sheet(sheet)
+    assert (found.to_dict(), empty) == ({"q": {"a": 1}}, 1)
+
+
+def test_the_commands_write_a_pool_once_and_score_again(tmp_path, capsys):
+    def call(*arguments):
+        code = main([str(one) for one in arguments])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    Qrels.of(HELD).save(tmp_path / "qrels.tsv")
+    for name, run in RUNS.items():
+        run.save(tmp_path / f"{name}.trec")
+    targets = [tmp_path / name for name in ("qrels.tsv", "one.trec", "two.trec")]
+    assert call("pool", *targets, "-o", tmp_path / "pool")[0] == 0
+    code, _, err = call("pool", *targets, "-o", tmp_path / "pool")
+    assert (code, "is there already" in err) == (2, True)
+    filled(tmp_path / "pool" / SHEET, FULL)
+    sheet, out = tmp_path / "pool" / SHEET, tmp_path / "both.tsv"
+    code, text, _ = call("relabel", sheet, *targets, "-o", out)
+    assert (code, "one was above two" in text) == (0, True)
+    assert weir.Qrels.load(out).to_dict()["q"]["g"] == 1
+    rows = [json.loads(line) for line in call("relabel", sheet, *targets, "--json")[1].splitlines()]
+    assert [row["system"] for row in rows] == ["one", "two"]
+    assert repr(weir.relabel(sheet, *targets)) == text.rstrip("\n")
+    Qrels.of({"other": {"a": 1}}).save(tmp_path / "strange.tsv")
+    code, _, err = call("relabel", tmp_path / "strange.tsv", *targets)
+    assert (code, "none of the 1 queries" in err) == (2, True)
+    full = {q: {d: g for d, g in grades.items()} for q, grades in FULL.items()}
+    with pytest.raises(BadValue, match="everything among the first"):
+        judging_pool(RUNS, Qrels.of(full))

@@ -1,0 +1,215 @@
+"""Asking services: answers are kept before they are used, nothing is asked twice, whatever fails is counted."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from weir.errors import StoreError, StoreWarning
+from weir.services.answers import answer_key, answer_store
+from weir.services.asking import Outcome, Request, Tally, Terms, ask_each
+from weir.services.attempts import AttemptError, until_answered
+from weir.services.limits import Clock, Limits
+
+ABOUT = {"system": "echo", "version": "1"}
+KEYS = [answer_key({"n": n}) for n in range(70_000)]
+
+
+def the_file(home: Path) -> Path:
+    return next(home.glob("answers/echo-*/answers.jsonl"))
+
+
+def test_answers_are_found_by_another_process_and_read_by_any_tool(home):
+    with answer_store("echo", ABOUT) as store:
+        for n in range(3):
+            store.add(KEYS[n], {"answer": f"ü{n}\n\udc80"})
+        assert (KEYS[1] in store, KEYS[3] in store, len(store)) == (True, False, 3)
+    with answer_store("echo", ABOUT) as store:
+        assert [store.get(KEYS[n]) for n in (2, 3)] == [{"answer": "ü2\n\udc80"}, None]
+    lines = [json.loads(line) for line in the_file(home).read_text(encoding="utf-8").splitlines()]
+    assert [line["value"]["answer"] for line in lines] == [f"ü{n}\n\udc80" for n in range(3)]
+    assert json.loads(the_file(home).with_name("about.json").read_text(encoding="utf-8")) == ABOUT
+
+
+def test_half_a_line_is_cut_off_and_a_damaged_one_forgotten(home):
+    with answer_store("echo", ABOUT) as store:
+        for n in range(4):
+            store.add(KEYS[n], n)
+    path = the_file(home)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0] + lines[1].replace(b":1}", b":7}") + lines[2] + lines[3][:-9])
+    with ExitStack() as stack:
+        with pytest.warns(StoreWarning, match="an answer is damaged and is asked for again"):
+            store = stack.enter_context(answer_store("echo", ABOUT))
+        assert [store.get(KEYS[n]) for n in range(4)] == [0, None, 2, None]
+        store.add(KEYS[1], "again")
+        path.write_bytes(path.read_bytes().replace(b":2}", b":9}"))
+        with pytest.raises(StoreError, match="is damaged; ask again"):
+            store.get(KEYS[2])
+        assert store.get(KEYS[1]) == "again"
+
+
+def test_many_answers_keep_their_places_however_they_are_sorted(home):
+    with answer_store("echo", ABOUT) as store:
+        for n, key in enumerate(KEYS):
+            store.add(key, n)
+        assert [store.get(KEYS[n]) for n in (0, 32_767, 32_768, 69_999)] == [0, 32_767, 32_768, 69_999]
+    with answer_store("echo", ABOUT) as store:
+        assert len(store) == len(KEYS)
+        assert all(store.get(KEYS[n]) == n for n in range(0, len(KEYS), 997))
+
+
+def test_what_declares_no_version_leaves_nothing_behind(home):
+    with answer_store("echo", {"session": "f00"}) as store:
+        store.add(KEYS[0], "here")
+        assert store.get(KEYS[0]) == "here"
+    assert not (home / "answers").exists()
+
+
+def test_a_full_disk_is_one_line_and_the_file_stays_whole(home):
+    script = (
+        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "from weir.services.answers import answer_key, answer_store\n"
+        "from weir.errors import StoreError\n"
+        "with answer_store('echo', {'system': 'echo', 'version': '1'}) as store:\n"
+        "    store.add(answer_key({'n': 0}), 'kept')\n"
+        "    resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))\n"
+        "    try: store.add(answer_key({'n': 1}), 'x' * 500)\n"
+        "    except StoreError as error: print(error)\n"
+        "    store.add(answer_key({'n': 2}), 'too')\n"
+    )
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert "cannot write" in said
+    with answer_store("echo", ABOUT) as store:
+        assert [store.get(KEYS[n]) for n in range(3)] == ["kept", None, "too"]
+
+
+def requests(count: int) -> Iterator[Request]:
+    return (Request(n, KEYS[n], {"n": n}) for n in range(count))
+
+
+SENT: Counter[int] = Counter()
+"""How often each request was asked."""
+
+
+class Echo:
+    """Answers with the number; of every fourth batch it fails the first request."""
+
+    def __init__(self, slow: float = 0.0, broken: bool = False) -> None:
+        self.slow, self.broken = slow, broken
+
+    def ask(self, batch: Sequence[Request]) -> Iterator[Outcome]:
+        for request in reversed(batch):
+            SENT[request.number] += 1
+            time.sleep(self.slow)
+            if self.broken or request.number % 8 == 7:
+                yield Outcome(request, error=AttemptError("failed", f"{request.number} is odd"))
+            else:
+                yield Outcome(request, request.number, 0.004)
+
+    def close(self) -> None:
+        pass
+
+
+def asked(count: int, terms: Terms, **how: object) -> Tally:
+    SENT.clear()
+    with answer_store("echo", ABOUT) as store:
+        return ask_each(requests(count), lambda _: Echo(**how), store, terms)
+
+
+def test_every_answer_is_counted_once_and_the_second_time_only_failures_are_asked(home):
+    terms = Terms(concurrency=4, batch=3)
+    found = asked(40, terms)
+    assert (found.answered, found.stored, found.failed, found.stopped) == (35, 0, 5, False)
+    assert found.unanswered == {"failed": 5}
+    assert found.first is not None
+    assert found.first[1].endswith("is odd")
+    again = asked(40, terms)
+    assert (again.answered, again.stored, again.failed) == (0, 35, 5)
+    assert sorted(SENT) == [7, 15, 23, 31, 39]
+    with answer_store("echo", ABOUT) as store:
+        assert store.get(KEYS[5]) == {"asked": {"n": 5}, "answer": 5, "ms": 4.0, "at": 12}
+
+
+def test_the_same_request_twice_is_asked_once(home):
+    with answer_store("echo", ABOUT) as store:
+        twice = [Request(n, KEYS[n // 2], {}) for n in range(6)]
+        found = ask_each(twice, lambda _: Echo(slow=0.02), store, Terms(concurrency=6))
+    assert found.answered == 3
+
+
+def test_a_service_that_only_fails_is_not_asked_to_the_end(home):
+    found = asked(1000, Terms(concurrency=2, failures=10), broken=True)
+    assert found.stopped
+    assert 10 <= sum(SENT.values()) <= 12
+
+
+def test_an_error_of_the_asker_ends_all_and_what_was_answered_stays(home):
+    class Ends(Echo):
+        def ask(self, batch: Sequence[Request]) -> Iterator[Outcome]:
+            if batch[0].number == 5:
+                raise ValueError("no budget")
+            yield from super().ask(batch)
+
+    with pytest.raises(ValueError, match="no budget"), answer_store("echo", ABOUT) as store:
+        ask_each(requests(1000), lambda _: Ends(), store, Terms(concurrency=1))
+    with answer_store("echo", ABOUT) as store:
+        assert len(store) == 5
+
+
+def test_a_killed_process_loses_no_answer_and_repeats_no_request(tmp_path, home):
+    """The service notes each request in a file before it answers; the process is killed in the middle."""
+    script = (
+        "import sys, time\n"
+        "from tests.unit.test_services import ABOUT, Echo, answer_store, ask_each, requests, Terms\n"
+        "class Noted(Echo):\n"
+        "    def ask(self, batch):\n"
+        "        for outcome in super().ask(batch):\n"
+        "            with open(sys.argv[1], 'a') as file: file.write(f'{outcome.request.number}\\n')\n"
+        "            time.sleep(0.002)\n"
+        "            yield outcome\n"
+        "with answer_store('echo', ABOUT) as store:\n"
+        "    ask_each(requests(400), lambda _: Noted(), store, Terms(concurrency=4, failures=1000))\n"
+    )
+    log = tmp_path / "asked"
+    command = [sys.executable, "-c", script, str(log)]
+    root = Path(__file__).parents[2]
+    process = subprocess.Popen(command, cwd=root)
+    while not log.exists() or log.read_text().count("\n") < 150:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    before = Counter(log.read_text().split())
+    subprocess.run(command, cwd=root, check=True)
+    asked_of = Counter(log.read_text().split())
+    assert len(asked_of) == 400
+    repeated = [n for n, count in asked_of.items() if count > 1 and int(n) % 8 != 7]
+    assert len(repeated) <= 4  # those whose answers were on their way, one for each thread
+    assert len(before) < 400
+
+
+def test_attempts_end_with_what_was_met_and_wait_as_asked():
+    slept: list[float] = []
+    clock = Clock(sleep=slept.append, chance=lambda: 0.5)
+    errors = [
+        AttemptError("refused", "429 busy", 7.0),
+        AttemptError("failed", "500"),
+        AttemptError("failed", "500"),
+    ]
+    met: list[str] = []
+
+    def once() -> str:
+        raise errors[len(slept)]
+
+    with pytest.raises(AttemptError, match=r"500 \(3 attempts\)") as caught:
+        until_answered(once, Limits(attempts=3), clock, lambda error, _: met.append(error.kind))
+    assert (slept, met, caught.value.attempts) == ([7.0, 2.0], ["refused", "failed"], 3)

@@ -1,0 +1,136 @@
+"""A stored ranking as a system."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("numba", reason="needs the `run` extra (numba)")
+
+import weir
+from tests.unit.brooklet import QRELS, write_collection
+from weir.errors import BadRanking, BadValue, FormatError, RankingWarning
+from weir.experiment import Experiment
+from weir.experiment.finished import finished_cells
+from weir.experiment.plan import planned
+from weir.systems import StoredRun
+
+RANKINGS = {
+    "q1": {"d4": 2.0, "d1": 1.0, "d2": 1.0},
+    "q2": {"d3": 7.5},
+    "q3": {"d5": 1.0},
+    "d4": {"d4": 3, "d1": 2},
+}
+
+
+@pytest.fixture
+def first(tmp_path):
+    return weir_file(tmp_path / "first.trec", RANKINGS)
+
+
+def weir_file(path, rankings):
+    weir.Run.of(rankings).save(path)
+    return path
+
+
+def rows(results):
+    return {(row.dataset, row.system, row.measure): row.mean for row in results}
+
+
+def test_it_scores_as_the_file_does_and_its_key_is_its_content(tmp_path, first):
+    folder = write_collection(tmp_path / "mine")
+    name = f'run("{first.as_posix()}")'
+    assert str(weir.parse_system(name)) == name
+    found = rows(Experiment([folder], [name], ["nDCG@10", "AP"]).execute(tmp_path / "out"))
+    plain = weir.evaluate(QRELS, first, ["nDCG@10", "AP"])
+    assert [found["mine", name, m] for m in ("nDCG@10", "AP")] == list(plain.means().values())
+    key = weir.parse_system(name).describe()
+    copy = weir_file(tmp_path / "copy.json", RANKINGS)
+    assert weir.parse_system(f'run("{copy.as_posix()}")').describe() != key  # other bytes
+    weir_file(first, RANKINGS | {"q2": {"d3": 1.0}})
+    assert weir.parse_system(name).describe() != key
+
+
+@pytest.mark.parametrize("suffix", [".trec", ".json", ".csv", ".trec.gz"])
+def test_every_format_is_a_first_stage_and_a_part(tmp_path, suffix):
+    path = weir_file(tmp_path / f"first{suffix}", RANKINGS)
+    stored = weir.system(f'run("{path.as_posix()}")')
+    dataset = weir.load(write_collection(tmp_path / "mine"))
+    best = stored.index(dataset.corpus).search(dataset.queries, 2).to_dict()
+    assert best == {
+        "q1": {"d4": 2.0, "d2": 1.0},
+        "q2": {"d3": 7.5},
+        "q3": {"d5": 1.0},
+        "d4": {"d4": 3.0, "d1": 2.0},
+    }
+    fused = weir.rrf(stored, weir.BM25()).index(dataset.corpus).search(dataset.queries, 3)
+    assert fused.to_dict()["q3"].keys() == {"d5"}  # which no word of the query finds
+    again = (stored >> weir.Score(weir.BM25())).index(dataset.corpus).search(dataset.queries, 3)
+    by_words = weir.BM25().index(dataset.corpus).search(dataset.queries, 9).to_dict()["q1"]
+    assert again.to_dict()["q1"]["d1"] == by_words["d1"]
+
+
+def test_what_is_missing_and_what_is_unknown_is_said(tmp_path, first):
+    dataset = weir.load(write_collection(tmp_path / "mine"))
+    partly = weir_file(tmp_path / "partly.trec", {"q1": {"d1": 1.0, "gone": 2.0}, "other": {"d1": 1.0}})
+    with pytest.raises(
+        BadRanking, match=r"1 of 3 answers .* the first 'gone' to query 'q1'.*unknown=\"drop\""
+    ):
+        StoredRun(str(partly)).index(dataset.corpus)
+    searcher = StoredRun(str(partly), unknown="drop").index(dataset.corpus)
+    with pytest.warns(RankingWarning) as said:
+        run = searcher.search(dataset.queries, 10)
+    assert run.to_dict() == {"q1": {"d1": 1.0}, "q2": {}, "q3": {}, "d4": {}}
+    assert ["3 of 4 queries are not in the file, the first 'q2'" in str(w.message) for w in said] == [
+        True,
+        False,
+    ]
+    assert "they are left out" in str(said[1].message)
+    wrong = weir_file(tmp_path / "wrong.trec", {"a": {"d1": 1.0}})
+    with pytest.raises(
+        BadRanking, match="answers none of 4 queries, the first 'q1'; its own are such as 'a'"
+    ):
+        StoredRun(str(wrong)).index(dataset.corpus).search(dataset.queries, 10)
+
+
+def test_the_cell_keeps_what_was_missing(tmp_path):
+    folder = write_collection(tmp_path / "mine")
+    path = weir_file(tmp_path / "partly.trec", {"q1": {"d1": 1.0}})
+    with pytest.warns(RankingWarning):
+        Experiment([folder], [f'run("{path.as_posix()}")'], ["AP"]).execute(tmp_path / "out")
+    [record] = [json.loads(p.read_text()) for p in (tmp_path / "out").rglob("stage.json")]
+    assert "3 of 4 queries are not in the file" in record["facts"]["notes"][0]
+    assert len(finished_cells(tmp_path / "out")) == 1
+
+
+def test_one_name_serves_several_collections(tmp_path):
+    found = {}
+    for name, top in (("one", "d1"), ("two", "d4")):
+        write_collection(tmp_path / name)
+        weir_file(tmp_path / f"{name}.trec", RANKINGS | {"q1": {top: 9.0}})
+    system = f'run("{tmp_path.as_posix()}/{{dataset}}.trec")'
+    grid = Experiment([tmp_path / "one", tmp_path / "two"], [system], ["RR"])
+    for row in grid.execute(tmp_path / "out"):
+        found[row.dataset] = row.system
+    assert found == {"one": system, "two": system}
+    with pytest.raises(BadValue, match="stands for the name of a collection"):
+        weir.parse_system(system).describe()
+
+
+def test_a_plan_does_not_probe_what_others_answer(tmp_path, first):
+    folder = write_collection(tmp_path / "mine")
+    names = [f'run("{first.as_posix()}") >> score(bm25)', 'elasticsearch(url="http://localhost:9200")']
+    plans = planned(Experiment([folder], names), lambda *_: None)
+    assert [plan.index_seconds for plan in plans] == [None, None]
+    assert f"the file {first.as_posix()} is asked 4 queries; it is not probed" in plans[0].notes
+    assert "the server http://localhost:9200 is asked 4 queries; it is not probed" in plans[1].notes
+
+
+def test_a_file_that_is_none_is_one_line(tmp_path):
+    with pytest.raises(FormatError, match="no such file"):
+        weir.parse_system(f'run("{tmp_path.as_posix()}/gone.trec")').describe()
+    with pytest.raises(BadValue, match="path is 5"):
+        weir.parse_system("run(5)")
+    with pytest.raises(BadValue, match="'refuse' or 'drop'"):
+        weir.parse_system('run("a", unknown="keep")')

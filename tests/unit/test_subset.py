@@ -1,0 +1,92 @@
+"""Mini collections: what they hold, and that the proof says what was measured."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import weir
+from weir.audit.subsets import chosen, proof
+from weir.cli import main
+from weir.datasets.load import load
+from weir.errors import BadValue
+
+
+@pytest.fixture(scope="module")
+def brook():
+    return load("brook-news")
+
+
+def test_a_subset_holds_the_judged_documents_of_its_queries_and_nothing_twice(brook):
+    found = chosen(brook, len(brook.corpus) // 2)
+    assert len(found.docs) == len(brook.corpus) // 2 == len(np.unique(found.docs))
+    names = set(brook.corpus.ids.take(found.docs).tolist())
+    for query in brook.queries.ids.take(found.queries).tolist():
+        assert {d for d in brook.qrels.to_dict()[query] if d in set(brook.corpus.ids)} <= names
+    other = chosen(brook, len(brook.corpus) // 2, seed=2)
+    assert (other.docs.tolist(), other.queries.tolist()) != (found.docs.tolist(), found.queries.tolist())
+    for size, said in ((len(brook.corpus), "is none"), (0, "is none"), (1, "of no query")):
+        with pytest.raises(BadValue, match=said):
+            chosen(brook, size)
+
+
+def test_a_collection_proves_to_rank_as_itself_and_three_systems_are_asked_for(brook):
+    systems = ["bm25", "bm25(k1=0.1, b=0.0)", "rm3"]
+    found = proof(brook, brook, systems)
+    means = [weir.benchmark(brook, [name], ["nDCG@10"]).rows[0].mean for name in systems]
+    assert found.whole == found.part == pytest.approx(means, abs=1e-15)
+    assert (found.tau, found.high) == (1, 1)
+    with pytest.raises(BadValue, match="three at least"):
+        proof(brook, brook, systems[:2])
+
+
+def test_the_command_writes_a_collection_that_loads_and_says_whether_it_is_proved(tmp_path, capsys):
+    out = tmp_path / "mini"
+    arguments = [
+        "subset",
+        "brook-news",
+        "--docs",
+        "20",
+        "-o",
+        str(out),
+        "-s",
+        "bm25",
+        "-s",
+        "rm3",
+        "-s",
+        "bm25(b=0.0)",
+    ]
+    assert main([*arguments, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    part = load(out)
+    assert (
+        (len(part.corpus), len(part.queries)) == (20, said["queries"]) == (said["documents"], len(part.qrels))
+    )
+    assert said["valid"] == (said["low"] >= 0.8)
+    assert main(arguments) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert main(["subset", "brook-news", "--docs", "0", "-o", str(tmp_path / "none")]) == 2
+    assert not (tmp_path / "none").exists()
+
+
+def test_killed_at_any_moment_it_leaves_no_part_of_a_collection(tmp_path):
+    command = [sys.executable, "-m", "weir", "subset", "brook-news", "--docs", "40"]
+    whole = 0
+    for number, seconds in enumerate((0.3, 0.5, 0.7, 0.9, 1.2, 30.0)):
+        out = tmp_path / f"mini{number}"
+        process = subprocess.Popen(
+            [*command, "-o", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+        process.kill()
+        process.wait()
+        if out.exists():
+            whole += 1
+            assert (len(load(out).corpus), len(load(out).qrels)) == (40, len(load(out).queries))
+    assert whole
