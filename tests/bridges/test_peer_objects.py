@@ -38,7 +38,9 @@ def test_what_ranx_holds_is_read(brook, run):
 def test_what_ir_measures_is_given_scores_as_here(brook, run):
     theirs = {name: to_ir_measures(name) for name in MEASURES}
     assert str(theirs["condensed(nDCG@10)"]) == "nDCG(judged_only=True)@10"
-    found = ir_measures.calc_aggregate(theirs.values(), to_ir_measures(brook.qrels), to_ir_measures(run))
+    # One at a time: asked together, ir-measures 0.4.3 may score a plain nDCG by another's gains, as its sets are ordered.
+    pair = to_ir_measures(brook.qrels), to_ir_measures(run)
+    found = {measure: ir_measures.calc_aggregate([measure], *pair)[measure] for measure in theirs.values()}
     expected = weir.evaluate(brook.qrels, run, MEASURES).means()
     assert weir.evaluate(brook.qrels, run, theirs["nDCG(gain='1=3,2=4')@10"]).measures == (
         "nDCG(gain='1=3,2=4')@10",

@@ -25,7 +25,8 @@ class ChatPrompt:
     """What a model is asked: system and user text.
 
     max_tokens: of the answer; temperature: None leaves it to the model; log_probabilities: how many alternatives of
-    each token to tell, 0 for none; json: whether the answer is held to be JSON.
+    each token to tell, 0 for none; json: whether the answer is held to be JSON; sample: which of several answers to the
+    same prompt this is, from 0: each is asked for and kept by itself.
     """
 
     system: str
@@ -34,6 +35,7 @@ class ChatPrompt:
     temperature: float | None = 0.0
     log_probabilities: int = 0
     json: bool = False
+    sample: int = 0
 
 
 @dataclass(frozen=True)

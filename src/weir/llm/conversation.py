@@ -52,7 +52,7 @@ class Conversation:
         prompt_of: Callable[[int], ChatPrompt],
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[ChatReply]:
-        """The answers to so many prompts, in order; equal prompts are asked once. progress: told how many are done.
+        """The answers to so many prompts, in order; equal prompts of one sample are asked once. progress: told how many are done.
 
         Raises ServiceError where one stays without an answer, saying how many and why, once the others are asked.
         """
@@ -62,6 +62,7 @@ class Conversation:
             for number in range(count):
                 prompt = prompt_of(number)
                 asked = {"body": self.client.body(prompt), "max_tokens": prompt.max_tokens}
+                asked |= {"sample": prompt.sample} if prompt.sample else {}
                 keys.append(answer_key(asked))
                 yield Request(number, keys[-1], asked)
 
