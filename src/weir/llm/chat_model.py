@@ -2,47 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from functools import cache
-from pathlib import Path
+from dataclasses import dataclass, fields
 
 from weir.errors import BadValue, UnknownName
-from weir.io.storage.toml_file import read_toml
-from weir.llm.chat_shapes import SHAPES, ChatPrompt, ChatReply
-from weir.services.asking import Retried
-from weir.services.http import HttpRequest, KeptConnection, check_base, check_key
+from weir.llm.chat_client import ChatClient
+from weir.llm.chat_provider import ChatProvider, chat_providers
+from weir.llm.hosted_chat import HostedChat
+from weir.services.http import check_base, check_key
 from weir.services.keys import Key
-from weir.services.limits import Clock, Limits, estimated, paid
-from weir.services.metered import MOST_COUNTED, MeteredClient, MeteredRequest
+from weir.services.limits import Clock, Limits, paid
+from weir.services.metered import MeteredClient
 from weir.settings import secret, settings
 
-__all__ = ["ChatClient", "ChatModel", "ChatProvider"]
-
-PROVIDERS = Path(__file__).with_name("chat_providers.toml")
-ANSWER_BYTES, TOKEN_BYTES = 1 << 18, 1 << 12
-"""An answer has at most: beside its tokens, and for each of them with its alternatives."""
-
-
-@dataclass(frozen=True)
-class ChatProvider:
-    """Who answers; chat_providers.toml says what each entry means."""
-
-    shape: str
-    base: str
-    key: str
-    log_probabilities: int
-    json: bool
-    key_header: str = ""
-    length: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-@cache
-def _providers() -> dict[str, ChatProvider]:
-    return {name: ChatProvider(**facts) for name, facts in read_toml(PROVIDERS, "providers").items()}
+__all__ = ["ChatModel"]
 
 
 @dataclass(frozen=True)
@@ -90,7 +63,7 @@ class ChatModel:
     def provider(self) -> ChatProvider:
         """Who is asked; raises UnknownName."""
         name = "server" if "://" in self.model else self.model.partition(":")[0]
-        known = _providers()
+        known = chat_providers()
         if name not in known:
             raise UnknownName("provider of chat models", name, known)
         return known[name]
@@ -127,52 +100,7 @@ class ChatModel:
         metered = MeteredClient(key, limits or Limits.of(settings()), clock or Clock(), paid())
         kind = self.provider.key_header
         carried = {kind: key.checked()} if kind and variable else key.header()
-        return ChatClient(self, metered, carried)
+        return HostedChat(self.name, self.address, self.provider, metered, carried)
 
     def _at_home(self) -> bool:
         return self.address == self.provider.base
-
-
-@dataclass(frozen=True, eq=False)
-class ChatClient:
-    """A chat model as one process asks it; threads share it. carried: the header with the key."""
-
-    model: ChatModel
-    metered: MeteredClient = field(repr=False)
-    carried: Mapping[str, str] = field(repr=False)
-
-    def body(self, prompt: ChatPrompt) -> dict[str, object]:
-        """What is sent for a prompt; log-probabilities and JSON are asked for where the provider offers them."""
-        provider = self.model.provider
-        most = min(prompt.log_probabilities, provider.log_probabilities)
-        held = ChatPrompt(
-            prompt.system,
-            prompt.user,
-            prompt.max_tokens,
-            prompt.temperature,
-            most,
-            prompt.json and provider.json,
-        )
-        return SHAPES[provider.shape].body(held, self.model.name, provider.length)
-
-    def reply(
-        self, connection: KeptConnection, body: dict[str, object], max_tokens: int, retrying: Retried
-    ) -> ChatReply:
-        """The answer to what is sent. Raises ServiceError and AttemptError as MeteredClient.answered."""
-        shape = SHAPES[self.model.provider.shape]
-        sent = json.dumps(body).encode("ascii")
-        headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
-        headers |= {**self.model.provider.headers, **self.carried}
-        url = self.model.address + shape.path(self.model.name)
-        tokens = estimated(json.dumps(body, ensure_ascii=False)) + max_tokens
-
-        def read(answer: object) -> tuple[ChatReply, tuple[int, int] | None]:
-            found = shape.read(answer)
-            said = found.tokens_out or 0
-            if found.tokens_in is None or found.tokens_in + said > MOST_COUNTED * tokens:
-                return replace(found, tokens_in=None, tokens_out=None), None
-            return found, (found.tokens_in + said, said)
-
-        most = ANSWER_BYTES + TOKEN_BYTES * max_tokens
-        request = MeteredRequest(HttpRequest("POST", url, headers, sent), tokens, max_tokens, most, read)
-        return self.metered.answered(connection, request, retrying)

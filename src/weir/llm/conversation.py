@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from time import perf_counter
 
 from weir.errors import ServiceError
-from weir.llm.chat_model import ChatClient, ChatModel
+from weir.llm.chat_client import ChatClient
+from weir.llm.chat_model import ChatModel
 from weir.llm.chat_shapes import ChatPrompt, ChatReply
 from weir.registry import declared_version
 from weir.services.answers import AnswerKey, AnswerStore, answer_key, answer_store
-from weir.services.asking import Outcome, Request, Retried, ServiceUse, Tally, Terms, ask_each
-from weir.services.attempts import AttemptError
-from weir.services.http import KeptConnection
+from weir.services.asking import Request, ServiceUse, Tally, Terms, ask_each
 from weir.services.limits import CONTINUES
 
 __all__ = ["Conversation", "conversation"]
@@ -33,7 +31,7 @@ def conversation(
     client = model.load()
     about = {"kind": "chat", **model.describe()} | ({} if reuse else declared_version(None))
     with answer_store(f"chat-{model.name}", about) as store:
-        yield Conversation(client, store, Terms(concurrency), use)
+        yield Conversation(client, store, client.terms(concurrency), use)
 
 
 @dataclass(eq=False)
@@ -52,9 +50,10 @@ class Conversation:
         prompt_of: Callable[[int], ChatPrompt],
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[ChatReply]:
-        """The answers to so many prompts, in order; equal prompts of one sample are asked once. progress: told how many are done.
+        """The answers to so many prompts, in order; equal prompts of one sample are asked once.
 
-        Raises ServiceError where one stays without an answer, saying how many and why, once the others are asked.
+        progress: told how many are done. Raises ServiceError where one stays without an answer, saying how many and
+        why, once the others are asked.
         """
         keys: list[AnswerKey] = []
 
@@ -66,8 +65,7 @@ class Conversation:
                 keys.append(answer_key(asked))
                 yield Request(number, keys[-1], asked)
 
-        opened: Callable[[Retried], _ChatAsker] = lambda retried: _ChatAsker(self.client, retried)  # noqa: E731
-        tally = ask_each(requests(), opened, self.store, self.terms, progress)
+        tally = ask_each(requests(), self.client.asker, self.store, self.terms, progress)
         self.use.tally.add(tally)
         self._refuse(tally, count)
         return self._read(keys)
@@ -100,31 +98,7 @@ class Conversation:
         self.use.empty += not found.text.strip()
         self.use.tokens += (found.tokens_in or 0) + (found.tokens_out or 0)
         self.use.answer_tokens += found.tokens_out or 0
-        self.use.dollars = self.client.metered.limits.cost(self.use.tokens, self.use.answer_tokens)
+        self.use.dollars = self.client.dollars(self.use.tokens, self.use.answer_tokens)
         if found.model and found.model not in self.versions:
             self.versions.add(found.model)
             self.use.versions = {"model": ", ".join(sorted(self.versions))}
-
-
-@dataclass(eq=False)
-class _ChatAsker:
-    """One connection to the model."""
-
-    client: ChatClient
-    retried: Retried
-    connection: KeptConnection = field(default_factory=KeptConnection)
-
-    def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
-        """The answer to each request."""
-        for request in requests:
-            start = perf_counter()
-            body, most = request.asked["body"], request.asked["max_tokens"]
-            try:
-                found = self.client.reply(self.connection, body, most, self.retried)
-                yield Outcome(request, found.kept(), perf_counter() - start)
-            except AttemptError as error:
-                yield Outcome(request, error=error)
-
-    def close(self) -> None:
-        """Hang up."""
-        self.connection.close()
