@@ -18,6 +18,7 @@ ALGORITHMS = {
     "fusion": 1,
     "late search": 1,
     "llm verdicts": 1,
+    "local chat": 1,
     "measures": 1,
     "passages": 1,
     "pipeline": 1,

@@ -21,9 +21,10 @@ class ChatClient(Protocol):
         """How requests are handed over where so many prompts may be out at a time."""
         ...
 
-    def asker(self, retried: Retried) -> Asker:
+    def asker(self, retried: Retried, terms: Terms) -> Asker:
         """What asks for one thread. It takes requests of {"body", "max_tokens"}, "sample" where that is not 0, and
-        answers with what ChatReply.kept gives; retried: told each attempt that is followed by another."""
+        answers with what ChatReply.kept gives; retried: told each attempt that is followed by another; terms: what
+        `terms` gave."""
         ...
 
     def dollars(self, tokens: int, answer_tokens: int) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from weir.errors import ServiceError
 from weir.llm.chat_client import ChatClient
@@ -65,7 +66,8 @@ class Conversation:
                 keys.append(answer_key(asked))
                 yield Request(number, keys[-1], asked)
 
-        tally = ask_each(requests(), self.client.asker, self.store, self.terms, progress)
+        asker = partial(self.client.asker, terms=self.terms)
+        tally = ask_each(requests(), asker, self.store, self.terms, progress)
         self.use.tally.add(tally)
         self._refuse(tally, count)
         return self._read(keys)

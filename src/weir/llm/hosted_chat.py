@@ -42,7 +42,7 @@ class HostedChat:
         """So many connections, each with one prompt at a time."""
         return Terms(concurrency)
 
-    def asker(self, retried: Retried) -> _HostedAsker:
+    def asker(self, retried: Retried, terms: Terms) -> _HostedAsker:
         """One connection to the service."""
         return _HostedAsker(self, retried)
 
