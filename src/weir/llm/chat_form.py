@@ -61,21 +61,22 @@ class ChatForm:
         """What tokens say, those that end a text left out."""
         return str(self.inner.decode(ids.tolist(), skip_special_tokens=True))
 
-    def choices(self, ids: Int64, others: Int64, odds: Float64, count: int) -> tuple[TokenChoice, ...]:
-        """Each token as text with its alternatives, `count` of them and itself; those of equal text as one. The token
-        that ends a text is "". others, odds: as in Continuation."""
+    def choices(self, ids: Int64, others: Int64, odds: Float64) -> tuple[TokenChoice, ...]:
+        """Each token as text with its alternatives, those of equal text as one; the token that ends a text is "".
+
+        ids, others, odds: as in Continuation; () where that has no alternatives.
+        """
         found = []
-        for place in range(len(ids) if count else 0):
+        for place in range(len(ids) if others.shape[1] else 0):
             before = ids[max(0, place - CONTEXT_TOKENS) : place].tolist()
             rows = [[*before, token] for token in [int(ids[place]), *others[place].tolist()]]
             said = self.inner.decode_batch([before, *rows], skip_special_tokens=True)
             start, *texts = [text.rstrip(UNFINISHED) for text in said]
             own, *pieces = [text[len(start) :] for text in texts]
-            known: dict[int, tuple[str, float]] = {}
-            for token, piece, value in zip(others[place].tolist(), pieces, odds[place].tolist(), strict=True):
-                if len(known) < count or token == ids[place]:
-                    known[token] = (piece, value)
-            found.append((own, _joined(list(known.values()))))
+            told = dict(
+                zip(others[place].tolist(), zip(pieces, odds[place].tolist(), strict=True), strict=True)
+            )
+            found.append((own, _joined(list(told.values()))))
         return tuple(found)
 
     def _apart(self, text: str) -> str:
@@ -120,10 +121,15 @@ def chat_form(checkpoint: Checkpoint) -> tuple[ChatForm, int | None]:
         told.apply_chat_template,
         tokenize=False,
         add_generation_prompt=True,
-        strftime_now=TEMPLATE_DAY.strftime,
+        sanitize_control_tokens=False,  # done by ChatForm, the same under any version of transformers
+        strftime_now=_template_day,
     )
     require("jinja2", extra="neural")
     return ChatForm(inner, render, _folds(render, str(folder)), _controls(inner)), told.eos_token_id
+
+
+def _template_day(form: str) -> str:
+    return TEMPLATE_DAY.strftime(form)
 
 
 def _folds(render: Callable[[list[dict[str, str]]], str], folder: str) -> bool:

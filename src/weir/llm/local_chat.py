@@ -120,11 +120,11 @@ class _LoadedChat:
         """The answers to requests with the tokens of their prompts, read side by side."""
         orders = [self.order(request, len(prompt)) for request, prompt in jobs]
         found = self.engine.continued([prompt for _, prompt in jobs], orders, stopped)
-        each = zip(jobs, found, orders, strict=True)
-        return [self._reply(prompt, written, order.alternatives) for (_, prompt), written, order in each]
+        each = zip(jobs, found, strict=True)
+        return [self._reply(prompt, written) for (_, prompt), written in each]
 
-    def _reply(self, prompt: Int64, written: Continuation, alternatives: int) -> ChatReply:
-        choices = self.form.choices(written.ids, written.others, written.odds, alternatives)
+    def _reply(self, prompt: Int64, written: Continuation) -> ChatReply:
+        choices = self.form.choices(written.ids, written.others, written.odds)
         finish: Finish = "stop" if written.ended else "length"
         text, counts = self.form.text(written.ids), (len(prompt), len(written.ids))
         return ChatReply(text, finish, self.version, *counts, choices)

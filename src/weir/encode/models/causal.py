@@ -200,7 +200,9 @@ class _Batch:
         ended = int(ids[-1]) in self.model.ends
         others = np.stack([step.others[at] for step, at in own])
         odds = np.stack([step.odds[at] for step, at in own])
-        return Continuation(ids, ended, others, odds)
+        most = self.orders[row].alternatives
+        told = [*range(min(most, others.shape[1] - 1)), others.shape[1] - 1] if most else []
+        return Continuation(ids, ended, others[:, told], odds[:, told])
 
 
 def read_causal(model: str) -> Checkpoint:
