@@ -214,7 +214,7 @@ def test_a_prompt_has_the_form_of_the_template_and_no_passage_leaves_it(llama, t
     forms = {
         "{{ raise_exception('no system') if messages[0]['role'] == 'system' }}[{{ messages[0]['content'] }}]": "[S\n\nU]",
         "{% for m in messages if m['role'] == 'user' %}({{ m['content'] }}){% endfor %}": "(S\n\nU)",
-        "{{ strftime_now('%Y-%m-%d') }} {{ messages[0]['content'] }}{{ messages[1]['content'] }}": "2026-01-01 SU",
+        "{{ strftime_now('%Y-%m-%d, %d %B') }} {{ messages[0]['content'] }}{{ messages[1]['content'] }}": "2026-01-01, 01 January SU",
     }
     for template, text in forms.items():
         (tmp_path / "m").mkdir(exist_ok=True)

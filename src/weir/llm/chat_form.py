@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -21,7 +20,15 @@ from weir.llm.chat_shapes import TokenChoice
 __all__ = ["ChatForm", "chat_form"]
 
 PLAIN_CUE = "Answer:"
-TEMPLATE_DAY = datetime(2026, 1, 1)
+TEMPLATE_DAY = {
+    "%Y": "2026",
+    "%y": "26",
+    "%m": "01",
+    "%d": "01",
+    "%B": "January",
+    "%b": "Jan",
+    "%A": "Thursday",
+}
 """Today, to templates that print the day: the same prompt is the same tokens on any day."""
 CONTEXT_TOKENS = 8
 """Tokens before one that its text may depend on."""
@@ -119,17 +126,21 @@ def chat_form(checkpoint: Checkpoint) -> tuple[ChatForm, int | None]:
         return ChatForm(inner, None, controls=_controls(inner)), told.eos_token_id
     render = partial(
         told.apply_chat_template,
+        chat_template=_on_any_day(known["default"] if isinstance(known, dict) else known),
         tokenize=False,
         add_generation_prompt=True,
         sanitize_control_tokens=False,  # done by ChatForm, the same under any version of transformers
-        strftime_now=_template_day,
     )
     require("jinja2", extra="neural")
     return ChatForm(inner, render, _folds(render, str(folder)), _controls(inner)), told.eos_token_id
 
 
-def _template_day(form: str) -> str:
-    return TEMPLATE_DAY.strftime(form)
+def _on_any_day(template: str) -> str:
+    """A chat template in which today is TEMPLATE_DAY: a macro of its own hides transformers' function of that name."""
+    if "strftime_now" not in template:
+        return template
+    steps = "".join(f"|replace('{code}', '{said}')" for code, said in TEMPLATE_DAY.items())
+    return f"{{% macro strftime_now(form) %}}{{{{ form{steps} }}}}{{% endmacro %}}{template}"
 
 
 def _folds(render: Callable[[list[dict[str, str]]], str], folder: str) -> bool:
