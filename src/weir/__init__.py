@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from weir.api.evaluation import evaluate
     from weir.api.fusing import fit_fusion, fuse
     from weir.api.gating import gate, save_baseline
+    from weir.api.official import official
     from weir.api.paired_queries import p_mrr, within_groups
     from weir.api.result_set import ResultSet
     from weir.api.results_folder import describe, efficiency, plan, reproduce, results, verify
@@ -258,6 +259,7 @@ __all__ = [
     "nERR",
     "nERR_IA",
     "nNRBP",
+    "official",
     "p_mrr",
     "parse_conventions",
     "parse_measure",
@@ -289,6 +291,7 @@ _MODULES = {
     "api.evaluation": "evaluate",
     "api.fusing": "fit_fusion fuse",
     "api.gating": "gate save_baseline",
+    "api.official": "official",
     "api.paired_queries": "p_mrr within_groups",
     "api.result_set": "ResultSet",
     "api.auditing": "agree align audits estimate judging_pool relabel subset",

@@ -76,6 +76,7 @@ KINDS = {
         markdown=_REPORT + "gate:gate_markdown",
         passed="harmless",
     ),
+    "official": ResultKind("weir.stats.birco:BircoScore", _REPORT + "birco:birco_text"),
     "plan": ResultKind("weir.experiment.plan:Planned", _REPORT + "plan:plan_text"),
     "power": ResultKind("weir.stats.power:PowerPlan", _REPORT + "power:power_text", each=True, parts="needs"),
     "relabel": ResultKind("weir.audit.relabel:Relabelled", _REPORT + "relabel:relabel_text"),
