@@ -56,7 +56,7 @@ def test_a_checkout_is_asked_as_its_users_run_it(tmp_path, capsys):
     found = {(g.vector.id, g.measure): g for g in grade(answers, members)}
     assert found["constant-first", "nDCG@10"].why == "ties in the order of the input"
     assert found["grade-half", "nDCG@10"].outcome == "passed"
-    assert found["identical-ids-drop", "RR@10"].note == "it does not offer self_matches=drop"
+    assert found["identical-ids-drop", "nDCG@10"].note == "it does not offer self_matches=drop"
     assert found["partly-relevant-first", "RR@10"].why == "the highest grade of a query alone as relevant"
     assert found["no-relevant-document", "nDCG@10"].note.startswith("ZeroDivisionError")
     assert found["one-divisor", "RR@10"].why == "documents not returned fill the list"
