@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from weir.api.fusing import fit_fusion, fuse
     from weir.api.gating import gate, save_baseline
     from weir.api.labelling import agree, orders, raters
+    from weir.api.official import official
     from weir.api.paired_queries import p_mrr, within_groups
     from weir.api.result_set import ResultSet
     from weir.api.results_folder import describe, efficiency, plan, reproduce, results, verify
@@ -260,6 +261,7 @@ __all__ = [
     "nERR_IA",
     "nNRBP",
     "orders",
+    "official",
     "p_mrr",
     "parse_conventions",
     "parse_measure",
@@ -293,6 +295,7 @@ _MODULES = {
     "api.fusing": "fit_fusion fuse",
     "api.gating": "gate save_baseline",
     "api.labelling": "agree orders raters",
+    "api.official": "official",
     "api.paired_queries": "p_mrr within_groups",
     "api.result_set": "ResultSet",
     "api.auditing": "align audits estimate judging_pool relabel subset",
