@@ -52,8 +52,9 @@ class Conversation:
         prompt_of: Callable[[int], ChatPrompt],
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[ChatReply]:
-        """The answers to so many prompts, in order; equal prompts of one sample are asked once. progress: told how many are done.
+        """The answers to so many prompts, in order; equal prompts of one sample are asked once.
 
+        progress: told how many are done.
         Raises ServiceError where one stays without an answer, saying how many and why, once the others are asked.
         """
         keys: list[AnswerKey] = []
