@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from weir.api.fusing import fit_fusion, fuse
     from weir.api.gating import gate, save_baseline
     from weir.api.paired_queries import p_mrr, within_groups
+    from weir.api.rerankings import reranking
     from weir.api.result_set import ResultSet
     from weir.api.results_folder import describe, efficiency, plan, reproduce, results, verify
     from weir.core.corpus import Corpus, Queries
@@ -103,6 +104,7 @@ if TYPE_CHECKING:
         parse_measure,
     )
     from weir.measures.conventions import Conventions, parse_conventions
+    from weir.sensitivity.order_changes import ReorderRules
     from weir.stats.comparison import ComparisonMethod
     from weir.stats.score_rows import rows
     from weir.systems import (
@@ -195,6 +197,7 @@ __all__ = [
     "R",
     "RBP_residual",
     "R_cap",
+    "ReorderRules",
     "ResultSet",
     "RnDCG",
     "Row",
@@ -269,6 +272,7 @@ __all__ = [
     "relabel",
     "reproduce",
     "reranker",
+    "reranking",
     "results",
     "rows",
     "rrf",
@@ -290,6 +294,7 @@ _MODULES = {
     "api.fusing": "fit_fusion fuse",
     "api.gating": "gate save_baseline",
     "api.paired_queries": "p_mrr within_groups",
+    "api.rerankings": "reranking",
     "api.result_set": "ResultSet",
     "api.auditing": "agree align audits estimate judging_pool relabel subset",
     "api.results_folder": "describe efficiency plan reproduce results verify",
@@ -317,6 +322,7 @@ _MODULES = {
         "nNRBP parse_measure"
     ),
     "measures.conventions": "Conventions parse_conventions",
+    "sensitivity.order_changes": "ReorderRules",
     "stats.comparison": "ComparisonMethod",
     "stats.score_rows": "rows",
     "systems": (
