@@ -26,7 +26,7 @@ from weir.experiment import Experiment
 from weir.services.limits import Limits, paid
 from weir.systems import BM25, Context, parse_system
 from weir.systems.rerank.kept_places import SCORE_STEP
-from weir.systems.rerank.llm_scorer import Windows
+from weir.systems.rerank.llm_windows import Windows
 
 KEY = "sk-very-secret-0123456789"
 CORPUS = Corpus.of({f"d{n:02}": f"river weir {n} " + "dam " * (n % 7) for n in range(24)})

@@ -11,7 +11,9 @@ from weir.llm.chat_model import ChatModel
 from weir.llm.prompt import PromptTemplate, prompt_template
 from weir.systems.compose import DEPTH, behind, shown
 from weir.systems.protocol import IN_MEMORY, RERANKERS, Context, called, check_depth
-from weir.systems.rerank.llm_scorer import METHODS, LLMScorer, PromptSettings, Windows
+from weir.systems.rerank.llm_methods import METHODS
+from weir.systems.rerank.llm_scorer import LLMScorer, PromptSettings
+from weir.systems.rerank.llm_windows import Windows
 from weir.systems.rerank.score_cache import VIEW
 
 __all__ = ["LLMReranker", "llm"]
