@@ -82,6 +82,7 @@ def _orders(found: Sequence[Reordering]) -> list[list[str]]:
 def _gains(found: Sequence[Reordering]) -> list[list[str]]:
     gains = [(one.system, one.gain) for one in found if one.gain is not None]
     lines = [["re-ranking", gains[0][1].measure, "change", "95% interval", "p", "Holm", "hurt", "helped"]]
+    lines[0].append(f"judged at {found[0].k}")
     lines += [
         [
             name,
@@ -92,6 +93,7 @@ def _gains(found: Sequence[Reordering]) -> list[list[str]]:
             probability(gain.adjusted),
             share(gain.hurt),
             share(gain.helped),
+            share(gain.judged_after),
         ]
         for name, gain in gains
     ]

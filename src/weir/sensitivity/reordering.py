@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.core.strings import Float64
+from weir.core.scores import Scores
 from weir.errors import BadValue
 from weir.measures.evaluate import evaluate
-from weir.measures.measure import Measure
+from weir.measures.measure import Measure, parse_measure
 from weir.sensitivity.order_changes import OrderChanges, ReorderRules, order_changes
 from weir.sensitivity.place_blocks import PlaceBlock, Reach, place_blocks, reach
 from weir.stats import permutation  # noqa: F401 - registers the test
@@ -43,7 +43,8 @@ class Gain:
     """A measure before and after, on the judged queries.
 
     change: after less before, with its 95% interval over queries; p: of the paired permutation test; adjusted: the
-    same corrected for all re-rankings of one call (Holm); hurt, helped: shares of queries that lost and gained.
+    same corrected for all re-rankings of one call (Holm); hurt, helped: shares of queries that lost and gained;
+    judged_before, judged_after: mean share of the first k documents that are judged, as Judged@k has it.
     """
 
     measure: str
@@ -57,6 +58,8 @@ class Gain:
     adjusted: float
     hurt: float
     helped: float
+    judged_before: float
+    judged_after: float
 
 
 @dataclass(frozen=True)
@@ -193,13 +196,16 @@ def _judged(
     asked = first.queries.take(common)
     judgments = qrels.only(qrels.queries.codes(asked.strings))
     depth = rules.depth or 1
-    before, after = (evaluate(judgments, run, [measure]).in_id_order(str(measure)) for run in (first, second))
+    holes = parse_measure(f"Judged@{rules.k}")
+    scores = [evaluate(judgments, run, [measure, holes]) for run in (first, second)]
     early, late, gap = reach(first, second, judgments, rules, depth)
     blocks = place_blocks(first, second, judgments, rules, depth)
-    return _gain(str(measure), before, after), Bias(early, late, *gap), blocks
+    return _gain(measure, holes, scores), Bias(early, late, *gap), blocks
 
 
-def _gain(measure: str, before: Float64, after: Float64) -> Gain:
+def _gain(measure: Measure, holes: Measure, scores: Sequence[Scores]) -> Gain:
+    before, after = (one.in_id_order(str(measure)) for one in scores)
+    judged = [float(one.mean_values()[one.measures.index(str(holes))]) for one in scores]
     known = ~(np.isnan(before) | np.isnan(after))
     before, after = before[known], after[known]
     count = len(before)
@@ -208,7 +214,7 @@ def _gain(measure: str, before: Float64, after: Float64) -> Gain:
     change = after - before
     p = float(p_values("permutation", np.stack([after, before]))[0]) if count > 1 else math.nan
     return Gain(
-        measure,
+        str(measure),
         count,
         math.fsum(before.tolist()) / count,
         math.fsum(after.tolist()) / count,
@@ -218,4 +224,5 @@ def _gain(measure: str, before: Float64, after: Float64) -> Gain:
         p,
         float((change < HURT_BELOW).mean()),
         float((change > -HURT_BELOW).mean()),
+        *judged,
     )
