@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from weir.api.labelling import agree, orders, raters
     from weir.api.official import official
     from weir.api.paired_queries import p_mrr, within_groups
+    from weir.api.rerankings import reranking
     from weir.api.result_set import ResultSet
     from weir.api.results_folder import describe, efficiency, plan, reproduce, results, verify
     from weir.core.corpus import Corpus, Queries
@@ -105,6 +106,7 @@ if TYPE_CHECKING:
         parse_measure,
     )
     from weir.measures.conventions import Conventions, parse_conventions
+    from weir.sensitivity.order_changes import ReorderRules
     from weir.stats.comparison import ComparisonMethod
     from weir.stats.score_rows import rows
     from weir.systems import (
@@ -197,6 +199,7 @@ __all__ = [
     "R",
     "RBP_residual",
     "R_cap",
+    "ReorderRules",
     "ResultSet",
     "RnDCG",
     "Row",
@@ -274,6 +277,7 @@ __all__ = [
     "relabel",
     "reproduce",
     "reranker",
+    "reranking",
     "results",
     "rows",
     "rrf",
@@ -297,6 +301,7 @@ _MODULES = {
     "api.labelling": "agree orders raters",
     "api.official": "official",
     "api.paired_queries": "p_mrr within_groups",
+    "api.rerankings": "reranking",
     "api.result_set": "ResultSet",
     "api.auditing": "align audits estimate judging_pool relabel subset",
     "api.results_folder": "describe efficiency plan reproduce results verify",
@@ -324,6 +329,7 @@ _MODULES = {
         "nNRBP parse_measure"
     ),
     "measures.conventions": "Conventions parse_conventions",
+    "sensitivity.order_changes": "ReorderRules",
     "stats.comparison": "ComparisonMethod",
     "stats.score_rows": "rows",
     "systems": (

@@ -87,6 +87,12 @@ KINDS = {
     "reproduce": ResultKind(
         "weir.experiment.published.reproduce:PublishedCheck", _REPORT + "reproduce:reproduce_text"
     ),
+    "reranking": ResultKind(
+        "weir.sensitivity.reordering:Reordering",
+        _REPORT + "reranking:reranking_text",
+        markdown=_REPORT + "reranking:reranking_markdown",
+        parts="means",
+    ),
     "results": ResultKind(
         "weir.core.result_row:Row",
         _REPORT + "results_table:results_text",
