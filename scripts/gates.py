@@ -35,7 +35,7 @@ LAYERS = [
     {"systems"},
     {"stats", "conform"},
     {"stages", "audit"},
-    {"experiment"},
+    {"experiment", "sensitivity"},
     {"report"},
     {"api"},
     {"bridges"},

@@ -53,8 +53,8 @@ class Conversation:
     ) -> Iterator[ChatReply]:
         """The answers to so many prompts, in order; equal prompts of one sample are asked once.
 
-        progress: told how many are done. Raises ServiceError where one stays without an answer, saying how many and
-        why, once the others are asked.
+        progress: told how many are done.
+        Raises ServiceError where one stays without an answer, saying how many and why, once the others are asked.
         """
         keys: list[AnswerKey] = []
 
