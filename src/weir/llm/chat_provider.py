@@ -25,6 +25,7 @@ class ChatProvider:
     key: str
     log_probabilities: int
     json: bool
+    schema: bool
     key_header: str = ""
     length: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,14 +21,17 @@ Finish: TypeAlias = Literal["stop", "length", "refused"]
 TokenChoice: TypeAlias = tuple[str, Mapping[str, float]]
 """A token that was said, and the log-probability of each alternative that the provider tells, its own among them."""
 
+_ANY_JSON = {"type": "json_object"}
+
 
 @dataclass(frozen=True)
 class ChatPrompt:
     """What a model is asked: system and user text.
 
     max_tokens: of the answer; temperature: None leaves it to the model; log_probabilities: how many alternatives of
-    each token to tell, 0 for none; json: whether the answer is held to be JSON; sample: which of several answers to the
-    same prompt this is, from 0: each is asked for and kept by itself.
+    each token to tell, 0 for none; json: whether the answer is held to be JSON; schema: the JSON schema that it is held
+    to, as JSON, "" for none; sample: which of several answers to the same prompt this is, from 0: each is asked for
+    and kept by itself.
     """
 
     system: str
@@ -36,6 +41,7 @@ class ChatPrompt:
     log_probabilities: int = 0
     json: bool = False
     sample: int = 0
+    schema: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,11 +80,26 @@ class ChatReply:
 @dataclass(frozen=True)
 class ChatShape:
     """path: of the model's name; body: of a prompt, the model's name, and what the provider calls the length of an
-    answer; read: an answer, raises UnusableAnswerError."""
+    answer; read: an answer, raises UnusableAnswerError; schemas: the entries of a body, each in the one before it, of
+    which the last holds the answer to a JSON schema."""
 
     path: Callable[[str], str]
     body: Callable[[ChatPrompt, str, str], dict[str, Json]]
     read: Callable[[Json], ChatReply]
+    schemas: tuple[str, ...]
+
+    def loose(self, body: dict[str, Json]) -> dict[str, Json] | None:
+        """The same body, whose answer is held to be JSON at most, None where it names no schema."""
+        *outer, last = self.schemas
+        found = inner = copy.deepcopy(body)
+        for name in outer:
+            inner = inner.get(name, {})
+        if last not in inner or inner[last] == _ANY_JSON:
+            return None
+        held = inner.pop(last)
+        if self.schemas == ("response_format",) and held != _ANY_JSON:
+            inner[last] = _ANY_JSON
+        return found
 
 
 def _openai_body(prompt: ChatPrompt, model: str, length: str) -> dict[str, Json]:
@@ -89,8 +110,11 @@ def _openai_body(prompt: ChatPrompt, model: str, length: str) -> dict[str, Json]
         body["temperature"] = prompt.temperature
     if prompt.log_probabilities:
         body |= {"logprobs": True, "top_logprobs": prompt.log_probabilities}
-    if prompt.json:
-        body["response_format"] = {"type": "json_object"}
+    if prompt.schema:
+        held = {"name": "answer", "strict": True, "schema": json.loads(prompt.schema)}
+        body["response_format"] = {"type": "json_schema", "json_schema": held}
+    elif prompt.json:
+        body["response_format"] = _ANY_JSON
     return body
 
 
@@ -128,6 +152,9 @@ def _anthropic_body(prompt: ChatPrompt, model: str, _: str) -> dict[str, Json]:
         body["system"] = prompt.system
     if prompt.temperature is not None:
         body["temperature"] = prompt.temperature
+    if prompt.schema:
+        held = {"type": "json_schema", "schema": json.loads(prompt.schema)}
+        body["output_config"] = {"format": held}
     return body
 
 
@@ -149,8 +176,10 @@ def _gemini_body(prompt: ChatPrompt, _: str, __: str) -> dict[str, Json]:
         settings["temperature"] = prompt.temperature
     if prompt.log_probabilities:
         settings |= {"responseLogprobs": True, "logprobs": prompt.log_probabilities}
-    if prompt.json:
+    if prompt.json or prompt.schema:
         settings["responseMimeType"] = "application/json"
+    if prompt.schema:
+        settings["responseJsonSchema"] = json.loads(prompt.schema)
     body: dict[str, Json] = {"contents": [{"role": "user", "parts": [{"text": prompt.user}]}]}
     if prompt.system:
         body["systemInstruction"] = {"parts": [{"text": prompt.system}]}
@@ -213,9 +242,12 @@ def _count(usage: Json, name: str) -> int | None:
 
 
 SHAPES = {
-    "openai": ChatShape(lambda _: "/chat/completions", _openai_body, _openai_read),
-    "anthropic": ChatShape(lambda _: "/messages", _anthropic_body, _anthropic_read),
+    "openai": ChatShape(lambda _: "/chat/completions", _openai_body, _openai_read, ("response_format",)),
+    "anthropic": ChatShape(lambda _: "/messages", _anthropic_body, _anthropic_read, ("output_config",)),
     "gemini": ChatShape(
-        lambda model: f"/models/{quote(model, safe='')}:generateContent", _gemini_body, _gemini_read
+        lambda model: f"/models/{quote(model, safe='')}:generateContent",
+        _gemini_body,
+        _gemini_read,
+        ("generationConfig", "responseJsonSchema"),
     ),
 }

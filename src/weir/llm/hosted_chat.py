@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -19,23 +20,31 @@ __all__ = ["HostedChat"]
 
 ANSWER_BYTES, TOKEN_BYTES = 1 << 18, 1 << 12
 """An answer has at most: beside its tokens, and for each of them with its alternatives."""
+UNPROCESSED_STATUSES = (400, 422)
+"""What servers answer to a body that they do not understand."""
 
 
 @dataclass(frozen=True, eq=False)
 class HostedChat:
     """A ChatClient of a service. name: of the model, as the provider calls it; address: up to the version; carried: the
-    header with the key."""
+    header with the key; refused: whether it turned out to take no JSON schema."""
 
     name: str
     address: str
     provider: ChatProvider
     metered: MeteredClient = field(repr=False)
     carried: Mapping[str, str] = field(repr=False)
+    refused: threading.Event = field(default_factory=threading.Event, repr=False)
 
     def body(self, prompt: ChatPrompt) -> dict[str, object]:
         """What is sent for a prompt; log-probabilities and JSON are asked for where the provider offers them."""
-        most = min(prompt.log_probabilities, self.provider.log_probabilities)
-        held = replace(prompt, log_probabilities=most, json=prompt.json and self.provider.json)
+        provider = self.provider
+        held = replace(
+            prompt,
+            log_probabilities=min(prompt.log_probabilities, provider.log_probabilities),
+            json=(prompt.json or bool(prompt.schema)) and provider.json,
+            schema=prompt.schema if provider.schema else "",
+        )
         return SHAPES[self.provider.shape].body(held, self.name, self.provider.length)
 
     def terms(self, concurrency: int) -> Terms:
@@ -53,7 +62,27 @@ class HostedChat:
     def reply(
         self, connection: KeptConnection, body: dict[str, object], max_tokens: int, retrying: Retried
     ) -> ChatReply:
-        """The answer to what is sent. Raises ServiceError and AttemptError as MeteredClient.answered."""
+        """The answer to what is sent.
+
+        A body whose schema is refused (400, 422) is sent once more without it, which `retrying` is told; where that is
+        answered, no further schema is sent. Raises ServiceError and AttemptError as MeteredClient.answered.
+        """
+        loose = SHAPES[self.provider.shape].loose(body)
+        if loose is not None and self.refused.is_set():
+            return self._reply(connection, loose, max_tokens, retrying)
+        try:
+            return self._reply(connection, body, max_tokens, retrying)
+        except AttemptError as error:
+            if loose is None or error.status not in UNPROCESSED_STATUSES:
+                raise
+            retrying(error)
+            found = self._reply(connection, loose, max_tokens, retrying)
+            self.refused.set()
+            return found
+
+    def _reply(
+        self, connection: KeptConnection, body: dict[str, object], max_tokens: int, retrying: Retried
+    ) -> ChatReply:
         shape = SHAPES[self.provider.shape]
         sent = json.dumps(body).encode("ascii")
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +16,8 @@ from weir.io.storage.toml_file import read_toml
 __all__ = ["PromptTemplate", "prompt_template"]
 
 PLACES = ("query", "objective", "passage", "passages", "count", "requirement", "scale")
-_ENTRIES = {"system": str, "user": str, "objective": str, "max_tokens": int, "json": bool}
+_ENTRIES = {"system": str, "user": str, "objective": str, "max_tokens": int, "json": bool, "schema": dict}
+_OPTIONAL = ("json", "schema")
 _PLACE = re.compile(r"\{(\w+)\}")
 
 
@@ -25,7 +27,8 @@ class PromptTemplate:
 
     name: of the file; digest: of what it holds, its version; system, user: texts with places such as {query};
     objective: what stands at {objective} where there is one, with a place {instruction}; max_tokens: of an answer,
-    where nothing else is set; json: whether the answer is held to be JSON.
+    where nothing else is set; json: whether the answer is held to be JSON; schema: the JSON schema that it is held to
+    where the model can be, as JSON, "" for none.
     """
 
     name: str
@@ -35,6 +38,7 @@ class PromptTemplate:
     objective: str
     max_tokens: int
     json: bool = False
+    schema: str = ""
 
     def texts(self, given: Mapping[str, str], instruction: str) -> tuple[str, str]:
         """(system, user) with everything in its place; what stands in a text that is put in is never a place."""
@@ -61,7 +65,7 @@ def prompt_template(name: str, needed: tuple[str, ...]) -> PromptTemplate:
     path = own if re.fullmatch(r"\w+", name) else Path(name)
     entries = read_toml(path, "a prompt, with system, user, objective and max_tokens")
     for entry, kind in _ENTRIES.items():
-        if entry != "json" and type(entries.get(entry)) is not kind:
+        if entry not in _OPTIONAL and type(entries.get(entry)) is not kind:
             raise BadValue(f"{path}: {entry} is {entries.get(entry)!r}; expected {_named(kind)}")
     if strange := sorted(set(entries) - set(_ENTRIES)):
         raise BadValue(f"{path}: '{strange[0]}' is no entry of a prompt; expected {', '.join(_ENTRIES)}")
@@ -73,8 +77,22 @@ def prompt_template(name: str, needed: tuple[str, ...]) -> PromptTemplate:
         raise BadValue(f"{path}: {{{odd[0]}}} is no place; expected {', '.join(PLACES)}")
     if entries["max_tokens"] < 1 or type(entries.get("json", False)) is not bool:
         raise BadValue(f"{path}: max_tokens is a whole number from 1, json true or false")
+    schema = _schema(path, entries)
     digest = hashlib.blake2b(repr(sorted(entries.items())).encode(), digest_size=6).hexdigest()
-    return PromptTemplate(path.stem, digest, **entries)
+    return PromptTemplate(path.stem, digest, **entries | {"schema": schema})
+
+
+def _schema(path: Path, entries: Mapping[str, object]) -> str:
+    """The JSON schema of a prompt as JSON, the same text for equal schemas."""
+    schema = entries.get("schema")
+    if schema is None:
+        return ""
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        raise BadValue(f'{path}: schema is a table, the JSON schema of an object: type = "object"')
+    try:
+        return json.dumps(schema, sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise BadValue(f"{path}: schema is no JSON ({error})") from None
 
 
 def _named(kind: type) -> str:

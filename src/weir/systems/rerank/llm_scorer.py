@@ -171,7 +171,9 @@ class PromptedRanking:
         said = {"query": self.texts[query], "scale": str(settings.scale), **given}
         system, user = template.texts(said, self.objectives[query])
         tokens = settings.max_tokens or template.max_tokens
-        return ChatPrompt(system, user.strip(), tokens, settings.temperature, json=template.json)
+        return ChatPrompt(
+            system, user.strip(), tokens, settings.temperature, json=template.json, schema=template.schema
+        )
 
     def orders(self) -> list[list[int]]:
         """The candidates of each query, as rows, in the order in which they stand before the first prompt."""
