@@ -226,10 +226,10 @@ def _prompted(subject: _Subject, system: Retriever, prompted: list[LLMReranker],
         worst = None if found.longest is None else limits.cost(found.longest, found.answer_tokens)
         tokens += found.tokens
         dollars = [*dollars, cost] if cost is not None else []
-        said = f"at most {found.prompts:,} prompts to {part.service}, {found.most:,} for a query, tokens for documents"
-        said += " of mean length and the longest answers"
+        said = f"at most {found.prompts:,} prompts to {part.service}, {found.most:,} for a query; the tokens"
+        said += " are those of documents of mean length and the longest answers"
         if found.longest is not None:
-            said += f"; at most {_tokens_said(found.longest, worst)} with the longest documents, by estimate"
+            said += f", at most {_tokens_said(found.longest, worst)} with the longest documents, by estimate"
         notes.append(f"{said}; answers that are kept already cost nothing")
     cell = (subject.name, str(system), subject.documents, subject.queries)
     total = sum(dollars) if dollars else None
