@@ -34,9 +34,9 @@ def made(tmp_path, monkeypatch):
     collection = write_collection(tmp_path / "mine", DOCUMENTS)
     with chat_serving() as (url, manners):
 
-        def run(*systems):
+        def run(*systems, dataset=collection):
             names = [name.replace("URL", url) for name in systems]
-            Experiment([collection], names, ["AP"]).execute(tmp_path / "out")
+            Experiment([dataset], names, ["AP"]).execute(tmp_path / "out")
             return tmp_path / "out", names
 
         yield run, manners, tmp_path / "home" / "answers"
@@ -187,3 +187,18 @@ def test_what_cannot_be_traced_is_one_line(made, tmp_path, monkeypatch):
     (tmp_path / "mine" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td01\t1\n")
     with pytest.raises(BadValue, match="mine: the collection is not at"):
         weir.llm_trace(folder, "q1", mine)
+
+
+@pytest.mark.filterwarnings("ignore::weir.errors.RankingWarning")
+def test_a_query_that_is_a_document_and_two_models_one_behind_the_other(made):
+    run, manners, _ = made
+    name = 'bm25 >> llm("score", model="URL/v1#a", depth=6) >> llm("listwise", model="URL/v1#b", depth=3)'
+    folder, _ = run(name, dataset="brook-arguments")
+    asked = [(body["model"], body["messages"][1]["content"]) for *_, body in manners.asked]
+    dataset = weir.load("brook-arguments")
+    texts = zip(dataset.queries.ids, dataset.queries.text, strict=True)
+    for query, text in list(texts)[:3]:
+        for one, model, count in zip(weir.llm_trace(folder, query), "ab", (6, 1), strict=False):
+            assert (one.model[-2:], len(one.exchanges)) == (f"#{model}", count)
+            own = {user for named, user in asked if named == model and f"Search: {text}\n" in user}
+            assert {e.user_text for e in one.exchanges} == own

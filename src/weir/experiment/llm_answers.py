@@ -126,9 +126,10 @@ def query_traces(cells: Sequence[Finished], query: str) -> list[QueryTrace]:
 
 
 def _prompts(system: object) -> list[Pipeline]:
-    """The parts of a system in which a language model re-ranks."""
+    """The parts of a system in which a language model re-ranks, each behind those whose rankings it is given."""
     parts = (part for part in parts_of(system) if isinstance(part, Pipeline))
-    return [part for part in parts if isinstance(part.reranker, LLMReranker)]
+    found = [part for part in parts if isinstance(part.reranker, LLMReranker)]
+    return sorted(found, key=lambda part: len(list(parts_of(part))))
 
 
 def _collection(cell: Finished) -> Dataset:
