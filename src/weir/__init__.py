@@ -24,7 +24,16 @@ if TYPE_CHECKING:
     from weir.api.paired_queries import p_mrr, within_groups
     from weir.api.rerankings import reranking
     from weir.api.result_set import ResultSet
-    from weir.api.results_folder import describe, efficiency, plan, reproduce, results, verify
+    from weir.api.results_folder import (
+        describe,
+        efficiency,
+        llm_trace,
+        llm_use,
+        plan,
+        reproduce,
+        results,
+        verify,
+    )
     from weir.core.corpus import Corpus, Queries
     from weir.core.intents import IntentQrels
     from weir.core.judged import Judged
@@ -254,6 +263,8 @@ __all__ = [
     "isr",
     "judging_pool",
     "layered",
+    "llm_trace",
+    "llm_use",
     "load",
     "load_group",
     "logisr",
@@ -304,7 +315,7 @@ _MODULES = {
     "api.rerankings": "reranking",
     "api.result_set": "ResultSet",
     "api.auditing": "align audits estimate judging_pool relabel subset",
-    "api.results_folder": "describe efficiency plan reproduce results verify",
+    "api.results_folder": "describe efficiency llm_trace llm_use plan reproduce results verify",
     "core.corpus": "Corpus Queries",
     "core.intents": "IntentQrels",
     "core.judged": "Judged",

@@ -76,6 +76,10 @@ KINDS = {
         markdown=_REPORT + "gate:gate_markdown",
         passed="harmless",
     ),
+    "llm_trace": ResultKind(
+        "weir.experiment.llm_answers:QueryTrace", _REPORT + "llm:trace_text", each=True, parts="exchanges"
+    ),
+    "llm_use": ResultKind("weir.experiment.llm_answers:ModelUse", _REPORT + "llm:use_text"),
     "orders": ResultKind(
         "weir.stats.order_agreement:OrderAgreement", _REPORT + "agree:orders_text", parts="intervals"
     ),

@@ -57,6 +57,7 @@ GROUPS = {
     "Run": {
         "run": "Run systems on collections and score them, resumably.",
         "results": "Show the results in a folder written by weir run.",
+        "llm": "Show what language models were asked and answered.",
         "export": "Write results as MTEB, the Hugging Face hub or ir_metadata keep them.",
         "plan": "Say what weir run would make and take: stages, time, disk and memory.",
         "efficiency": "Show what each system costs, next to its quality.",

@@ -15,7 +15,7 @@ from weir.llm.chat_shapes import SHAPES, ChatPrompt, ChatReply
 from weir.services.asking import Retried
 from weir.services.http import HttpRequest, KeptConnection, check_base, check_key
 from weir.services.keys import Key
-from weir.services.limits import Clock, Limits, estimated, paid
+from weir.services.limits import Clock, Limits, Spent, estimated, paid
 from weir.services.metered import MOST_COUNTED, MeteredClient, MeteredRequest
 from weir.settings import secret, settings
 
@@ -120,8 +120,13 @@ class ChatModel:
             "version": self.version,
         }
 
-    def load(self, limits: Limits | None = None, clock: Clock | None = None) -> ChatClient:
-        """The model, ready to be asked; limits: None for the environment's. Raises ServiceError for a missing key."""
+    def load(
+        self, limits: Limits | None = None, clock: Clock | None = None, silent: bool = False
+    ) -> ChatClient:
+        """The model, ready to be asked; limits: None for the environment's; silent: it only says what it would be
+        asked, which takes no key. Raises ServiceError for a missing key."""
+        if silent:
+            return ChatClient(self, MeteredClient(Key(None, None), Limits(), Clock(), Spent()), {})
         variable = self.key or (self.provider.key if self._at_home() else "") or None
         key = Key(variable, secret(variable) if variable else None)
         metered = MeteredClient(key, limits or Limits.of(settings()), clock or Clock(), paid())
