@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from weir.api.fusing import fit_fusion, fuse
     from weir.api.gating import gate, save_baseline
     from weir.api.paired_queries import p_mrr, within_groups
-    from weir.api.rerankings import reranking
+    from weir.api.rerankings import reranking, sensitivity_of
     from weir.api.result_set import ResultSet
     from weir.api.results_folder import describe, efficiency, plan, reproduce, results, verify
     from weir.core.corpus import Corpus, Queries
@@ -105,6 +105,7 @@ if TYPE_CHECKING:
     )
     from weir.measures.conventions import Conventions, parse_conventions
     from weir.sensitivity.order_changes import ReorderRules
+    from weir.sensitivity.studies import StudyRules
     from weir.stats.comparison import ComparisonMethod
     from weir.stats.score_rows import rows
     from weir.systems import (
@@ -212,6 +213,7 @@ __all__ = [
     "SetR_cap",
     "Sparse",
     "StRecall",
+    "StudyRules",
     "Success",
     "Utility",
     "WeirError",
@@ -277,6 +279,7 @@ __all__ = [
     "rows",
     "rrf",
     "save_baseline",
+    "sensitivity_of",
     "subset",
     "system",
     "threshold",
@@ -294,7 +297,7 @@ _MODULES = {
     "api.fusing": "fit_fusion fuse",
     "api.gating": "gate save_baseline",
     "api.paired_queries": "p_mrr within_groups",
-    "api.rerankings": "reranking",
+    "api.rerankings": "reranking sensitivity_of",
     "api.result_set": "ResultSet",
     "api.auditing": "agree align audits estimate judging_pool relabel subset",
     "api.results_folder": "describe efficiency plan reproduce results verify",
@@ -323,6 +326,7 @@ _MODULES = {
     ),
     "measures.conventions": "Conventions parse_conventions",
     "sensitivity.order_changes": "ReorderRules",
+    "sensitivity.studies": "StudyRules",
     "stats.comparison": "ComparisonMethod",
     "stats.score_rows": "rows",
     "systems": (
