@@ -13,12 +13,14 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from weir.api.auditing import agree, align, audits, estimate, judging_pool, relabel, subset
+    from weir.api.auditing import align, audits, estimate, judging_pool, relabel, subset
     from weir.api.benchmark import Benchmark, benchmark
     from weir.api.comparisons import abstention, compare, diff, power, threshold, why
     from weir.api.evaluation import evaluate
     from weir.api.fusing import fit_fusion, fuse
     from weir.api.gating import gate, save_baseline
+    from weir.api.labelling import agree, orders, raters
+    from weir.api.official import official
     from weir.api.paired_queries import p_mrr, within_groups
     from weir.api.rerankings import reranking, sensitivity_of
     from weir.api.result_set import ResultSet
@@ -263,6 +265,8 @@ __all__ = [
     "nERR",
     "nERR_IA",
     "nNRBP",
+    "official",
+    "orders",
     "p_mrr",
     "parse_conventions",
     "parse_measure",
@@ -270,6 +274,7 @@ __all__ = [
     "plan",
     "power",
     "published",
+    "raters",
     "rbc",
     "relabel",
     "reproduce",
@@ -296,10 +301,12 @@ _MODULES = {
     "api.evaluation": "evaluate",
     "api.fusing": "fit_fusion fuse",
     "api.gating": "gate save_baseline",
+    "api.labelling": "agree orders raters",
+    "api.official": "official",
     "api.paired_queries": "p_mrr within_groups",
     "api.rerankings": "reranking sensitivity_of",
     "api.result_set": "ResultSet",
-    "api.auditing": "agree align audits estimate judging_pool relabel subset",
+    "api.auditing": "align audits estimate judging_pool relabel subset",
     "api.results_folder": "describe efficiency plan reproduce results verify",
     "core.corpus": "Corpus Queries",
     "core.intents": "IntentQrels",
