@@ -76,6 +76,10 @@ KINDS = {
         markdown=_REPORT + "gate:gate_markdown",
         passed="harmless",
     ),
+    "llm_trace": ResultKind(
+        "weir.experiment.llm_answers:QueryTrace", _REPORT + "llm:trace_text", each=True, parts="exchanges"
+    ),
+    "llm_use": ResultKind("weir.experiment.llm_answers:ModelUse", _REPORT + "llm:use_text"),
     "orders": ResultKind(
         "weir.stats.order_agreement:OrderAgreement", _REPORT + "agree:orders_text", parts="intervals"
     ),
@@ -100,6 +104,12 @@ KINDS = {
         markdown=_REPORT + "results_table:results_markdown",
         csv=_REPORT + "table:csv_table",
         html=_REPORT + "results_table:results_html",
+    ),
+    "sensitivity": ResultKind(
+        "weir.sensitivity.studies:Sensitivity",
+        _REPORT + "sensitivity:sensitivity_text",
+        each=True,
+        parts="depths",
     ),
     "subset": ResultKind("weir.audit.subsets:SubsetProof", _REPORT + "subset:subset_text", each=True),
     "threshold": ResultKind(

@@ -13,7 +13,7 @@ from weir.llm.hosted_chat import HostedChat
 from weir.llm.local_chat import LocalChat, describe_local
 from weir.services.http import check_base, check_key
 from weir.services.keys import Key
-from weir.services.limits import Clock, Limits, paid
+from weir.services.limits import Clock, Limits, Spent, paid
 from weir.services.metered import MeteredClient
 from weir.settings import secret, settings
 
@@ -111,10 +111,16 @@ class ChatModel:
             "version": self.version,
         }
 
-    def load(self, limits: Limits | None = None, clock: Clock | None = None) -> ChatClient:
-        """The model, ready to be asked; limits: None for the environment's. Raises ServiceError for a missing key."""
+    def load(
+        self, limits: Limits | None = None, clock: Clock | None = None, silent: bool = False
+    ) -> ChatClient:
+        """The model, ready to be asked; limits: None for the environment's; silent: it only says what it would be
+        asked, which takes no key. Raises ServiceError for a missing key."""
         if self.local:
             return LocalChat(self._place, self.name, settings().device)
+        if silent:
+            nobody = MeteredClient(Key(None, None), Limits(), Clock(), Spent())
+            return HostedChat(self.name, self.address, self.provider, nobody, {})
         variable = self.key or (self.provider.key if self._at_home() else "") or None
         key = Key(variable, secret(variable) if variable else None)
         metered = MeteredClient(key, limits or Limits.of(settings()), clock or Clock(), paid())

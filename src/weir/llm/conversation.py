@@ -16,7 +16,7 @@ from weir.services.answers import AnswerKey, AnswerStore, answer_key, answer_sto
 from weir.services.asking import Request, ServiceUse, Tally, Terms, ask_each
 from weir.services.limits import CONTINUES
 
-__all__ = ["Conversation", "conversation"]
+__all__ = ["Conversation", "asked_for", "conversation", "kept_about"]
 
 
 @contextmanager
@@ -30,9 +30,20 @@ def conversation(
     written.
     """
     client = model.load()
-    about = {"kind": "chat", **model.describe()} | ({} if reuse else declared_version(None))
-    with answer_store(f"chat-{model.name}", about) as store:
+    name, about = kept_about(model)
+    with answer_store(name, about | ({} if reuse else declared_version(None))) as store:
         yield Conversation(client, store, client.terms(concurrency), use)
+
+
+def kept_about(model: ChatModel) -> tuple[str, dict[str, object]]:
+    """(the name under which a model's answers are kept, what they are about), see `answer_store`."""
+    return f"chat-{model.name}", {"kind": "chat", **model.describe()}
+
+
+def asked_for(client: ChatClient, prompt: ChatPrompt) -> dict[str, object]:
+    """What is asked for a prompt: its key is that of the answer."""
+    asked: dict[str, object] = {"body": client.body(prompt), "max_tokens": prompt.max_tokens}
+    return asked | ({"sample": prompt.sample} if prompt.sample else {})
 
 
 @dataclass(eq=False)
@@ -60,9 +71,7 @@ class Conversation:
 
         def requests() -> Iterator[Request]:
             for number in range(count):
-                prompt = prompt_of(number)
-                asked = {"body": self.client.body(prompt), "max_tokens": prompt.max_tokens}
-                asked |= {"sample": prompt.sample} if prompt.sample else {}
+                asked = asked_for(self.client, prompt_of(number))
                 keys.append(answer_key(asked))
                 yield Request(number, keys[-1], asked)
 
