@@ -93,7 +93,8 @@ def test_a_server_that_takes_no_schema_is_asked_without_and_counted(server):
     use = subtask(f"{url}/v1#m", key="")
     formats = [body.get("response_format", {}).get("type") for _, _, body in manners.asked]
     assert formats[:4] == ["json_schema", "json_object", "json_object", "json_object"]
-    assert (use.tally.retried, dict(use.tally.faults), use.tally.failed) == (1, {"refused": 1}, 0)
+    assert (use.tally.faults["refused"], use.tally.failed) == (1, 0)
+    assert use.tally.retried >= 1  # the server may hang up after an error, which is another fault
     count = len(manners.asked)
     assert subtask(f"{url}/v1#m", key="").tally.answered == 0  # the prompts are those from before
     assert len(manners.asked) == count
