@@ -330,6 +330,7 @@ def listing(tmp_path_factory):
         ("listwise", ", window=2, step=1", 25),
         ("pairwise", ", depth=3", 30),
         ("subtask", "", 35),
+        ("setwise", ', window=3, sort="tournament", top=2', None),  # as many as the answers lead to
     ],
 )
 def test_a_method_killed_in_the_middle_goes_on_and_asks_nothing_twice(
@@ -344,6 +345,7 @@ def test_a_method_killed_in_the_middle_goes_on_and_asks_nothing_twice(
     assert len(before) == 4
     resumed, use = rerank(name % 8)
     assert kept(home)[: len(before)] == before
+    prompts = len(kept(home)) if prompts is None else prompts
     assert len(set(kept(home))) == len(kept(home)) == prompts  # each prompt is answered once
     assert use.tally.answered == prompts - len(before)
     assert sum(use.verdicts.values()) == prompts

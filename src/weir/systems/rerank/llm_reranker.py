@@ -167,7 +167,8 @@ def llm(  # noqa: PLR0913, PLR0917 - the settings of a re-ranker, as they are wr
     documents in both orders, or those that a `sort` compares; "subtask", requirements named once for a query and a
     score of each document for each of them. sort: "heapsort", "bubblesort" or "tournament", for "pairwise" also "all";
     order: "first stage", "reversed" or "shuffled" (by `seed`), how documents stand before the first prompt.
-    model: address#name of a server that speaks OpenAI's API, or openai:, anthropic: or gemini: and a name; depth: how
+    model: address#name of a server that speaks OpenAI's API, or openai:, anthropic: or gemini: and a name,
+    or transformers: and a folder or a name on the hub; depth: how
     many documents; objective: whether the prompt has the query's instruction, or the collection's; prompt: a TOML file
     instead of Weir's own; temperature: None leaves it to the model; max_tokens: of an answer, None takes the prompt's;
     max_length: tokens of a document at most, by estimate; expected: whether a score is the mean by log-probabilities,
