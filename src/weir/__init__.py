@@ -13,9 +13,10 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from weir.api.auditing import agree, align, audits, estimate, judging_pool, relabel, subset
+    from weir.api.auditing import agree, align, audits, judging_pool, relabel, subset
     from weir.api.benchmark import Benchmark, benchmark
     from weir.api.comparisons import abstention, compare, diff, power, threshold, why
+    from weir.api.estimating import estimate, next_queries
     from weir.api.evaluation import evaluate
     from weir.api.fusing import fit_fusion, fuse
     from weir.api.gating import gate, save_baseline
@@ -258,6 +259,7 @@ __all__ = [
     "nERR",
     "nERR_IA",
     "nNRBP",
+    "next_queries",
     "p_mrr",
     "parse_conventions",
     "parse_measure",
@@ -291,7 +293,8 @@ _MODULES = {
     "api.gating": "gate save_baseline",
     "api.paired_queries": "p_mrr within_groups",
     "api.result_set": "ResultSet",
-    "api.auditing": "agree align audits estimate judging_pool relabel subset",
+    "api.auditing": "agree align audits judging_pool relabel subset",
+    "api.estimating": "estimate next_queries",
     "api.results_folder": "describe efficiency plan reproduce results verify",
     "core.corpus": "Corpus Queries",
     "core.intents": "IntentQrels",
