@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ def estimate(  # noqa: PLR0913  as many as the command has options
     strata: object = None,
     weights: object = None,
     pairs: bool = False,
+    sheets: Iterable[str | Path] = (),
     collection: str | Path | None = None,
 ) -> ResultSet[CorrectedScore]:
     """Scores of runs from few human judgments and many of a model: `weir estimate`.
@@ -36,13 +37,15 @@ def estimate(  # noqa: PLR0913  as many as the command has options
     human, model, runs: as `weir.evaluate` takes them, labels as `weir.agree`, too; strata: within which the queries
     that people judged were drawn: groups as `scores.by` takes them, or a column of the collection; weights: {query:
     weight} or a file, one over the probability with which each was drawn; pairs: people judged a random part of the
-    first documents of each query. Raises BadValue for a measure that cannot be estimated so, and for too few queries.
+    first documents
+    of each query; sheets: of `next_queries` or `judging_pool`, filled in, beside human. Raises BadValue for a measure
+    that cannot be estimated so, and for too few queries.
     """
     from weir.audit.estimated_scores import estimated_scores
     from weir.measures.measure import parse_measure
     from weir.stats.sample_design import SampleDesign
 
-    by_people, by_model = _labels(human), _labels(model)
+    by_people, by_model = _people(human, sheets), _labels(model)
     design = SampleDesign(_strata(strata, by_model, collection), _weights(weights), pairs)
     found = estimated_scores(_named(runs), by_people, by_model, parse_measure(str(measure)), design)
     return ResultSet("estimate", tuple(found))
@@ -56,21 +59,22 @@ def next_queries(  # noqa: PLR0913  as many as the command has options
     count: int | None = None,
     width: float | None = None,
     strata: object = None,
+    sheets: Iterable[str | Path] = (),
     out: str | Path | None = None,
     collection: str | Path | None = None,
 ) -> ResultSet[QueryPlan]:
     """Which queries people should judge next, so that estimates become narrower: `weir estimate --next`.
 
-    human, model, runs, measure, strata: as `estimate`; count: how many queries; width: half an interval that is asked
-    for; out: the folder of the sheet, None to write none; collection: whose texts stand on it. Raises BadValue where
-    nothing is left to judge and for a folder that is there, and as `estimate`.
+    human, model, runs, measure, strata, sheets: as `estimate`; count: how many queries; width: half an interval that is
+    asked for; out: the folder of the sheet, None to write none; collection: whose texts stand on it. Raises BadValue
+    where nothing is left to judge and for a folder that is there, and as `estimate`.
     """
     from weir.audit.estimated_scores import next_queries as drawn_queries
     from weir.audit.estimated_scores import write_plan
     from weir.audit.subject import Subject
     from weir.measures.measure import parse_measure
 
-    labels = _labels(human), _labels(model)
+    labels = _people(human, sheets), _labels(model)
     groups = _strata(strata, labels[1], collection)
     drawn = drawn_queries(_named(runs), labels, parse_measure(str(measure)), count, width, groups)
     if out is not None:
@@ -84,6 +88,17 @@ def _labels(value: object) -> Qrels:
     from weir.io.runs.labels import labels_from
 
     return labels_from(value)
+
+
+def _people(human: object, sheets: Iterable[str | Path]) -> Qrels:
+    """The judgments of people with those of filled sheets, of which the last counts first."""
+    from weir.audit.judging_pool import read_sheet
+    from weir.core.layers import layered
+
+    found = _labels(human)
+    for sheet in sheets:
+        found = layered(read_sheet(Path(sheet))[0], found)
+    return found
 
 
 def _named(runs: Sequence[object]) -> dict[str, Run]:

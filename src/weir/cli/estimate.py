@@ -23,6 +23,8 @@ __all__ = ["command"]
 )
 @click.option("--weights", help="A file of queries and weights, one over the probability of being drawn.")
 @click.option("--pairs", is_flag=True, help="People judged a random part of each query's first documents.")
+@click.option("--sheet", "sheets", multiple=True, type=click.Path(path_type=Path),
+              help="A filled sheet of --next or weir pool: people's judgments, too. Repeatable.")  # fmt: skip
 @click.option("--next", "more", type=int, help="Draw so many queries that people should judge next.")
 @click.option(
     "--width", type=float, help="Half an interval that is asked for: say how many queries it takes."
@@ -40,6 +42,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     strata: str | None,
     weights: str | None,
     pairs: bool,
+    sheets: tuple[Path, ...],
     more: int | None,
     width: float | None,
     out: Path | None,
@@ -62,18 +65,12 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     if out is not None and not planned:
         raise click.UsageError("-o takes --next or --width, which say what to draw")
     found = estimate(
-        human,
-        model,
-        *runs,
-        measure=measure,
-        strata=strata,
-        weights=weights,
-        pairs=pairs,
+        human, model, *runs, measure=measure, strata=strata, weights=weights, pairs=pairs, sheets=sheets,
         collection=collection,
-    )
+    )  # fmt: skip
     drawn = (
         next_queries(
-            human, model, *runs, measure=measure, count=more, width=width, strata=strata, out=out,
+            human, model, *runs, measure=measure, count=more, width=width, strata=strata, sheets=sheets, out=out,
             collection=collection,
         )
         if planned

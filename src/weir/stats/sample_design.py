@@ -39,7 +39,7 @@ class SampleDesign:
             return f"drawn within {len(self.strata)} strata ({self.strata.name})"
         if self.weights is not None:
             return "drawn with known probabilities"
-        return "a random part of the documents of each judged" if self.pairs else "drawn at random"
+        return "a random part of the documents of each" if self.pairs else "drawn at random"
 
 
 AT_RANDOM = SampleDesign()
