@@ -13,9 +13,10 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from weir.api.auditing import align, audits, estimate, judging_pool, relabel, subset
+    from weir.api.auditing import align, audits, judging_pool, relabel, subset
     from weir.api.benchmark import Benchmark, benchmark
     from weir.api.comparisons import abstention, compare, diff, power, threshold, why
+    from weir.api.estimating import estimate, next_queries
     from weir.api.evaluation import evaluate
     from weir.api.fusing import fit_fusion, fuse
     from weir.api.gating import gate, save_baseline
@@ -276,6 +277,7 @@ __all__ = [
     "nERR",
     "nERR_IA",
     "nNRBP",
+    "next_queries",
     "official",
     "orders",
     "p_mrr",
@@ -317,8 +319,9 @@ _MODULES = {
     "api.paired_queries": "p_mrr within_groups",
     "api.rerankings": "reranking sensitivity_of",
     "api.result_set": "ResultSet",
-    "api.auditing": "align audits estimate judging_pool relabel subset",
     "api.results_folder": "describe efficiency llm_trace llm_use plan reproduce results verify",
+    "api.auditing": "align audits judging_pool relabel subset",
+    "api.estimating": "estimate next_queries",
     "core.corpus": "Corpus Queries",
     "core.intents": "IntentQrels",
     "core.judged": "Judged",

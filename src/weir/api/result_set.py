@@ -84,6 +84,9 @@ KINDS = {
         "weir.stats.order_agreement:OrderAgreement", _REPORT + "agree:orders_text", parts="intervals"
     ),
     "official": ResultKind("weir.stats.birco:BircoScore", _REPORT + "birco:birco_text"),
+    "next queries": ResultKind(
+        "weir.audit.estimated_scores:QueryPlan", _REPORT + "estimate:plan_text", each=True, parts="strata"
+    ),
     "plan": ResultKind("weir.experiment.plan:Planned", _REPORT + "plan:plan_text"),
     "power": ResultKind("weir.stats.power:PowerPlan", _REPORT + "power:power_text", each=True, parts="needs"),
     "raters": ResultKind("weir.stats.many_raters:ManyRaters", _REPORT + "agree:raters_text", parts="values"),
