@@ -116,6 +116,7 @@ if TYPE_CHECKING:
         MonoT5,
         Score,
         Sparse,
+        factorial,
         parse_system,
         system,
     )
@@ -238,6 +239,7 @@ __all__ = [
     "encoder",
     "estimate",
     "evaluate",
+    "factorial",
     "fetch",
     "fit_fusion",
     "fuse",
@@ -320,7 +322,8 @@ _MODULES = {
     "stats.comparison": "ComparisonMethod",
     "stats.score_rows": "rows",
     "systems": (
-        "BM25 BM25F ColBERT Cross Dense Filtered MonoT5 RM3 Score Sparse parse_system reranker=as_reranker system"
+        "BM25 BM25F ColBERT Cross Dense Filtered MonoT5 RM3 Score Sparse factorial parse_system "
+        "reranker=as_reranker system"
     ),
     "systems.fused": "borda combanz combmax combmed combmin combmnz combsum condorcet isr logisr rbc rrf wsum",
 }
