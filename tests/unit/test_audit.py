@@ -11,7 +11,7 @@ from tests.unit.brooklet import write_collection
 from weir.audit import CHECKS, Subject, audited, audited_all, check
 from weir.audit.duplicates import copies, expanded
 from weir.audit.holes import hole_of_any_query, judged_share
-from weir.audit.labels import ceilings
+from weir.audit.judgment_defects import ceilings
 from weir.audit.texts import damage_of
 from weir.cli import main
 from weir.core.corpus import Corpus, Queries

@@ -10,7 +10,7 @@ from weir.audit import (  # noqa: F401 - each registers its checks
     duplicates,
     holes,
     howlers,
-    labels,
+    judgment_defects,
     leakage,
     lengths,
     lexical_bias,

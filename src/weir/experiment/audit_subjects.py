@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from weir.audit import Subject
-from weir.audit.subject import TextEncoder, Training
+from weir.audit.subject import TextEncoder, TokenLimit, Training
 from weir.core.run import Run
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load_group
+from weir.encode.encoder import Loaded
 from weir.errors import BadValue
 from weir.experiment.finished import Finished, dataset_of, finished_cells
 from weir.io.runs.read import read_qrels, read_run
@@ -35,7 +36,8 @@ def subjects_of(
 
     collection: the documents and queries that run files, or a results folder of a collection that is not here, are
     about; training: collections whose judged queries systems may have been trained on; encoder: a model as `dense`
-    takes it, which tells what queries mean. Raises BadValue for nothing at all, and the WeirErrors of reading.
+    takes it, which tells what queries mean and where it cuts documents. Raises BadValue for nothing at all, and the
+    WeirErrors of reading.
     """
     if not targets:
         raise BadValue("nothing to audit; name a collection, a results folder, or judgments and run files")
@@ -44,18 +46,24 @@ def subjects_of(
         for name in training
         for one in load_group(name)
     )
-    encode = None if encoder is None else _text_encoder(encoder)
+    encode, limit = (None, None) if encoder is None else _asked_of(encoder)
     return [
-        replace(one, training=(*one.training, *trained), encoder=encode)
+        replace(one, training=(*one.training, *trained), encoder=encode, limit=limit)
         for one in _subjects(targets, collection)
     ]
 
 
-def _text_encoder(model: str) -> TextEncoder:
-    """What encodes queries by a model's name; raises as `dense` does."""
+def _asked_of(model: str) -> tuple[TextEncoder, TokenLimit | None]:
+    """(what encodes queries by a model's name, where it cuts documents); raises as `dense` does.
+
+    How an embedding service or an object of one's own cuts is not known.
+    """
     encoder = encoder_of(model)
     loaded = encoder.load(settings().device)
-    return lambda queries: query_vectors(encoder, loaded, queries)
+    limit = None
+    if isinstance(loaded, Loaded):
+        limit = TokenLimit(model, loaded.document.tokenizer.limit, loaded.extents)
+    return lambda queries: query_vectors(encoder, loaded, queries), limit
 
 
 def _subjects(targets: Sequence[str | Path], collection: str | Path | None) -> list[Subject]:

@@ -21,9 +21,11 @@ __all__ = [
     "Kind",
     "has_ranks",
     "is_header",
+    "is_label",
     "is_named",
     "kind_of",
     "origin_column",
+    "pair_columns",
     "three_columns",
 ]
 
@@ -46,6 +48,78 @@ GRADE: Usual = (("relevance", "rel", "grade", "label", "judgment", "judgement"),
 
 # Where a judgment comes from: a column that judgments may have besides.
 ORIGIN = "origin"
+
+# What judges' tables call the same, besides: taken where judgments alone can be meant.
+LABELLED_QUERY: Usual = (
+    *QUERY,
+    ("question_id", "question-id", "qidx", "query_idx", "queryidx", "topicid"),
+    ("question",),
+)
+LABELLED_DOC: Usual = (
+    *DOC,
+    (
+        "passage_id",
+        "passage-id",
+        "passageid",
+        "chunk_id",
+        "chunk-id",
+        "docidx",
+        "doc_idx",
+        "did",
+        "context_id",
+    ),
+    ("passage", "chunk", "url"),
+)
+LABEL = (
+    *(
+        "llm_label",
+        "llm_relevance",
+        "llm_score",
+        "llm_judgment",
+        "llm_judgement",
+        "model_label",
+        "predicted_label",
+    ),
+    *(
+        "predicted",
+        "prediction",
+        "predicted_relevance",
+        "relevance_label",
+        "relevance_score",
+        "rating",
+        "verdict",
+    ),
+    *("annotation", "human_label", "human_relevance", "judge_label", "judged"),
+)
+NO_LABEL = (
+    *(
+        "rank",
+        "sample",
+        "iteration",
+        "iter",
+        "q0",
+        "temperature",
+        "seed",
+        "time",
+        "timestamp",
+        "date",
+        "tokens",
+        "cost",
+    ),
+    *(
+        "input_tokens",
+        "output_tokens",
+        "prompt_tokens",
+        "latency",
+        "confidence",
+        "logprob",
+        "index",
+        "line",
+        "id",
+        "run",
+    ),
+    *("result_status", "status", "model", "prompt", "digest", "text", "title", "explanation", "reason"),
+)
 
 # What Weir itself writes; BEIR's own header is kept for tab-separated judgments.
 WRITTEN: dict[Kind, tuple[str, str, str]] = {
@@ -105,6 +179,26 @@ def _refused(columns: Sequence[str], reason: str, expected: str, path: object) -
     if path is None:
         return BadValue(f"columns: {listed}; {reason}; expected {expected}")
     return FormatError(path, f"the columns {listed}: {reason}", expected)
+
+
+def pair_columns(columns: Sequence[str], path: object) -> tuple[int, int] | None:
+    """Which columns of a table of labels hold the query and the document; None where no column is called so.
+
+    Raises FormatError where a column could be either of two.
+    """
+    names = _lowered(columns)
+    for usual in (LABELLED_QUERY, LABELLED_DOC):
+        if {name for tier in usual for name in tier}.isdisjoint(names):
+            return None
+    return _chosen(columns, LABELLED_QUERY, "query", path), _chosen(columns, LABELLED_DOC, "document", path)
+
+
+def is_label(column: str) -> bool | None:
+    """Whether a column of a table of labels is one, by its name; None where the name does not say."""
+    name = column.strip().lower()
+    if name in LABEL or any(name in tier for tier in GRADE):
+        return True
+    return False if name in NO_LABEL else None
 
 
 def is_header(cells: Sequence[str], kind: Kind) -> bool:

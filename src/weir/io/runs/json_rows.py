@@ -20,12 +20,12 @@ from weir.io.runs.column_names import Kind, origin_column, three_columns
 from weir.io.runs.distinct_ids import differs_from_previous
 from weir.io.storage.text_files import DAMAGE, damaged, open_bytes
 
-__all__ = ["first_json_row", "json_row_chunks", "json_row_origins", "line_of_row"]
+__all__ = ["first_json_row", "json_records", "json_row_chunks", "json_row_origins", "line_of_row"]
 
 
 def first_json_row(path: Path) -> dict[str, Any]:
     """The first object, {} for an empty file; raises FormatError for what is none."""
-    return next((records.rows[0] for records in _records(path) if records.rows), {})
+    return next((records.rows[0] for records in json_records(path) if records.rows), {})
 
 
 def json_row_chunks(path: Path, kind: Kind) -> Iterator[TableChunk]:
@@ -35,7 +35,7 @@ def json_row_chunks(path: Path, kind: Kind) -> Iterator[TableChunk]:
     names, an identifier that is no text or whole number, and a number that is none or not finite.
     """
     names: tuple[str, str, str] | None = None
-    for records in _records(path):
+    for records in json_records(path):
         if not records.rows:
             continue
         if names is None:
@@ -57,16 +57,19 @@ def json_row_origins(path: Path, kind: Kind) -> Origins | None:
     at = origin_column(columns, kind)
     if at is None:
         return None
-    return Origins.of(str(row.get(columns[at]) or "") for records in _records(path) for row in records.rows)
+    return Origins.of(
+        str(row.get(columns[at]) or "") for records in json_records(path) for row in records.rows
+    )
 
 
 def line_of_row(path: Path, row: int) -> int:
     """The line, from 1, on which a row stands."""
-    lines = (records.line(i) for records in _records(path) for i in range(len(records.rows)))
+    lines = (records.line(i) for records in json_records(path) for i in range(len(records.rows)))
     return next(itertools.islice(lines, row, None))
 
 
-def _records(path: Path) -> Iterator[Records]:
+def json_records(path: Path) -> Iterator[Records]:
+    """Objects on lines, some hundred kilobytes at a time; raises FormatError for a line that holds no object."""
     try:
         with open_bytes(path) as stream:
             yield from read_records(stream, path)

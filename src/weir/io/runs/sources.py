@@ -47,7 +47,7 @@ from weir.io.runs.json_runs import is_large, large_json_blocks
 from weir.io.runs.tables import frame_chunks, frame_origins, table_chunks, table_origins
 from weir.io.storage.text_files import DAMAGE, LINE_BYTES, PACKED, LineBuffer, damaged, open_bytes
 
-__all__ = ["ReadOptions", "Source", "file_source", "frame_source", "nested_source"]
+__all__ = ["ReadOptions", "Source", "file_source", "frame_source", "nested_source", "table_records"]
 
 # A file's text is about this much larger than the file itself.
 _TEXT_TIMES = {"parquet": 3, "arrow": 1}
@@ -126,7 +126,7 @@ def _origins(path: Path, form: Format, kind: Kind) -> Origins | None:
     if at is None:
         return None
     layout = _read_layout(path, kind, SEPARATORS[form.name])
-    return Origins.of(cells[at] for _, cells in _records(path, layout) if cells)
+    return Origins.of(cells[at] for _, cells in table_records(path, layout.separator) if cells)
 
 
 def _trec_blocks(file: tuple[Path, Format, Kind], size: int, how: ReadOptions) -> Iterator[RankingBlock]:
@@ -210,14 +210,14 @@ def _quoted_blocks(
     """The rows of a table as text in which cells are quoted; errors as `_text_table_blocks`."""
 
     def place(row: int) -> str:
-        lines = (line for line, cells in _records(path, layout) if cells)
+        lines = (line for line, cells in table_records(path, layout.separator) if cells)
         return f", line {next(itertools.islice(lines, row, None))}"
 
     yield from table_blocks(_csv_chunks(path, layout, kind), engine, whole, place)
 
 
 def _csv_chunks(path: Path, layout: ColumnLayout, kind: Kind) -> Iterator[TableChunk]:
-    records = ((line, cells) for line, cells in _records(path, layout) if cells)
+    records = ((line, cells) for line, cells in table_records(path, layout.separator) if cells)
     ids, cells = (layout.query, layout.doc), len(layout.names)
     while batch := list(itertools.islice(records, BLOCK_ROWS)):
         rows = [row for _, row in batch]
@@ -249,8 +249,11 @@ def _numbers(texts: Strings) -> tuple[Float64, Int64]:
     return parse_decimals(data, texts.ptr[:-1], length)
 
 
-def _records(path: Path, layout: ColumnLayout) -> Iterator[tuple[int, list[str]]]:
-    """The cells of each record below the header, and the line it ends on."""
+def table_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """The line that each record below the header ends on, and its cells, none for an empty line.
+
+    Raises FormatError for quoting that cannot be read, for a cell or a line that is too long, and for damage.
+    """
     with open_bytes(path) as raw:
         text = io.TextIOWrapper(
             io.BufferedReader(cast(io.RawIOBase, raw), 1 << 18),
@@ -258,7 +261,7 @@ def _records(path: Path, layout: ColumnLayout) -> Iterator[tuple[int, list[str]]
             errors="surrogateescape",
             newline="",
         )
-        reader = csv.reader(_bounded(text, path), delimiter=layout.separator, strict=True)
+        reader = csv.reader(_bounded(text, path), delimiter=separator, strict=True)
         try:
             next(reader, None)
             for cells in reader:
