@@ -131,6 +131,7 @@ if TYPE_CHECKING:
         MonoT5,
         Score,
         Sparse,
+        factorial,
         parse_system,
         system,
     )
@@ -255,6 +256,7 @@ __all__ = [
     "encoder",
     "estimate",
     "evaluate",
+    "factorial",
     "fetch",
     "fit_fusion",
     "fuse",
@@ -351,7 +353,8 @@ _MODULES = {
     "stats.comparison": "ComparisonMethod",
     "stats.score_rows": "rows",
     "systems": (
-        "BM25 BM25F ColBERT Cross Dense Filtered MonoT5 RM3 Score Sparse parse_system reranker=as_reranker system"
+        "BM25 BM25F ColBERT Cross Dense Filtered MonoT5 RM3 Score Sparse factorial parse_system "
+        "reranker=as_reranker system"
     ),
     "systems.fused": "borda combanz combmax combmed combmin combmnz combsum condorcet isr logisr rbc rrf wsum",
 }

@@ -70,6 +70,15 @@ KINDS = {
         csv=_REPORT + "efficiency:efficiency_csv",
     ),
     "estimate": ResultKind("weir.stats.corrected_scores:CorrectedScore", _REPORT + "estimate:estimate_text"),
+    "factors": ResultKind(
+        "weir.stats.factorial:FactorStudy",
+        _REPORT + "factors:factors_text",
+        latex=_REPORT + "factors:factors_latex",
+        markdown=_REPORT + "factors:factors_markdown",
+        csv=_REPORT + "factors:factors_csv",
+        html=_REPORT + "factors:factors_html",
+        parts="effects",
+    ),
     "gate": ResultKind(
         "weir.stats.gate:Gate",
         _REPORT + "gate:gate_text",
