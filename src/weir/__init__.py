@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from weir.api.evaluation import evaluate
     from weir.api.fusing import fit_fusion, fuse
     from weir.api.gating import gate, save_baseline
+    from weir.api.labelling import judge
     from weir.api.paired_queries import p_mrr, within_groups
     from weir.api.result_set import ResultSet
     from weir.api.results_folder import describe, efficiency, plan, reproduce, results, verify
@@ -178,6 +179,7 @@ __all__ = [
     "Hole",
     "IPrec",
     "IntentQrels",
+    "JudgeSettings",
     "Judged",
     "Judged_at",
     "Measure",
@@ -247,6 +249,7 @@ __all__ = [
     "import_files",
     "infAP",
     "isr",
+    "judge",
     "judging_pool",
     "layered",
     "load",
@@ -289,6 +292,7 @@ _MODULES = {
     "api.evaluation": "evaluate",
     "api.fusing": "fit_fusion fuse",
     "api.gating": "gate save_baseline",
+    "api.labelling": "judge",
     "api.paired_queries": "p_mrr within_groups",
     "api.result_set": "ResultSet",
     "api.auditing": "agree align audits estimate judging_pool relabel subset",
@@ -309,6 +313,7 @@ _MODULES = {
     "experiment": "Experiment",
     "experiment.published.published_scores": "published",
     "importing": "import_files",
+    "judging.panel": "JudgeSettings",
     "measures": (
         "AP AP_IA Accuracy BPM Compat DCG ERR ERR_IA F G Hole IAP IDCG INSQ INST IPrec Judged_at Measure "
         "NCG NERR10 NERR11 NERR8 NERR9 NRBP NumNonrelRet NumRel NumRelRet NumRet P P_IA Q R RBP "

@@ -76,6 +76,9 @@ KINDS = {
         markdown=_REPORT + "gate:gate_markdown",
         passed="harmless",
     ),
+    "judge": ResultKind(
+        "weir.judging.judge_report:JudgeReport", _REPORT + "judge:judge_text", parts="probes"
+    ),
     "plan": ResultKind("weir.experiment.plan:Planned", _REPORT + "plan:plan_text"),
     "power": ResultKind("weir.stats.power:PowerPlan", _REPORT + "power:power_text", each=True, parts="needs"),
     "relabel": ResultKind("weir.audit.relabel:Relabelled", _REPORT + "relabel:relabel_text"),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import Any
 
 from weir.errors import ServiceError
 from weir.llm.chat_model import ChatClient, ChatModel
@@ -15,22 +16,30 @@ from weir.services.answers import AnswerKey, AnswerStore, answer_key, answer_sto
 from weir.services.asking import Outcome, Request, Retried, ServiceUse, Tally, Terms, ask_each
 from weir.services.attempts import AttemptError
 from weir.services.http import KeptConnection
-from weir.services.limits import CONTINUES
+from weir.services.limits import CONTINUES, Limits
 
-__all__ = ["Conversation", "conversation"]
+__all__ = ["Conversation", "KeptReply", "conversation"]
+
+
+@dataclass(frozen=True)
+class KeptReply:
+    """An answer, and when it was given, as a UTC time in ISO's form; "" where that was not kept."""
+
+    reply: ChatReply
+    time: str = ""
 
 
 @contextmanager
 def conversation(
-    model: ChatModel, concurrency: int, use: ServiceUse, reuse: bool = True
+    model: ChatModel, concurrency: int, use: ServiceUse, reuse: bool = True, limits: Limits | None = None
 ) -> Iterator[Conversation]:
     """A model and the answers that it gave so far, open for asking as long as the block.
 
-    use: where what is asked is counted; reuse: whether answers from before are read, and those from now kept. Waits
-    for a process that asks the same model. Raises ServiceError for a missing key, StoreError where nothing can be
-    written.
+    use: where what is asked is counted; reuse: whether answers from before are read, and those from now kept; limits:
+    None for those of the environment. Waits for a process that asks the same model. Raises ServiceError for a missing
+    key, StoreError where nothing can be written.
     """
-    client = model.load()
+    client = model.load(limits)
     about = {"kind": "chat", **model.describe()} | ({} if reuse else declared_version(None))
     with answer_store(f"chat-{model.name}", about) as store:
         yield Conversation(client, store, Terms(concurrency), use)
@@ -38,13 +47,17 @@ def conversation(
 
 @dataclass(eq=False)
 class Conversation:
-    """A model that is asked, and what it answered; see `conversation`. versions: what said that it answered."""
+    """A model that is asked, and what it answered; see `conversation`.
+
+    versions: what said that it answered; read: what `kept` read, each counted once.
+    """
 
     client: ChatClient
     store: AnswerStore
     terms: Terms
     use: ServiceUse
     versions: set[str] = field(default_factory=set)
+    read: set[AnswerKey] = field(default_factory=set)
 
     def replies(
         self,
@@ -61,17 +74,35 @@ class Conversation:
 
         def requests() -> Iterator[Request]:
             for number in range(count):
-                prompt = prompt_of(number)
-                asked = {"body": self.client.body(prompt), "max_tokens": prompt.max_tokens}
-                asked |= {"sample": prompt.sample} if prompt.sample else {}
-                keys.append(answer_key(asked))
-                yield Request(number, keys[-1], asked)
+                key, asked = self._asked(prompt_of(number))
+                keys.append(key)
+                yield Request(number, key, asked)
 
         opened: Callable[[Retried], _ChatAsker] = lambda retried: _ChatAsker(self.client, retried)  # noqa: E731
         tally = ask_each(requests(), opened, self.store, self.terms, progress)
         self.use.tally.add(tally)
         self._refuse(tally, count)
         return self._read(keys)
+
+    def kept(self, count: int, prompt_of: Callable[[int], ChatPrompt]) -> Iterator[KeptReply | None]:
+        """The answers to so many prompts, in order, as far as they are kept, else None; nothing is asked."""
+        for number in range(count):
+            key, _ = self._asked(prompt_of(number))
+            kept = self.store.get(key)
+            if kept is None:
+                yield None
+                continue
+            found = ChatReply.of(kept["answer"])
+            if key not in self.read:
+                self.read.add(key)
+                self._count(kept, found)
+            yield KeptReply(found, kept.get("time", ""))
+
+    def _asked(self, prompt: ChatPrompt) -> tuple[AnswerKey, dict[str, Any]]:
+        """What is sent for a prompt, and the key of its answer."""
+        asked: dict[str, Any] = {"body": self.client.body(prompt), "max_tokens": prompt.max_tokens}
+        asked |= {"sample": prompt.sample} if prompt.sample else {}
+        return answer_key(asked), asked
 
     def _refuse(self, tally: Tally, count: int) -> None:
         if tally.first is None:
