@@ -1,99 +1,102 @@
-"""Labels by language models in Python: `weir judge`."""
+"""Labels of people and models beside each other, and what they conclude."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weir.api.result_set import ResultSet
-from weir.errors import BadValue
 
 if TYPE_CHECKING:
-    from weir.audit.subject import Subject
     from weir.core.qrels import Qrels
-    from weir.judging.judge_report import JudgeReport
-    from weir.judging.judging_pairs import JudgingPairs
-    from weir.judging.panel import JudgeSettings
-    from weir.llm.chat_model import ChatModel
+    from weir.measures.measure import Measure
+    from weir.stats.label_agreement import Agreement
+    from weir.stats.many_raters import ManyRaters
+    from weir.stats.order_agreement import OrderAgreement
 
-__all__ = ["judge"]
+__all__ = ["agree", "labels_by_name", "orders", "raters"]
 
 
-def judge(  # noqa: PLR0913 - one parameter for each option of the command
-    *targets: str | Path,
-    model: str | ChatModel,
-    out: str | Path,
-    prompt: str | Path = "umbrela",
-    budget: str | None = None,
-    price: str | None = None,
-    collection: str | Path | None = None,
-    people: object = None,
-    judged: bool = False,
-    k: int = 10,
-    limit: int | None = None,
-    settings: JudgeSettings | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
-) -> ResultSet[JudgeReport]:
-    """Let a language model judge pairs of query and document, and write its labels to a folder: `weir judge`.
+def agree(first: object, *others: object, words: Sequence[str] = ()) -> ResultSet[Agreement]:
+    """How well other labels agree with the first: `weir agree`.
 
-    targets: a folder or sheet of `judging_pool`, a results folder, judgments and run files, or a collection; model:
-    such as "http://localhost:8000/v1#name" or "openai:gpt-4o", or a ChatModel; out: the folder of the labels, which the
-    same call continues; prompt: a name, or a path of a TOML file; budget, price: as WEIR_API_BUDGET and WEIR_API_PRICE;
-    collection: the documents and queries; people: judgments of people to compare with, where the targets have none;
-    judged: judge what people judged instead of what nobody did; k: ranks of each system that are looked at; limit:
-    pairs at most; progress: told what is being done, how much of it, of how much.
-    Raises ServiceError where the budget ends or answers are missing, after writing the labels that are there; BadValue
-    for settings, and for a folder that holds other labels; and the WeirErrors of reading.
+    first, others: judgments as `weir.evaluate` takes them, folders of `weir judge`, or tables of other judges, such as
+    "labels.csv" or "labels.csv#gpt" where several columns are labels; of one file alone, its raters, by their origin or
+    column. words: what labels mean that are no numbers, such as "partly relevant=1". Each query stands in `by_query`.
+    Raises BadValue where no pair is judged by both or there is one rater alone, and the WeirErrors of reading.
     """
-    from weir.io.runs.frames import qrels_from
-    from weir.judging.judge_prompt import judge_prompt
-    from weir.judging.judging import Judge, judge_pairs
-    from weir.judging.panel import JudgeSettings
-    from weir.llm.chat_model import ChatModel
-    from weir.services.limits import Limits
-    from weir.settings import settings as environment
+    from weir.errors import BadValue
+    from weir.stats.label_agreement import agreement
 
-    chat = ChatModel(model) if isinstance(model, str) else model
-    known = environment()
-    known = replace(known, api_budget=budget or known.api_budget, api_price=price or known.api_price)
-    judge = Judge(chat, judge_prompt(str(prompt)), settings or JudgeSettings(), Limits.of(known))
-    asked = None if people is None else qrels_from(people)
-    pairs = _pairs(targets, collection, asked, judged, (k, limit))
-    return ResultSet("judge", (judge_pairs(pairs, judge, Path(out), progress),))
+    (name, labels), *rest = labels_by_name((first, *others), words).items()
+    if not rest:
+        raise BadValue(f"{name} has the labels of one rater alone; name other labels of the same pairs")
+    return ResultSet("agree", tuple(agreement(labels, other, (name, beside)) for beside, other in rest))
 
 
-def _pairs(
-    targets: Sequence[str | Path],
-    collection: str | Path | None,
-    people: Qrels | None,
-    judged: bool,
-    ranks: tuple[int, int | None],
-) -> JudgingPairs:
-    """The pairs that targets name; ranks: how many are looked at, and pairs at most.
+def raters(first: object, *others: object, words: Sequence[str] = ()) -> ResultSet[ManyRaters]:
+    """Krippendorff's alpha of all raters together, of whom each may have left pairs out; arguments as `agree`.
 
-    Raises BadValue for targets of several collections.
+    Raises BadValue for one rater and where no pair has two labels, and the WeirErrors of reading.
     """
-    from weir.experiment.audit_subjects import subjects_of
-    from weir.judging.judging_pairs import is_sheet, pairs_of_sheet, pairs_of_subject
+    from weir.stats.many_raters import many_raters
 
-    k, limit = ranks
-    if limit is not None and limit < 1:
-        raise BadValue(f"limit is {limit}; expected a whole number from 1")
-    if len(targets) == 1 and is_sheet(Path(targets[0])):
-        about = None if collection is None else _only(subjects_of((collection,)))
-        about = replace(about, qrels=people) if about is not None and people is not None else about
-        found = pairs_of_sheet(Path(targets[0]), about, judged, limit)
+    return ResultSet("raters", (many_raters(labels_by_name((first, *others), words)),))
+
+
+def orders(
+    first: object,
+    *others: object,
+    runs: Mapping[str, object] | Sequence[object],
+    measure: Measure | str = "nDCG@10",
+    words: Sequence[str] = (),
+) -> ResultSet[OrderAgreement]:
+    """Whether other labels order systems as the first do: `weir agree --run`; labels as `agree` takes them.
+
+    runs: rankings by name, or several, as `weir.evaluate` takes them. Raises BadValue for fewer than two systems or
+    queries in common, and the WeirErrors of reading.
+    """
+    from weir.io.runs.frames import run_from
+    from weir.measures.files import distinct_names
+    from weir.measures.measure import parse_measure
+    from weir.stats.order_agreement import order_agreement
+
+    if isinstance(runs, Mapping):
+        systems = {str(name): run_from(run) for name, run in runs.items()}
     else:
-        found = pairs_of_subject(_only(subjects_of(targets, collection)), judged, k, limit)
-    return found if people is None else found.beside(people)
+        held = [run_from(run) for run in runs]
+        long = [
+            str(run) if isinstance(run, (str, os.PathLike)) else f"system {n}"
+            for n, run in enumerate(runs, 1)
+        ]
+        systems = dict(zip(distinct_names([run.name for run in held], long), held, strict=True))
+    (name, labels), *rest = labels_by_name((first, *others), words).items()
+    asked = parse_measure(str(measure))
+    found = [order_agreement(systems, labels, other, asked, (name, beside)) for beside, other in rest]
+    return ResultSet("orders", tuple(found))
 
 
-def _only(subjects: Sequence[Subject]) -> Subject:
-    if len(subjects) != 1:
-        names = ", ".join(one.name for one in subjects[:5])
-        raise BadValue(
-            f"found {len(subjects)} collections ({names}); judge one at a time, each into a folder of its own"
-        )
-    return subjects[0]
+def labels_by_name(given: Sequence[object], words: Sequence[str] = ()) -> dict[str, Qrels]:
+    """Labels by the name of their rater, of one file alone those of each of its raters; raises as `read_labels`."""
+    from weir.io.runs.labels import labels_from, parse_words, rater_name, read_labels, read_raters
+    from weir.measures.files import distinct_names
+
+    meaning = parse_words(words)
+    paths = [one for one in given if isinstance(one, (str, os.PathLike))]
+    if len(given) == len(paths) == 1:
+        return read_raters(Path(paths[0]), meaning)
+    short = [
+        rater_name(Path(one)) if isinstance(one, (str, os.PathLike)) else f"labels {n}"
+        for n, one in enumerate(given, 1)
+    ]
+    long = [
+        str(one) if isinstance(one, (str, os.PathLike)) else name
+        for one, name in zip(given, short, strict=True)
+    ]
+    held = [
+        read_labels(Path(one), meaning) if isinstance(one, (str, os.PathLike)) else labels_from(one)
+        for one in given
+    ]
+    return dict(zip(distinct_names(short, long), held, strict=True))

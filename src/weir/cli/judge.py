@@ -91,7 +91,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     """
     from typing import cast
 
-    from weir.api.labelling import judge
+    from weir.api.judges import judge
     from weir.judging.panel import Combination, JudgeSettings
     from weir.llm.chat_model import ChatModel
     from weir.report.judge import judge_json, judge_text

@@ -39,6 +39,11 @@ def percent_points(value: float) -> str:
     return f"{100 * value:.3f}"
 
 
+def percent_step(value: float) -> str:
+    """A difference of scores times 100 with its sign and three decimals, beside `percent_points`."""
+    return f"{100 * value:+.3f}"
+
+
 def change(value: float) -> str:
     """A difference of scores with its sign and four decimals; a dash where it is undefined."""
     return "-" if math.isnan(value) else f"{value:+.4f}"

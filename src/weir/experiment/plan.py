@@ -154,8 +154,7 @@ def _refuse_object(system: Retriever) -> None:
 
 
 def _subjects(name: str) -> Iterator[_Subject]:
-    members = catalogue.group(name).members if catalogue.is_group(name) else (name,)
-    for member in members:
+    for member in catalogue.members(name):
         entry = catalogue.get(member) if member in catalogue.names() else None
         if entry is not None and not entry.here:
             words = (entry.words_per_document or DOCUMENT_WORDS, entry.words_per_query or QUERY_WORDS)

@@ -15,7 +15,7 @@ from weir.io.storage.toml_file import read_toml
 
 __all__ = ["PromptTemplate", "checked_template", "prompt_digest", "prompt_template"]
 
-PLACES = ("query", "objective", "passage", "passages", "count", "requirement", "positive")
+PLACES = ("query", "objective", "passage", "passages", "count", "requirement", "scale", "positive")
 _ENTRIES = {"system": str, "user": str, "objective": str, "max_tokens": int, "json": bool}
 _PLACE = re.compile(r"\{(\w+)\}")
 
