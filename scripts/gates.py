@@ -35,7 +35,7 @@ LAYERS = [
     {"systems"},
     {"stats", "conform"},
     {"stages", "audit"},
-    {"experiment", "sensitivity"},
+    {"experiment", "judging", "sensitivity"},
     {"report"},
     {"api"},
     {"bridges"},
