@@ -167,14 +167,14 @@ def llm(  # noqa: PLR0913, PLR0917 - the settings of a re-ranker, as they are wr
     documents in both orders, or those that a `sort` compares; "subtask", requirements named once for a query and a
     score of each document for each of them. sort: "heapsort", "bubblesort" or "tournament", for "pairwise" also "all";
     order: "first stage", "reversed" or "shuffled" (by `seed`), how documents stand before the first prompt.
-    model: address#name of a server that speaks OpenAI's API, or openai:, anthropic: or gemini: and a name,
-    or transformers: and a folder or a name on the hub; depth: how
-    many documents; objective: whether the prompt has the query's instruction, or the collection's; prompt: a TOML file
-    instead of Weir's own; temperature: None leaves it to the model; max_tokens: of an answer, None takes the prompt's;
-    max_length: tokens of a document at most, by estimate; expected: whether a score is the mean by log-probabilities,
-    and a choice the likeliest, where they are told; base, key, version: see weir.llm.chat_model; concurrency: prompts
-    at a time. A document without a verdict keeps its place. Source: Qin et al. 2024 (pairwise); Sun et al. 2023
-    (listwise); Zhuang et al. 2024 (set-wise); Chen et al. 2025 (tournament); Wang et al. 2024 (BIRCO).
+    model: address#name of a server that speaks OpenAI's API, or openai:, anthropic: or gemini: and a name, or
+    transformers: and a folder or a name on the hub; depth: how many documents; objective: whether the prompt has the
+    query's instruction, or the collection's; prompt: a TOML file instead of Weir's own; temperature: None leaves it to
+    the model; max_tokens: of an answer, None takes the prompt's; max_length: tokens of a document at most, by estimate;
+    expected: whether a score is the mean by log-probabilities, and a choice the likeliest, where they are told; base,
+    key, version: see weir.llm.chat_model; concurrency: prompts at a time. A document without a verdict keeps its place.
+    Source: Qin et al. 2024 (pairwise); Sun et al. 2023 (listwise); Zhuang et al. 2024 (set-wise); Chen et al. 2025
+    (tournament); Wang et al. 2024 (BIRCO).
     Raises BadValue, UnknownName and FormatError for settings.
     """
     settings = PromptSettings(objective, prompt, temperature, max_tokens, max_length, expected, scale)
