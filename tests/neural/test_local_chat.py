@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,15 +20,15 @@ transformers = pytest.importorskip("transformers", reason="needs the `neural` ex
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 from tests.neural.causal_small import CHATML, write_causal, write_chain  # noqa: E402 - behind the skip
+from tests.neural.killed_reranking import ZYGOTE, kept, rerank  # noqa: E402 - behind the skip
 from weir.core.corpus import Corpus, Queries  # noqa: E402 - behind the skip
 from weir.encode.models.causal import declare_causal, load_causal, read_causal  # noqa: E402 - behind the skip
 from weir.encode.models.token_draws import WritingOrder, drawn  # noqa: E402 - behind the skip
-from weir.errors import BadValue, ServiceError, StoreError  # noqa: E402 - behind the skip
+from weir.errors import BadValue, DownloadError, ServiceError, StoreError  # noqa: E402 - behind the skip
 from weir.llm.chat_form import chat_form  # noqa: E402 - behind the skip
 from weir.llm.chat_model import ChatModel  # noqa: E402 - behind the skip
 from weir.llm.chat_shapes import ChatPrompt  # noqa: E402 - behind the skip
 from weir.llm.conversation import conversation  # noqa: E402 - behind the skip
-from weir.services.answers import AnswerStore  # noqa: E402 - behind the skip
 from weir.services.asking import ServiceUse  # noqa: E402 - behind the skip
 from weir.settings import settings as settings_of_home  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
@@ -257,54 +256,6 @@ def test_a_score_is_the_mean_by_the_models_own_probabilities(sevens):
     assert system.costs().services[0].facts()["verdicts"] == {"ok": 3}
 
 
-ZYGOTE = """
-import os, sys
-import torch, transformers
-import weir.systems.rerank.llm_reranker
-from tests.neural.test_local_chat import die_at_the_fifth_answer, rerank
-for line in sys.stdin:
-    child = os.fork()
-    if not child:
-        os.environ["WEIR_HOME"], name = line.rstrip().split("\t")
-        die_at_the_fifth_answer()
-        rerank(name)
-        os._exit(0)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
-"""Imports once and forks before anything is computed: a process for each method, killed on its own."""
-ASKED = Queries.of({f"q{n}": f"weir river {n}" for n in range(5)})
-CORPUS = Corpus.of({f"d{n}": f"weir river {n} " + "dam " * (n % 4) for n in range(6)})
-
-
-def rerank(name):
-    """Re-rank by a system of that name: the run, and how the model was used."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # most answers of random weights have no verdict
-        system = parse_system(name).index(CORPUS)
-        run = system.search(ASKED, 6)
-    return run.to_dict(), system.costs().services[-1]
-
-
-def die_at_the_fifth_answer():
-    """Let this process be killed (-9) when half of its fifth answer is written."""
-    add, added = AnswerStore.add, []
-
-    def add_or_die(store, key, value):
-        added.append(key)
-        if len(added) == 5:
-            store.file.write(b'{"key":"0123')
-            os.kill(os.getpid(), signal.SIGKILL)
-        add(store, key, value)
-
-    AnswerStore.add = add_or_die
-
-
-def kept(home):
-    """The keys of the answers in a home, of whole lines alone."""
-    found = [path.read_bytes().split(b"\n")[:-1] for path in home.glob("answers/*/answers.jsonl")]
-    return [line[8:40] for lines in found for line in lines]
-
-
 @pytest.fixture(scope="module")
 def zygote():
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "TOKENIZERS_PARALLELISM": "false"}
@@ -385,6 +336,8 @@ def test_what_cannot_be_asked_is_one_line(llama, home, tmp_path):
         ChatModel(f"transformers:{folder}").describe()
     with pytest.raises(BadValue, match="base and key are for services"):
         ChatModel(f"transformers:{folder}", key="WEIR_KEY_X")
+    with pytest.raises(DownloadError, match=r"'weir/none' is not here"):
+        ChatModel("transformers:weir/none").describe()
     with pytest.raises(StoreError, match="no checkpoint there"):
         ChatModel(f"transformers:{tmp_path}/nothing").describe()
     long = [replace(PROMPTS[0], user="weir " * 600), *PROMPTS]

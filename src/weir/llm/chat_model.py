@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from weir.encode.recipes.hub import fetch
 from weir.errors import BadValue, UnknownName
 from weir.llm.chat_client import ChatClient
 from weir.llm.chat_provider import LOCAL, ChatProvider, chat_providers
@@ -111,12 +112,19 @@ class ChatModel:
             "version": self.version,
         }
 
+    def fetch(self) -> None:
+        """Download the files of a model in this process where they are not here; raises DownloadError."""
+        if self.local:
+            fetch(self._place)
+
     def load(
         self, limits: Limits | None = None, clock: Clock | None = None, silent: bool = False
     ) -> ChatClient:
         """The model, ready to be asked; limits: None for the environment's; silent: it only says what it would be
-        asked, which takes no key. Raises ServiceError for a missing key."""
+        asked, which takes no key. Raises ServiceError for a missing key, DownloadError for files that cannot be had."""
         if self.local:
+            if not silent:
+                self.fetch()
             return LocalChat(self._place, self.name, settings().device)
         if silent:
             nobody = MeteredClient(Key(None, None), Limits(), Clock(), Spent())

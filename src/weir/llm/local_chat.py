@@ -16,7 +16,6 @@ from weir.encode.models.causal import CausalModel, Continuation, declare_causal,
 from weir.encode.models.token_draws import WritingOrder
 from weir.encode.recipes.checkpoint import Checkpoint, read_object
 from weir.encode.recipes.fingerprint import fingerprint
-from weir.encode.recipes.hub import fetch
 from weir.llm.chat_form import ChatForm, chat_form
 from weir.llm.chat_provider import LOCAL, chat_providers
 from weir.llm.chat_shapes import ChatPrompt, ChatReply, Finish
@@ -36,7 +35,6 @@ def describe_local(model: str, device: str) -> dict[str, object]:
 
     Reads the checkpoint's files and nothing else. Raises as read_causal.
     """
-    fetch(model)
     checkpoint = read_causal(model)
     return {
         "shape": LOCAL,

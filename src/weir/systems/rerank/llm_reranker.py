@@ -114,6 +114,10 @@ class LLMReranker:
         own |= {"sorting": algorithm("llm sorting")} if "sort" in takes else {}
         return own | ordering | {"chat": self.chat.describe()}
 
+    def fetch(self) -> None:
+        """Download a model that runs in this process where it is not here; raises DownloadError."""
+        self.chat.fetch()
+
     def adapted_to(self, collection: str, instruction: str) -> LLMReranker:
         """The re-ranker as it runs on a collection, whose instruction is the objective of queries without their own."""
         if not self.prompts.objective or not instruction:
