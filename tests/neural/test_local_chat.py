@@ -129,7 +129,7 @@ def test_what_is_written_is_what_transformers_generates_whatever_stands_beside_i
 
 def test_draws_follow_the_probabilities_and_belong_to_the_prompt():
     scores = torch.tensor([[2.0, 1.0, 0.5, -1.0, -3.0]])
-    for order, kept in [
+    for order, among in [
         (WritingOrder(1, 0.7), [0, 1, 2, 3, 4]),
         (WritingOrder(1, 2.0, top_k=2), [0, 1]),
         (WritingOrder(1, 1.0, top_p=0.65), [0, 1]),  # the likeliest has .61
@@ -138,7 +138,7 @@ def test_draws_follow_the_probabilities_and_belong_to_the_prompt():
         draws = [np.random.Generator(np.random.Philox(key=n)) for n in range(4000)]
         found = drawn(scores.expand(4000, -1), [order] * 4000, draws)
         wanted = np.zeros(5)
-        wanted[kept] = torch.softmax(scores[0, kept].double() / order.temperature, -1).numpy()
+        wanted[among] = torch.softmax(scores[0, among].double() / order.temperature, -1).numpy()
         share = np.bincount(found, minlength=5) / 4000
         assert (share[wanted == 0] == 0).all()
         assert np.abs(share - wanted).max() < 4 * 0.5 / math.sqrt(4000)
