@@ -189,6 +189,17 @@ def test_answers_are_text_tokens_and_their_alternatives(llama):
     assert (again.tally.stored, again.tally.answered) == (len(PROMPTS), 0)
 
 
+def test_a_name_of_the_hub_is_what_its_cache_holds(llama, tmp_path, monkeypatch):
+    place = tmp_path / "hub" / f"models--weir--{llama.name}"
+    shutil.copytree(llama, place / "snapshots" / "abc")
+    (place / "refs").mkdir()
+    (place / "refs" / "main").write_text("abc")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    named = f"weir/{llama.name}"
+    assert ChatModel(f"transformers:{named}").describe() == ChatModel(f"transformers:{llama}").describe()
+    assert ask(named, PROMPTS[:2]) == ask(llama, PROMPTS[:2])
+
+
 def test_an_answer_belongs_to_the_files_and_not_to_their_place(llama, tmp_path):
     moved = shutil.copytree(llama, tmp_path / llama.name)
     here, there = (ChatModel(f"transformers:{folder}").describe() for folder in (llama, moved))
