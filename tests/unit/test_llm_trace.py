@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 
 import pytest
 
@@ -113,6 +114,22 @@ def test_the_table_is_of_the_records(made, capsys):
     assert json.loads(said(capsys, "llm", folder, "--json", "-s", name)[1])["verdicts"] == use.verdicts
     assert "no language model was asked" in said(capsys, "llm", folder, "-s", "bm25")[2]
     assert weir.llm_use(folder, "bm25").items == ()
+    every = weir.llm_trace(folder, system=name)
+    counted = Counter(exchange.verdict for one in every for exchange in one.exchanges)
+    assert counted == use.verdicts
+    assert {one.query for one in every} == {"q1", "q2", "q3", "d4"}
+    code, out, _ = said(capsys, "llm", folder, "--verdict", "missing", "--json")
+    unclear = [json.loads(line) for line in out.splitlines()]
+    assert len(unclear) == use.verdicts["missing"]
+    assert all("weir 3 " in one["user_text"] and one["value"] == "" for one in unclear)
+    text = said(capsys, "llm", folder, "--verdict", "missing", "--trace", "q1")[1]
+    [number] = [one["number"] for one in unclear if one["query"] == "q1"]
+    assert f"{number} of {len(DOCUMENTS)}: missing" in text
+    assert (
+        "no answer is refused or duplicate"
+        in said(capsys, "llm", folder, "--verdict", "refused", "--verdict", "duplicate")[2]
+    )
+    assert said(capsys, "llm", folder, "--verdict", "refuse")[0] == 2
 
 
 def test_a_trace_needs_no_key_and_waits_for_nobody(made, capsys, monkeypatch):

@@ -42,6 +42,10 @@ class KeptConversation:
     store: AnswerStore | None
     said: list[KeptReply] = field(default_factory=list)
 
+    def anew(self) -> KeptConversation:
+        """The same answers, of which nothing was read yet."""
+        return KeptConversation(self.client, self.store)
+
     def replies(
         self,
         count: int,

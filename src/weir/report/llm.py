@@ -63,13 +63,13 @@ def trace_text(one: QueryTrace, width: int | None = None) -> str:
     lines = [paragraph(f"query {one.query} of {one.dataset}, {one.system}", width)]
     said = ""
     for exchange in one.exchanges:
-        lines += ["", paragraph(_verdict(exchange, len(one.exchanges)), width)]
+        lines += ["", paragraph(_verdict(exchange, one.asked), width)]
         if exchange.system_text != said:
             said = exchange.system_text
             lines += _block("system", said, width)
         lines += _block("asked", exchange.user_text, width)
         lines += [] if exchange.answer is None else _block("said", exchange.answer, width)
-    if not one.exchanges:
+    if not one.asked:
         lines += ["", "the model was asked nothing: there was nothing to order"]
     if not one.whole:
         lines += ["", "what was asked next follows from answers that are not kept here"]

@@ -12,7 +12,7 @@ from typing import Any
 
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
-from weir.llm.kept_conversation import KeptReply, UnknownAnswerError, kept_conversation
+from weir.llm.kept_conversation import KeptConversation, KeptReply, UnknownAnswerError
 from weir.llm.verdicts import VerdictKind
 from weir.systems.rerank.llm_reranker import LLMReranker
 from weir.systems.rerank.llm_scorer import PromptedRanking
@@ -46,25 +46,24 @@ class Exchange:
 
 
 def traced(
-    reranker: LLMReranker, corpus: Corpus, query: Queries, candidates: Run
+    reranker: LLMReranker, talk: KeptConversation, corpus: Corpus, query: Queries, candidates: Run
 ) -> tuple[tuple[Exchange, ...], bool]:
     """(every prompt about the candidates of one query in the order asked, whether these are all of them).
 
-    candidates: the first stage's, at most the re-ranker's depth. What follows from an answer that is not kept is not
-    known. Raises StoreError for an answer that is damaged.
+    talk: of which nothing was read yet; candidates: the first stage's, at most the re-ranker's depth. What follows from
+    an answer that is not kept is not known. Raises StoreError for an answer that is damaged.
     """
     read: list[tuple[VerdictKind, object]] = []
     whole = True
-    with kept_conversation(reranker.chat) as talk:
-        scorer = reranker.ready(corpus)
-        asked = PromptedRanking(
-            scorer, talk, query, candidates, None, heard=lambda kind, value: read.append((kind, value))
-        )
-        try:
-            if len(candidates.doc):
-                scorer.method(asked)
-        except UnknownAnswerError:
-            whole = False
+    scorer = reranker.ready(corpus)
+    asked = PromptedRanking(
+        scorer, talk, query, candidates, None, heard=lambda kind, value: read.append((kind, value))
+    )
+    try:
+        if len(candidates.doc):
+            scorer.method(asked)
+    except UnknownAnswerError:
+        whole = False
     return _exchanges(talk.said, read), whole
 
 
