@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from weir.api.labelling import agree, orders, raters
     from weir.api.official import official
     from weir.api.paired_queries import p_mrr, within_groups
-    from weir.api.rerankings import reranking
+    from weir.api.rerankings import reranking, sensitivity_of
     from weir.api.result_set import ResultSet
     from weir.api.results_folder import (
         describe,
@@ -116,6 +116,7 @@ if TYPE_CHECKING:
     )
     from weir.measures.conventions import Conventions, parse_conventions
     from weir.sensitivity.order_changes import ReorderRules
+    from weir.sensitivity.studies import StudyRules
     from weir.stats.comparison import ComparisonMethod
     from weir.stats.score_rows import rows
     from weir.systems import (
@@ -223,6 +224,7 @@ __all__ = [
     "SetR_cap",
     "Sparse",
     "StRecall",
+    "StudyRules",
     "Success",
     "Utility",
     "WeirError",
@@ -293,6 +295,7 @@ __all__ = [
     "rows",
     "rrf",
     "save_baseline",
+    "sensitivity_of",
     "subset",
     "system",
     "threshold",
@@ -312,7 +315,7 @@ _MODULES = {
     "api.labelling": "agree orders raters",
     "api.official": "official",
     "api.paired_queries": "p_mrr within_groups",
-    "api.rerankings": "reranking",
+    "api.rerankings": "reranking sensitivity_of",
     "api.result_set": "ResultSet",
     "api.auditing": "align audits estimate judging_pool relabel subset",
     "api.results_folder": "describe efficiency llm_trace llm_use plan reproduce results verify",
@@ -341,6 +344,7 @@ _MODULES = {
     ),
     "measures.conventions": "Conventions parse_conventions",
     "sensitivity.order_changes": "ReorderRules",
+    "sensitivity.studies": "StudyRules",
     "stats.comparison": "ComparisonMethod",
     "stats.score_rows": "rows",
     "systems": (

@@ -105,6 +105,12 @@ KINDS = {
         csv=_REPORT + "table:csv_table",
         html=_REPORT + "results_table:results_html",
     ),
+    "sensitivity": ResultKind(
+        "weir.sensitivity.studies:Sensitivity",
+        _REPORT + "sensitivity:sensitivity_text",
+        each=True,
+        parts="depths",
+    ),
     "subset": ResultKind("weir.audit.subsets:SubsetProof", _REPORT + "subset:subset_text", each=True),
     "threshold": ResultKind(
         "weir.stats.threshold:Threshold", _REPORT + "threshold:threshold_text", parts="curve"

@@ -64,6 +64,7 @@ GROUPS = {
         "verify": "Check that a results folder is what its records say.",
         "reproduce": "Check results against published scores.",
         "drop": "Remove what systems made on a server.",
+        "sensitivity": "Say what re-ranking by a language model depends on.",
         "systems": "List the systems and their presets with every setting.",
         "models": "List the encoders that Weir knows, or say what one comes to.",
         "warm": "Compile the kernels once, so that no first run waits for them.",

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from weir.llm.chat_model import ChatClient, ChatModel
+from weir.llm.chat_client import ChatClient
+from weir.llm.chat_model import ChatModel
 from weir.llm.chat_shapes import ChatPrompt, ChatReply
 from weir.llm.conversation import asked_for, kept_about
 from weir.services.answers import AnswerStore, answer_key, kept_answers
