@@ -232,3 +232,18 @@ def test_a_scale_of_five_has_its_own_expected_score():
     for scale, mean in ((5, (5 * 0.5 + 3 * 0.25) / 0.75), (10, 5 * 0.5 + 3 * 0.25 + 9 * 0.25), (50, 5.0)):
         _, asked = places("score", [[1]], talk, Ordering(), PromptSettings(scale=scale))
         assert asked.scorer.method(asked) == pytest.approx([mean])
+
+
+@pytest.mark.parametrize("sort", SORTING)
+def test_queries_are_asked_side_by_side(sort):
+    """Rounds of several queries are shared, however many they are."""
+    rng = np.random.default_rng(11)
+    worths = [rng.permutation(size).tolist() for size in (20, 9, 20, 3, 20, 20)]
+
+    def rounds(some):
+        judge, calls = Judge(oracle), []
+        counting = SimpleNamespace(replies=lambda *asked: calls.append(1) or judge.replies(*asked))
+        places("setwise", some, counting, Ordering(sort=sort))
+        return len(calls)
+
+    assert rounds(worths) < sum(rounds([own]) for own in worths) / 2

@@ -160,12 +160,13 @@ class PromptedRanking:
 
     def passage(self, row: int) -> str:
         """The document of a candidate, as it stands in prompts."""
-        [text] = self.scorer.corpus.view_of(VIEW, self.candidates.doc[row : row + 1]).tolist()
-        return fenced(shortened(text, self.scorer.settings.max_length))
+        [text] = self.passages([row])
+        return text
 
     def passages(self, rows: list[int]) -> tuple[str, ...]:
         """Those of several."""
-        return tuple(self.passage(row) for row in rows)
+        texts = self.scorer.corpus.view_of(VIEW, self.candidates.doc[rows]).tolist()
+        return tuple(fenced(shortened(text, self.scorer.settings.max_length)) for text in texts)
 
     def prompt(self, query: int, template: PromptTemplate, given: Mapping[str, str]) -> ChatPrompt:
         """A prompt about a query."""
