@@ -83,6 +83,7 @@ def test_every_prompt_of_a_query_is_shown_as_it_was_asked(made, capsys, method):
     assert {(line["verdict"], line["named"], line["tokens_in"], line["tokens_out"]) for line in lines} == {
         ("ok", "m-0613", 11, 2)
     }
+    assert all(re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\S*", line["time"]) for line in lines)
     assert all(line["query"] == query and line["system"] == name for line in lines)
     if method in ("score", "nested"):
         passages = [

@@ -21,11 +21,15 @@ class UnknownAnswerError(Exception):
 
 @dataclass(frozen=True)
 class KeptReply:
-    """A prompt and its answer, None where it is not kept; milliseconds: that the answer took."""
+    """A prompt and its answer, None where it is not kept.
+
+    milliseconds: that the answer took; time: when it came, UTC in ISO's form, "" where that is not kept.
+    """
 
     prompt: ChatPrompt
     reply: ChatReply | None
     milliseconds: float | None
+    time: str = ""
 
 
 @contextmanager
@@ -67,6 +71,10 @@ class KeptConversation:
             prompt = prompt_of(number)
             key = answer_key(asked_for(self.client, prompt))
             kept = None if self.store is None else self.store.get(key)
-            reply = None if kept is None else ChatReply.of(kept["answer"])
-            self.said.append(KeptReply(prompt, reply, None if kept is None else kept["ms"]))
-            yield reply or ChatReply("")
+            if kept is None:
+                self.said.append(KeptReply(prompt, None, None))
+                yield ChatReply("")
+            else:
+                reply = ChatReply.of(kept["answer"])
+                self.said.append(KeptReply(prompt, reply, kept["ms"], kept.get("time", "")))
+                yield reply

@@ -85,7 +85,7 @@ def _verdict(exchange: Exchange, total: int) -> str:
     tokens = (exchange.tokens_in, exchange.tokens_out)
     if tokens[0] is not None:
         took.insert(0, f"{count(tokens[0])} tokens and {count(tokens[1] or 0)} of the answer")
-    took += [exchange.named] if exchange.named else []
+    took += [part for part in (exchange.time, exchange.named) if part]
     took += [] if exchange.finish == "stop" else [f"ended by {exchange.finish}"]
     return f"{exchange.number} of {total}: {read}" + (f" ({', '.join(took)})" if took else "")
 

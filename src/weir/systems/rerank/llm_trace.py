@@ -29,7 +29,7 @@ class Exchange:
     number: from 1, in the order asked; system_text, user_text: what was asked; answer: as it is kept, None where it is
     not; verdict: what became of it, "not kept here" without one; value: what it says, as JSON, "" for nothing; finish:
     why the answer ends; named: the model as it names itself; tokens_in, tokens_out: None where they were not told;
-    milliseconds: that the answer took.
+    milliseconds: that the answer took; time: when it came, UTC in ISO's form, "" where that is not kept.
     """
 
     number: int
@@ -43,6 +43,7 @@ class Exchange:
     tokens_in: int | None
     tokens_out: int | None
     milliseconds: float | None
+    time: str = ""
 
 
 def traced(
@@ -81,4 +82,4 @@ def _exchange(number: int, one: KeptReply, kind: VerdictKind, value: object) -> 
     said: Any = "" if value is None or value == [] else json.dumps(value, ensure_ascii=False)
     tokens = (reply.tokens_in, reply.tokens_out)
     told = (prompt.system, prompt.user, reply.text, kind, said, reply.finish, reply.model)
-    return Exchange(number, *told, *tokens, one.milliseconds)
+    return Exchange(number, *told, *tokens, one.milliseconds, one.time)
