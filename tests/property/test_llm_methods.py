@@ -55,12 +55,14 @@ def test_a_sorting_ends_in_the_judges_order_and_asks_no_more_than_is_said(case):
         assert len(seen) == most_groups(sort, count, width, top)
 
 
+@settings(deadline=None)
 @given(sizes)
 def test_who_always_picks_the_first_leaves_the_order_as_it_was(case):
     sort, count, width, top, _ = case
     assert judged(sort, count, width, top, min)[0] == list(range(min(top, count)))
 
 
+@settings(deadline=None)
 @given(sizes)
 def test_a_judge_who_contradicts_himself_still_gives_every_document_one_place(case):
     sort, count, width, top, chance = case
