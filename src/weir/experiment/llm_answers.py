@@ -61,7 +61,7 @@ class QueryTrace:
     """What a model was asked about one query for a system; model: as the system names it; text: of the query.
 
     exchanges: prompts in the order asked, those that were looked for of `asked`; whole: False where others followed
-    from an answer that is not kept.
+    from an answer that is not kept; flagged: documents that were re-ranked and speak to the model.
     """
 
     dataset: str
@@ -72,6 +72,7 @@ class QueryTrace:
     exchanges: tuple[Exchange, ...]
     asked: int
     whole: bool
+    flagged: tuple[str, ...] = ()
 
 
 def model_uses(cells: Sequence[Finished]) -> list[ModelUse]:
@@ -96,7 +97,7 @@ def _use(dataset: str, system: str, use: dict[str, Any]) -> ModelUse:
         system,
         str(use["service"]),
         str(use.get("versions", {}).get("model", "")),
-        int(use["stored"]) + int(use["answered"]),
+        sum(int(count) for count in use["verdicts"].values()),
         int(use["stored"]),
         {str(kind): int(count) for kind, count in use["verdicts"].items()},
         int(use.get("cut", 0)),
@@ -176,9 +177,10 @@ def _cell_traces(cell: Finished, dataset: Dataset, query: str | None) -> Iterato
             for at in wanted[wanted >= 0]:
                 one = dataset.queries.take(np.array([at]))
                 shown = _of_query(candidates, int(at))
-                exchanges, whole = traced(reranker, talk.anew(), dataset.corpus, one, shown)
+                found = traced(reranker, talk.anew(), dataset.corpus, one, shown)
                 said = (cell.dataset, cell.label or cell.system, ids[int(at)], one.text.tolist()[0])
-                yield QueryTrace(*said, reranker.chat.model, exchanges, len(exchanges), whole)
+                whole = (len(found.exchanges), found.whole, found.flagged)
+                yield QueryTrace(*said, reranker.chat.model, found.exchanges, *whole)
 
 
 def _candidates(cell: Finished, dataset: Dataset, part: Pipeline) -> Run:

@@ -23,13 +23,15 @@ class UnknownAnswerError(Exception):
 class KeptReply:
     """A prompt and its answer, None where it is not kept.
 
-    milliseconds: that the answer took; time: when it came, UTC in ISO's form, "" where that is not kept.
+    milliseconds: that the answer took; time: when it came, UTC in ISO's form, "" where that is not kept; about: what
+    the prompt shows, as whoever made it says.
     """
 
     prompt: ChatPrompt
     reply: ChatReply | None
     milliseconds: float | None
     time: str = ""
+    about: tuple[int, ...] = ()
 
 
 @contextmanager
@@ -41,10 +43,14 @@ def kept_conversation(model: ChatModel) -> Iterator[KeptConversation]:
 
 @dataclass(eq=False)
 class KeptConversation:
-    """A model's kept answers, in the place of a Conversation; said: every prompt so far with its answer."""
+    """A model's kept answers, in the place of a Conversation.
+
+    showing: what the prompt shows that was made last; said: every prompt so far with its answer.
+    """
 
     client: ChatClient
     store: AnswerStore | None
+    showing: Callable[[], tuple[int, ...]] = tuple
     said: list[KeptReply] = field(default_factory=list)
 
     def anew(self) -> KeptConversation:
@@ -72,9 +78,9 @@ class KeptConversation:
             key = answer_key(asked_for(self.client, prompt))
             kept = None if self.store is None else self.store.get(key)
             if kept is None:
-                self.said.append(KeptReply(prompt, None, None))
+                self.said.append(KeptReply(prompt, None, None, about=self.showing()))
                 yield ChatReply("")
             else:
                 reply = ChatReply.of(kept["answer"])
-                self.said.append(KeptReply(prompt, reply, kept["ms"], kept.get("time", "")))
+                self.said.append(KeptReply(prompt, reply, kept["ms"], kept.get("time", ""), self.showing()))
                 yield reply

@@ -67,12 +67,15 @@ def trace_text(one: QueryTrace, width: int | None = None) -> str:
         if exchange.system_text != said:
             said = exchange.system_text
             lines += _block("system", said, width)
+        lines += _block("about", ", ".join(exchange.documents), width) if exchange.documents else []
         lines += _block("asked", exchange.user_text, width)
         lines += [] if exchange.answer is None else _block("said", exchange.answer, width)
     if not one.asked:
         lines += ["", "the model was asked nothing: there was nothing to order"]
     if not one.whole:
         lines += ["", "what was asked next follows from answers that are not kept here"]
+    if one.flagged:
+        lines += ["", paragraph(f"the model is spoken to by: {', '.join(one.flagged)}", width)]
     return "\n".join(lines)
 
 
