@@ -234,6 +234,10 @@ def test_a_trace_names_documents_and_those_that_speak_to_the_model(made, capsys)
     folder, [name] = run('bm25 >> llm("setwise", model="URL/v1#m", window=3)', dataset=pool)
     [one] = weir.llm_trace(folder, "q1", name)
     assert one.flagged == ("b",)
+    for found in (weir.llm_trace(folder, "q1"), weir.llm_use(folder)):
+        found.save(folder / "found.json")
+        assert weir.ResultSet.load(folder / "found.json") == found
+    assert weir.llm_trace(folder).to_frame("arrow").num_rows == len(one.exchanges)
     assert sorted(one.exchanges[0].documents) == ["a", "b", "c"]
     shown = re.findall(r"<passage>\n(.*?)\n</passage>", one.exchanges[0].user_text)
     assert shown == [traps[document] for document in one.exchanges[0].documents]
