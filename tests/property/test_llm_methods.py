@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
@@ -213,6 +214,8 @@ def test_a_shuffled_order_is_of_the_seed_and_the_query_alone(method):
     assert sorted(shuffled.initial(9, "q1")) == list(range(9))
     assert Ordering(order="shuffled", seed=8).initial(9, "q1") != shuffled.initial(9, "q1")
     assert Ordering(order="reversed").initial(3, "q") == [2, 1, 0]
+    first = Counter(Ordering(order="shuffled", seed=seed).initial(4, "q")[0] for seed in range(2000))
+    assert all(abs(count - 500) < 100 for count in first.values())  # five standard deviations
 
 
 @pytest.mark.parametrize("method", ["score", "reason", "subtask"])
