@@ -5,6 +5,9 @@ log-probabilities not told, each answer kept before the next is counted; then ev
 turn with it, a bare client sends the same requests and throws the answers away. One JSON line for each measurement.
 
     python benchmarks/llm_calls.py [--calls 4000] [--concurrency 8] [--repeats 3]
+    python benchmarks/llm_calls.py --method '"setwise", sort="tournament", window=8'
+
+--calls is of documents where another method than "score" is named: it asks as many prompts as its sort needs.
 """
 
 from __future__ import annotations
@@ -96,8 +99,8 @@ def bare_seconds(port: int, body: bytes, calls: int, concurrency: int) -> float:
     return time.perf_counter() - begin
 
 
-def weir_seconds(port: int, calls: int, concurrency: int) -> tuple[float, float]:
-    """Seconds of a re-ranking in a new home, and of the same again."""
+def weir_seconds(port: int, calls: int, concurrency: int, method: str) -> tuple[int, float, float]:
+    """Prompts and seconds of a re-ranking in a new home, and of the same again."""
     import numpy as np
 
     from weir.core.corpus import Corpus, Queries
@@ -113,7 +116,7 @@ def weir_seconds(port: int, calls: int, concurrency: int) -> tuple[float, float]
     doc = np.tile(np.arange(DOCUMENTS), queries)
     row = np.repeat(np.arange(queries), DOCUMENTS)
     run = Run.from_columns(asked.ids, corpus.ids, row, doc, -doc.astype(np.float64))
-    name = f'bm25 >> llm("score", model="http://127.0.0.1:{port}/v1#instant", concurrency={concurrency})'
+    name = f'bm25 >> llm({method}, model="http://127.0.0.1:{port}/v1#instant", concurrency={concurrency})'
     with tempfile.TemporaryDirectory() as home:
         os.environ["WEIR_HOME"] = home
         settings.cache_clear()
@@ -124,8 +127,9 @@ def weir_seconds(port: int, calls: int, concurrency: int) -> tuple[float, float]
             scorer.scores(asked, run)
             taken.append(time.perf_counter() - begin)
             tally = scorer.costs().services[0].tally
-        assert tally.stored == calls, tally
-    return taken[0], taken[1]
+        assert tally.answered == 0, tally
+        assert tally.stored == calls or "score" not in method, tally
+    return tally.stored, taken[0], taken[1]
 
 
 def main() -> None:
@@ -135,6 +139,7 @@ def main() -> None:
     )
     parser.add_argument("--calls", type=int, default=4000)
     parser.add_argument("--concurrency", type=int, default=8)
+    parser.add_argument("--method", default='"score"', help="The method and its settings, as in llm(...).")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--serve", action="store_true")
     given = parser.parse_args()
@@ -144,16 +149,22 @@ def main() -> None:
     message = {"role": "user", "content": "weir " * (WORDS + 40)}
     body = json.dumps({"model": "instant", "messages": [message], "max_tokens": 16}).encode()
     rates: dict[str, list[float]] = {"bare": [], "asked": [], "kept": []}
+    calls = given.calls
     with serving() as port:
         for _ in range(given.repeats):
             rates["bare"].append(given.calls / bare_seconds(port, body, given.calls, given.concurrency))
-            asked, kept = weir_seconds(port, given.calls, given.concurrency)
-            rates["asked"].append(given.calls / asked)
-            rates["kept"].append(given.calls / kept)
+            calls, asked, kept = weir_seconds(port, given.calls, given.concurrency, given.method)
+            rates["asked"].append(calls / asked)
+            rates["kept"].append(calls / kept)
     for what, found in rates.items():
         median = statistics.median(found)
         say(f"{what}: {median:,.0f} calls a second ({min(found):,.0f} to {max(found):,.0f})")
         line = {"what": what, "calls": given.calls, "concurrency": given.concurrency, "per second": median}
+        line |= (
+            {}
+            if given.method == '"score"'
+            else {"method": given.method, "documents": given.calls, "calls": calls}
+        )
         append("llm_calls", line | {"runs": found, "machine": machine()})
 
 

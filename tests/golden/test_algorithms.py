@@ -37,6 +37,7 @@ from weir.systems.plugins import rankings
 from weir.systems.protocol import Context
 from weir.systems.rerank.kept_places import kept_places
 from weir.systems.rerank.llm_sorting import sorting
+from weir.systems.rerank.llm_windows import Ordering
 from weir.text import analyzers
 from weir.vectors import ArraySource, search
 from weir.vectors.maxsim_search import HeldTokens, TokenQueries, search_tokens
@@ -147,8 +148,8 @@ def _verdicts() -> str:
 
 
 def _sortings() -> str:
-    """What judges are asked by each sort, one who is sure and one who is not."""
-    found = []
+    """What judges are asked by each sort, one who is sure and one who is not, and a shuffled order."""
+    found = [Ordering(order="shuffled", seed=5).initial(30, "q")]
     for sort, width, top in (
         ("heapsort", 4, 10),
         ("heapsort", 2, 5),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
@@ -55,12 +56,14 @@ def test_a_sorting_ends_in_the_judges_order_and_asks_no_more_than_is_said(case):
         assert len(seen) == most_groups(sort, count, width, top)
 
 
+@settings(deadline=None)
 @given(sizes)
 def test_who_always_picks_the_first_leaves_the_order_as_it_was(case):
     sort, count, width, top, _ = case
     assert judged(sort, count, width, top, min)[0] == list(range(min(top, count)))
 
 
+@settings(deadline=None)
 @given(sizes)
 def test_a_judge_who_contradicts_himself_still_gives_every_document_one_place(case):
     sort, count, width, top, chance = case
@@ -211,6 +214,8 @@ def test_a_shuffled_order_is_of_the_seed_and_the_query_alone(method):
     assert sorted(shuffled.initial(9, "q1")) == list(range(9))
     assert Ordering(order="shuffled", seed=8).initial(9, "q1") != shuffled.initial(9, "q1")
     assert Ordering(order="reversed").initial(3, "q") == [2, 1, 0]
+    first = Counter(Ordering(order="shuffled", seed=seed).initial(4, "q")[0] for seed in range(2000))
+    assert all(abs(count - 500) < 100 for count in first.values())  # five standard deviations
 
 
 @pytest.mark.parametrize("method", ["score", "reason", "subtask"])
@@ -232,3 +237,18 @@ def test_a_scale_of_five_has_its_own_expected_score():
     for scale, mean in ((5, (5 * 0.5 + 3 * 0.25) / 0.75), (10, 5 * 0.5 + 3 * 0.25 + 9 * 0.25), (50, 5.0)):
         _, asked = places("score", [[1]], talk, Ordering(), PromptSettings(scale=scale))
         assert asked.scorer.method(asked) == pytest.approx([mean])
+
+
+@pytest.mark.parametrize("sort", SORTING)
+def test_queries_are_asked_side_by_side(sort):
+    """Rounds of several queries are shared, however many they are."""
+    rng = np.random.default_rng(11)
+    worths = [rng.permutation(size).tolist() for size in (20, 9, 20, 3, 20, 20)]
+
+    def rounds(some):
+        judge, calls = Judge(oracle), []
+        counting = SimpleNamespace(replies=lambda *asked: calls.append(1) or judge.replies(*asked))
+        places("setwise", some, counting, Ordering(sort=sort))
+        return len(calls)
+
+    assert rounds(worths) < sum(rounds([own]) for own in worths) / 2

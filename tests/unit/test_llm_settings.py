@@ -45,6 +45,15 @@ def test_a_name_prints_and_parses_back_and_bad_settings_are_one_line():
         parse_system('bm25 >> llm("score", model="antropic:m")')
 
 
+def test_the_methods_of_birco_can_be_written():
+    """Those of the facts about it: scoring, reasoning and sub-tasks with and without objective, windows of ten by five."""
+    methods = ['"score"', '"reason"', '"subtask", scale=5', '"listwise", window=10']
+    names = [f'pool >> llm({m}, model="openai:m"{o})' for m in methods for o in ("", ", objective=False")]
+    found = [parse_system(name).reranker.describe() for name in names]
+    assert len({repr(one) for one in found}) == 8
+    assert (found[6]["window"], found[6]["step"], found[4]["scale"]) == (10, 5, 5)
+
+
 def test_every_setting_that_changes_a_prompt_or_an_order_is_part_of_the_key():
     several = [
         'llm("listwise", model="openai:m")',

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -71,16 +71,22 @@ def llm_use(folder: FolderPath, system: str | Retriever | None = None) -> Result
     return ResultSet("llm_use", tuple(model_uses(_cells_of(folder, system))))
 
 
-def llm_trace(folder: FolderPath, query: str, system: str | Retriever | None = None) -> ResultSet[QueryTrace]:
+def llm_trace(
+    folder: FolderPath,
+    query: str | None = None,
+    system: str | Retriever | None = None,
+    verdicts: Sequence[str] = (),
+) -> ResultSet[QueryTrace]:
     """Every prompt about a query in making the results of a folder, with its answer and what was read from it.
 
-    system: of this one alone. From kept answers: nobody is asked. Raises FormatError where the folder holds no finished
-    cell, UnknownName for a system or query that is not there, BadValue where no system asks a language model, where the
-    collection is not here as it was, and where settings or prompts are others now.
+    query: None for all; system: of this one alone; verdicts: only prompts whose answers are such, as "refused". From
+    kept answers: nobody is asked. Raises FormatError where the folder holds no finished cell, UnknownName for a system,
+    query or verdict that is not there, BadValue where no system asks a language model, where the collection is not here
+    as it was, and where settings or prompts are others now.
     """
     from weir.experiment.llm_answers import query_traces
 
-    return ResultSet("llm_trace", tuple(query_traces(_cells_of(folder, system), query)))
+    return ResultSet("llm_trace", tuple(query_traces(_cells_of(folder, system), query, verdicts)))
 
 
 def _cells_of(folder: FolderPath, system: str | Retriever | None) -> list[Finished]:

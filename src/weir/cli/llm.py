@@ -15,12 +15,21 @@ __all__ = ["command"]
 @click.command("llm")
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
 @click.option("--trace", "query", metavar="QUERY", help="Every prompt about this query, with its answer.")
+@click.option(
+    "--verdict",
+    "verdicts",
+    multiple=True,
+    metavar="KIND",
+    help="Only prompts whose answers are such: ok, repaired, refused, missing, duplicate, 'out of range' or "
+    "'not kept here'; without --trace of all queries; repeatable.",
+)
 @datasets_option("Show this dataset or group; repeatable.")
 @systems_option("Show this system; repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
 def command(
     folder: Path,
     query: str | None,
+    verdicts: tuple[str, ...],
     datasets: tuple[str, ...],
     systems: tuple[str, ...],
     as_json: bool,
@@ -37,15 +46,18 @@ def command(
     from weir.report import llm as report
 
     cells = chosen_cells(finished_cells(folder), datasets, systems)
-    if query is None:
+    if query is None and not verdicts:
         uses = model_uses(cells)
         if uses:
             show(report.use_json(uses) if as_json else report.use_text(uses, output_width()))
         else:
             say("note: no language model was asked for these results")
     else:
-        found = query_traces(cells, query)
-        texts = "\n\n".join(report.trace_text(one, output_width()) for one in found) if not as_json else ""
-        show(report.trace_json(found) if as_json else texts)
+        found = query_traces(cells, query, verdicts)
+        if found:
+            texts = [report.trace_text(one, output_width()) for one in found]
+            show(report.trace_json(found) if as_json else "\n\n".join(texts))
+        else:
+            say(f"note: no answer is {' or '.join(verdicts)}")
     for note in damaged_records(folder):
         say(f"note: {note}")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, get_args
 
 import numpy as np
 
@@ -14,15 +14,20 @@ from weir.errors import BadValue, FormatError, UnknownName
 from weir.experiment.costs import stages_of
 from weir.experiment.finished import Finished, cell_collection
 from weir.experiment.stage_store import StageShelf
+from weir.llm.kept_conversation import kept_conversation
+from weir.llm.verdicts import VerdictKind
 from weir.stages.stage import RECORD, Stage, changes
 from weir.systems.compose import Pipeline
 from weir.systems.composite import adapted_to, parts_of
 from weir.systems.expression import parse_system
 from weir.systems.rerank.llm_reranker import LLMReranker
-from weir.systems.rerank.llm_trace import Exchange, traced
+from weir.systems.rerank.llm_trace import NOT_KEPT, Exchange, traced
 from weir.systems.rerank.reranking import first_rows, rows_of_run
 
-__all__ = ["ModelUse", "QueryTrace", "model_uses", "query_traces"]
+__all__ = ["VERDICTS", "ModelUse", "QueryTrace", "model_uses", "query_traces"]
+
+VERDICTS = (*get_args(VerdictKind), NOT_KEPT)
+"""What may have become of an answer."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +60,8 @@ class ModelUse:
 class QueryTrace:
     """What a model was asked about one query for a system; model: as the system names it; text: of the query.
 
-    exchanges: every prompt in the order asked; whole: whether they are all, False where others followed from an answer
-    that is not kept.
+    exchanges: prompts in the order asked, those that were looked for of `asked`; whole: False where others followed
+    from an answer that is not kept; flagged: documents that were re-ranked and speak to the model.
     """
 
     dataset: str
@@ -65,7 +70,9 @@ class QueryTrace:
     text: str
     model: str
     exchanges: tuple[Exchange, ...]
+    asked: int
     whole: bool
+    flagged: tuple[str, ...] = ()
 
 
 def model_uses(cells: Sequence[Finished]) -> list[ModelUse]:
@@ -90,7 +97,7 @@ def _use(dataset: str, system: str, use: dict[str, Any]) -> ModelUse:
         system,
         str(use["service"]),
         str(use.get("versions", {}).get("model", "")),
-        int(use["stored"]) + int(use["answered"]),
+        sum(int(count) for count in use["verdicts"].values()),
         int(use["stored"]),
         {str(kind): int(count) for kind, count in use["verdicts"].items()},
         int(use.get("cut", 0)),
@@ -103,26 +110,36 @@ def _use(dataset: str, system: str, use: dict[str, Any]) -> ModelUse:
     )
 
 
-def query_traces(cells: Sequence[Finished], query: str) -> list[QueryTrace]:
+def query_traces(
+    cells: Sequence[Finished], query: str | None = None, verdicts: Collection[str] = ()
+) -> list[QueryTrace]:
     """What every model behind some cells was asked about a query, from kept answers; nobody is asked.
 
-    Raises BadValue where no cell has a language model, where a collection is not here as it was, where settings or
-    prompts are others now, and where the first stage's rankings are gone; UnknownName for a query that no collection
-    has.
+    query: None for all; verdicts: only prompts whose answers are such, and queries that have any; () for all. Raises
+    BadValue where no cell has a language model, where a collection is not here as it was, where settings or prompts are
+    others now, and where the first stage's rankings are gone; UnknownName for a query that no collection has, and for
+    no verdict.
     """
-    found: list[QueryTrace] = []
-    known: set[str] = set()
+    for kind in verdicts:
+        if kind not in VERDICTS:
+            raise UnknownName("verdict", kind, VERDICTS)
     prompted = [cell for cell in cells if _prompts(parse_system(cell.system))]
     if not prompted:
         raise BadValue("none of these systems asks a language model: nothing to trace")
-    for cell in prompted:
-        dataset = _collection(cell)
-        known.update(dataset.queries.ids)
-        if query in known:
-            found += _cell_traces(cell, dataset, query)
-    if not found:
+    datasets = [_collection(cell) for cell in prompted]
+    known = {name for dataset in datasets for name in dataset.queries.ids}
+    if query is not None and query not in known:
         raise UnknownName("query among these results", query, known)
-    return found
+    traces = [
+        trace
+        for cell, dataset in zip(prompted, datasets, strict=True)
+        for trace in _cell_traces(cell, dataset, query)
+    ]
+    return [chosen for one in traces if (chosen := _of_verdicts(one, verdicts)).exchanges or not verdicts]
+
+
+def _of_verdicts(one: QueryTrace, verdicts: Collection[str]) -> QueryTrace:
+    return replace(one, exchanges=tuple(e for e in one.exchanges if not verdicts or e.verdict in verdicts))
 
 
 def _prompts(system: object) -> list[Pipeline]:
@@ -142,7 +159,7 @@ def _collection(cell: Finished) -> Dataset:
     return found
 
 
-def _cell_traces(cell: Finished, dataset: Dataset, query: str) -> Iterator[QueryTrace]:
+def _cell_traces(cell: Finished, dataset: Dataset, query: str | None) -> Iterator[QueryTrace]:
     system = adapted_to(parse_system(cell.system), dataset.name, dataset.instruction)
     made = Stage("run", "", {"system": cell.ranked.declared["system"]})
     if changed := changes(made, Stage("run", "", {"system": system.describe()})):
@@ -150,26 +167,24 @@ def _cell_traces(cell: Finished, dataset: Dataset, query: str) -> Iterator[Query
         raise BadValue(
             f"{cell.system}: {name} was {before or 'not there'} when it was made and is {now or 'not there'} now"
         )
-    at = dataset.queries.ids.codes([query])
-    if at[0] < 0:
-        return
-    one = dataset.queries.take(at)
+    ids = dataset.queries.ids
+    wanted = np.arange(len(ids)) if query is None else ids.codes([query])
     for part in _prompts(system):
-        candidates = _candidates(cell, dataset, part, int(at[0]))
-        assert isinstance(part.reranker, LLMReranker)
-        exchanges, whole = traced(part.reranker, dataset.corpus, one, candidates)
-        said = (
-            cell.dataset,
-            cell.label or cell.system,
-            query,
-            one.text.tolist()[0],
-            part.reranker.chat.model,
-        )
-        yield QueryTrace(*said, exchanges, whole)
+        reranker = part.reranker
+        assert isinstance(reranker, LLMReranker)
+        candidates = _candidates(cell, dataset, part)
+        with kept_conversation(reranker.chat) as talk:
+            for at in wanted[wanted >= 0]:
+                one = dataset.queries.take(np.array([at]))
+                shown = _of_query(candidates, int(at))
+                found = traced(reranker, talk.anew(), dataset.corpus, one, shown)
+                said = (cell.dataset, cell.label or cell.system, ids[int(at)], one.text.tolist()[0])
+                whole = (len(found.exchanges), found.whole, found.flagged)
+                yield QueryTrace(*said, reranker.chat.model, found.exchanges, *whole)
 
 
-def _candidates(cell: Finished, dataset: Dataset, part: Pipeline, query: int) -> Run:
-    """What the first stage of a pipeline found for a query and its re-ranker was shown."""
+def _candidates(cell: Finished, dataset: Dataset, part: Pipeline) -> Run:
+    """What the first stage of a pipeline found and its re-ranker was shown."""
     wanted = Stage("run", "", {"system": part.first.describe()}).decisive
     for folder, record in stages_of(cell):
         if (
@@ -180,15 +195,15 @@ def _candidates(cell: Finished, dataset: Dataset, part: Pipeline, query: int) ->
             run = StageShelf(root, root, dataset, lambda *_: None).read(folder)
             own = dataset.corpus.ids.codes(run.queries.strings)
             chosen = first_rows(run, own, part.reranker.depth)
-            return _of_query(rows_of_run(run, chosen), dataset, query)
+            return rows_of_run(run, chosen)
     raise BadValue(
         f"{cell.system}: the rankings of {part.first}, which were re-ranked, are not in this folder"
     )
 
 
-def _of_query(run: Run, dataset: Dataset, query: int) -> Run:
+def _of_query(run: Run, query: int) -> Run:
     """The ranking of one query, numbered 0."""
     rows = slice(int(run.ptr[query]), int(run.ptr[query + 1]))
     doc, score = run.doc[rows], run.score[rows]
     ptr = np.array([0, len(doc)], np.int64)
-    return Run(run.queries.take(np.array([query])), dataset.corpus.ids, ptr, doc, score)
+    return Run(run.queries.take(np.array([query])), run.docs, ptr, doc, score)

@@ -219,21 +219,23 @@ def _prompted(subject: _Subject, system: Retriever, prompted: list[LLMReranker],
     remote = [part.service for part in parts_of(system) if isinstance(part, Remote)]
     others = [service for service in remote if service not in {part.service for part in prompted}]
     notes += [f"{service} is asked {subject.queries:,} queries; it is not probed" for service in others]
-    tokens, dollars = 0, [0.0]
+    total, costs = 0, list[float]()
     for part in prompted:
         found = _prompt_plan(subject, system, part)
-        cost = limits.cost(found.tokens, found.answer_tokens)
-        worst = None if found.longest is None else limits.cost(found.longest, found.answer_tokens)
-        tokens += found.tokens
-        dollars = [*dollars, cost] if cost is not None else []
+        cost, worst = (
+            None if tokens is None or part.chat.local else limits.cost(tokens, found.answer_tokens)
+            for tokens in (found.tokens, found.longest)
+        )
+        total += found.tokens
+        costs += [] if cost is None else [cost]
         said = f"at most {found.prompts:,} prompts to {part.service}, {found.most:,} for a query; the tokens"
         said += " are those of documents of mean length and the longest answers"
         if found.longest is not None:
             said += f", at most {_tokens_said(found.longest, worst)} with the longest documents, by estimate"
         notes.append(f"{said}; answers that are kept already cost nothing")
     cell = (subject.name, str(system), subject.documents, subject.queries)
-    total = sum(dollars) if dollars else None
-    return Planned(*cell, None, None, None, None, None, tokens, total, tuple(notes))
+    dollars = sum(costs) if costs else None
+    return Planned(*cell, None, None, None, None, None, total, dollars, tuple(notes))
 
 
 def _prompt_plan(subject: _Subject, system: Retriever, part: LLMReranker) -> PromptPlan:

@@ -21,11 +21,17 @@ class UnknownAnswerError(Exception):
 
 @dataclass(frozen=True)
 class KeptReply:
-    """A prompt and its answer, None where it is not kept; milliseconds: that the answer took."""
+    """A prompt and its answer, None where it is not kept.
+
+    milliseconds: that the answer took; time: when it came, UTC in ISO's form, "" where that is not kept; about: what
+    the prompt shows, as whoever made it says.
+    """
 
     prompt: ChatPrompt
     reply: ChatReply | None
     milliseconds: float | None
+    time: str = ""
+    about: tuple[int, ...] = ()
 
 
 @contextmanager
@@ -37,11 +43,19 @@ def kept_conversation(model: ChatModel) -> Iterator[KeptConversation]:
 
 @dataclass(eq=False)
 class KeptConversation:
-    """A model's kept answers, in the place of a Conversation; said: every prompt so far with its answer."""
+    """A model's kept answers, in the place of a Conversation.
+
+    showing: what the prompt shows that was made last; said: every prompt so far with its answer.
+    """
 
     client: ChatClient
     store: AnswerStore | None
+    showing: Callable[[], tuple[int, ...]] = tuple
     said: list[KeptReply] = field(default_factory=list)
+
+    def anew(self) -> KeptConversation:
+        """The same answers, of which nothing was read yet."""
+        return KeptConversation(self.client, self.store)
 
     def replies(
         self,
@@ -63,6 +77,10 @@ class KeptConversation:
             prompt = prompt_of(number)
             key = answer_key(asked_for(self.client, prompt))
             kept = None if self.store is None else self.store.get(key)
-            reply = None if kept is None else ChatReply.of(kept["answer"])
-            self.said.append(KeptReply(prompt, reply, None if kept is None else kept["ms"]))
-            yield reply or ChatReply("")
+            if kept is None:
+                self.said.append(KeptReply(prompt, None, None, about=self.showing()))
+                yield ChatReply("")
+            else:
+                reply = ChatReply.of(kept["answer"])
+                self.said.append(KeptReply(prompt, reply, kept["ms"], kept.get("time", ""), self.showing()))
+                yield reply

@@ -63,16 +63,19 @@ def trace_text(one: QueryTrace, width: int | None = None) -> str:
     lines = [paragraph(f"query {one.query} of {one.dataset}, {one.system}", width)]
     said = ""
     for exchange in one.exchanges:
-        lines += ["", paragraph(_verdict(exchange, len(one.exchanges)), width)]
+        lines += ["", paragraph(_verdict(exchange, one.asked), width)]
         if exchange.system_text != said:
             said = exchange.system_text
             lines += _block("system", said, width)
+        lines += _block("about", ", ".join(exchange.documents), width) if exchange.documents else []
         lines += _block("asked", exchange.user_text, width)
         lines += [] if exchange.answer is None else _block("said", exchange.answer, width)
-    if not one.exchanges:
+    if not one.asked:
         lines += ["", "the model was asked nothing: there was nothing to order"]
     if not one.whole:
         lines += ["", "what was asked next follows from answers that are not kept here"]
+    if one.flagged:
+        lines += ["", paragraph(f"the model is spoken to by: {', '.join(one.flagged)}", width)]
     return "\n".join(lines)
 
 
@@ -85,7 +88,7 @@ def _verdict(exchange: Exchange, total: int) -> str:
     tokens = (exchange.tokens_in, exchange.tokens_out)
     if tokens[0] is not None:
         took.insert(0, f"{count(tokens[0])} tokens and {count(tokens[1] or 0)} of the answer")
-    took += [exchange.named] if exchange.named else []
+    took += [part for part in (exchange.time, exchange.named) if part]
     took += [] if exchange.finish == "stop" else [f"ended by {exchange.finish}"]
     return f"{exchange.number} of {total}: {read}" + (f" ({', '.join(took)})" if took else "")
 

@@ -46,11 +46,7 @@ def listwise(asked: PromptedRanking) -> Float64:
         rows = [orders[q][slice(*windows[q][turn])] for q in active]
 
         def prompt(number: int, active: list[int] = active, rows: list[list[int]] = rows) -> ChatPrompt:
-            given = {
-                "passages": _numbered(asked.passages(rows[number])),
-                "count": str(len(rows[number])),
-            }
-            return asked.prompt(active[number], template, given)
+            return asked.prompt(active[number], template, rows[number])
 
         replies = asked.talk.replies(len(active), prompt, asked.told(done, total))
         for q, own, reply in zip(active, rows, replies, strict=True):
@@ -63,10 +59,6 @@ def listwise(asked: PromptedRanking) -> Float64:
     for order in orders:
         values[order] = np.arange(len(order), 0, -1)
     return np.where(placed, values, np.nan)
-
-
-def _numbered(passages: tuple[str, ...]) -> str:
-    return "\n\n".join(f"[{i}]\n<passage>\n{text}\n</passage>" for i, text in enumerate(passages, 1))
 
 
 def setwise(asked: PromptedRanking) -> Float64:
@@ -128,14 +120,13 @@ def _chances(
     soft = asked.scorer.settings.expected
 
     def prompt(number: int) -> ChatPrompt:
-        rows = list(groups[number])
-        given = {"passages": _numbered(asked.passages(rows)), "count": str(len(rows))}
-        made = asked.prompt(asked.query_of_row[rows[0]], template, given)
+        rows = groups[number]
+        made = asked.prompt(asked.query_of_row[rows[0]], template, rows)
         return replace(made, log_probabilities=LOG_PROBABILITIES) if soft else made
 
     found: list[list[float] | None] = []
     for rows, reply in zip(groups, asked.talk.replies(len(groups), prompt, progress), strict=True):
-        choice, kind = read_choice(reply, asked.passages(list(rows)))
+        choice, kind = read_choice(reply, asked.passages(rows))
         asked.count(kind, reply, choice)
         told = choice_chances(reply, choice, len(rows)) if soft and choice is not None else None
         sure = None if choice is None else [float(place == choice) for place in range(1, len(rows) + 1)]

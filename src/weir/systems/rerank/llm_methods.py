@@ -25,7 +25,7 @@ def _pointwise(asked: PromptedRanking, last: bool) -> Float64:
     mean = asked.scorer.settings.expected and not last
 
     def prompt(row: int) -> ChatPrompt:
-        made = asked.prompt(asked.query_of_row[row], template, {"passage": asked.passage(row)})
+        made = asked.prompt(asked.query_of_row[row], template, [row])
         return replace(made, log_probabilities=LOG_PROBABILITIES) if mean else made
 
     values = np.full(rows, np.nan)
@@ -52,7 +52,7 @@ def _subtask(asked: PromptedRanking) -> Float64:
     count, ptr = len(asked.queries), asked.candidates.ptr
     searched = [q for q in range(count) if ptr[q + 1] > ptr[q]]
     named: dict[int, tuple[str, ...]] = {}
-    replies = asked.talk.replies(len(searched), lambda number: asked.prompt(searched[number], naming, {}))
+    replies = asked.talk.replies(len(searched), lambda number: asked.prompt(searched[number], naming))
     for q, reply in zip(searched, replies, strict=True):
         named[q], kind = read_requirements(reply)
         asked.count(kind, reply, list(named[q]))
@@ -60,8 +60,7 @@ def _subtask(asked: PromptedRanking) -> Float64:
 
     def prompt(number: int) -> ChatPrompt:
         row, need = parts[number]
-        given = {"passage": asked.passage(row), "requirement": need}
-        made = asked.prompt(asked.query_of_row[row], scoring, given)
+        made = asked.prompt(asked.query_of_row[row], scoring, [row], need)
         return replace(made, log_probabilities=LOG_PROBABILITIES) if asked.scorer.settings.expected else made
 
     total, scored = np.zeros(ptr[-1]), np.zeros(ptr[-1])

@@ -111,7 +111,8 @@ class LLMReranker:
             "algorithm": algorithm("llm verdicts"),
         }
         own |= {f.name: getattr(self.prompts, f.name) for f in fields(PromptSettings) if f.name != "prompt"}
-        own |= {"sorting": algorithm("llm sorting")} if "sort" in takes else {}
+        sorts = "sort" in takes or self.ordering.order == "shuffled"
+        own |= {"sorting": algorithm("llm sorting")} if sorts else {}
         return own | ordering | {"chat": self.chat.describe()}
 
     def fetch(self) -> None:

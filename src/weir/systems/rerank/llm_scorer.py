@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Protocol, TypeAlias
@@ -136,7 +136,7 @@ class PromptedRanking:
 
     heard: told of each answer, in the order of `talk`, what became of it and what it says; verdicts, cut: how many
     answers there were of each kind, and how many without a verdict were cut; asking: the number of the query that the
-    latest prompt is about.
+    latest prompt is about; showing: the candidates that it shows.
     """
 
     scorer: LLMScorer
@@ -148,6 +148,7 @@ class PromptedRanking:
     verdicts: Counter[VerdictKind] = field(default_factory=Counter)
     cut: int = 0
     asking: int = -1
+    showing: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         metadata = self.queries.metadata
@@ -160,18 +161,22 @@ class PromptedRanking:
 
     def passage(self, row: int) -> str:
         """The document of a candidate, as it stands in prompts."""
-        [text] = self.scorer.corpus.view_of(VIEW, self.candidates.doc[row : row + 1]).tolist()
-        return fenced(shortened(text, self.scorer.settings.max_length))
+        [text] = self.passages([row])
+        return text
 
-    def passages(self, rows: list[int]) -> tuple[str, ...]:
+    def passages(self, rows: Sequence[int]) -> tuple[str, ...]:
         """Those of several."""
-        return tuple(self.passage(row) for row in rows)
+        texts = self.scorer.corpus.view_of(VIEW, self.candidates.doc[list(rows)]).tolist() if rows else ()
+        return tuple(fenced(shortened(text, self.scorer.settings.max_length)) for text in texts)
 
-    def prompt(self, query: int, template: PromptTemplate, given: Mapping[str, str]) -> ChatPrompt:
-        """A prompt about a query."""
-        self.asking = query
-        settings = self.scorer.settings
-        said = {"query": self.texts[query], "scale": str(settings.scale), **given}
+    def prompt(
+        self, query: int, template: PromptTemplate, rows: Sequence[int] = (), requirement: str = ""
+    ) -> ChatPrompt:
+        """A prompt about a query that shows some of its candidates, in this order."""
+        self.asking, self.showing = query, tuple(rows)
+        settings, passages = self.scorer.settings, self.passages(rows)
+        said = {"query": self.texts[query], "scale": str(settings.scale), "requirement": requirement}
+        said |= {"passage": "".join(passages[:1]), "passages": _numbered(passages), "count": str(len(rows))}
         system, user = template.texts(said, self.objectives[query])
         tokens = settings.max_tokens or template.max_tokens
         return ChatPrompt(
@@ -204,6 +209,10 @@ class PromptedRanking:
         documents = np.unique(self.candidates.doc)
         view = self.scorer.corpus.view_of
         return [int(d) for d in documents if has_hidden_instruction(view(VIEW, np.array([d])).tolist()[0])]
+
+
+def _numbered(passages: tuple[str, ...]) -> str:
+    return "\n\n".join(f"[{i}]\n<passage>\n{text}\n</passage>" for i, text in enumerate(passages, 1))
 
 
 MethodFunction: TypeAlias = Callable[[PromptedRanking], Float64]

@@ -6,18 +6,17 @@ The method itself runs again over the answers that are kept, so a trace is of th
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
-from weir.llm.kept_conversation import KeptReply, UnknownAnswerError, kept_conversation
+from weir.llm.kept_conversation import KeptConversation, KeptReply, UnknownAnswerError
 from weir.llm.verdicts import VerdictKind
 from weir.systems.rerank.llm_reranker import LLMReranker
 from weir.systems.rerank.llm_scorer import PromptedRanking
 
-__all__ = ["NOT_KEPT", "Exchange", "traced"]
+__all__ = ["NOT_KEPT", "Exchange", "QueryExchanges", "traced"]
 
 NOT_KEPT = "not kept here"
 
@@ -26,13 +25,15 @@ NOT_KEPT = "not kept here"
 class Exchange:
     """A prompt, its answer, and what was read from it.
 
-    number: from 1, in the order asked; system_text, user_text: what was asked; answer: as it is kept, None where it is
-    not; verdict: what became of it, "not kept here" without one; value: what it says, as JSON, "" for nothing; finish:
-    why the answer ends; named: the model as it names itself; tokens_in, tokens_out: None where they were not told;
-    milliseconds: that the answer took.
+    number: from 1, in the order asked; documents: that the prompt shows, in its order; system_text, user_text: what was
+    asked; answer: as it is kept, None where it is not; verdict: what became of it, "not kept here" without one; value:
+    what it says, as JSON, "" for nothing; finish: why the answer ends; named: the model as it names itself; tokens_in,
+    tokens_out: None where they were not told; milliseconds: that the answer took; time: when it came, UTC in ISO's
+    form, "" where that is not kept.
     """
 
     number: int
+    documents: tuple[str, ...]
     system_text: str
     user_text: str
     answer: str | None
@@ -43,43 +44,52 @@ class Exchange:
     tokens_in: int | None
     tokens_out: int | None
     milliseconds: float | None
+    time: str = ""
+
+
+@dataclass(frozen=True)
+class QueryExchanges:
+    """What was asked about a query; whole: False where others followed from an answer that is not kept; flagged:
+    documents among the candidates that speak to the model."""
+
+    exchanges: tuple[Exchange, ...]
+    whole: bool
+    flagged: tuple[str, ...]
 
 
 def traced(
-    reranker: LLMReranker, corpus: Corpus, query: Queries, candidates: Run
-) -> tuple[tuple[Exchange, ...], bool]:
-    """(every prompt about the candidates of one query in the order asked, whether these are all of them).
+    reranker: LLMReranker, talk: KeptConversation, corpus: Corpus, query: Queries, candidates: Run
+) -> QueryExchanges:
+    """Every prompt about the candidates of one query, in the order asked.
 
-    candidates: the first stage's, at most the re-ranker's depth. What follows from an answer that is not kept is not
-    known. Raises StoreError for an answer that is damaged.
+    talk: of which nothing was read yet; candidates: the first stage's, at most the re-ranker's depth. What follows from
+    an answer that is not kept is not known. Raises StoreError for an answer that is damaged.
     """
     read: list[tuple[VerdictKind, object]] = []
     whole = True
-    with kept_conversation(reranker.chat) as talk:
-        scorer = reranker.ready(corpus)
-        asked = PromptedRanking(
-            scorer, talk, query, candidates, None, heard=lambda kind, value: read.append((kind, value))
-        )
-        try:
-            if len(candidates.doc):
-                scorer.method(asked)
-        except UnknownAnswerError:
-            whole = False
-    return _exchanges(talk.said, read), whole
-
-
-def _exchanges(said: Sequence[KeptReply], read: Sequence[tuple[VerdictKind, object]]) -> tuple[Exchange, ...]:
-    return tuple(
-        _exchange(number, one, kind, value)
-        for number, (one, (kind, value)) in enumerate(zip(said, read, strict=True), 1)
+    scorer = reranker.ready(corpus)
+    asked = PromptedRanking(
+        scorer, talk, query, candidates, None, heard=lambda kind, value: read.append((kind, value))
     )
+    talk.showing = lambda: asked.showing
+    try:
+        if len(candidates.doc):
+            scorer.method(asked)
+    except UnknownAnswerError:
+        whole = False
+    pairs = enumerate(zip(talk.said, read, strict=True), 1)
+    found = tuple(_exchange(number, candidates, one, kind, value) for number, (one, (kind, value)) in pairs)
+    flagged = tuple(corpus.ids[document] for document in asked.flagged())
+    return QueryExchanges(found, whole, flagged)
 
 
-def _exchange(number: int, one: KeptReply, kind: VerdictKind, value: object) -> Exchange:
+def _exchange(number: int, candidates: Run, one: KeptReply, kind: VerdictKind, value: object) -> Exchange:
     reply, prompt = one.reply, one.prompt
+    shown = tuple(candidates.docs[int(candidates.doc[row])] for row in one.about)
+    asked = (number, shown, prompt.system, prompt.user)
     if reply is None:
-        return Exchange(number, prompt.system, prompt.user, None, NOT_KEPT, "", "", "", None, None, None)
+        return Exchange(*asked, None, NOT_KEPT, "", "", "", None, None, None)
     said: Any = "" if value is None or value == [] else json.dumps(value, ensure_ascii=False)
     tokens = (reply.tokens_in, reply.tokens_out)
-    told = (prompt.system, prompt.user, reply.text, kind, said, reply.finish, reply.model)
-    return Exchange(number, *told, *tokens, one.milliseconds)
+    told = (reply.text, kind, said, reply.finish, reply.model)
+    return Exchange(*asked, *told, *tokens, one.milliseconds, one.time)

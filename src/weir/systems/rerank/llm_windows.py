@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, fields, replace
 
-import numpy as np
-
 from weir.errors import BadValue
 
 __all__ = ["ORDERS", "SORTS", "Ordering", "Windows"]
@@ -86,13 +84,19 @@ class Ordering:
     def initial(self, count: int, query: str) -> list[int]:
         """The places of so many documents in the order in which they stand before the first prompt.
 
-        A shuffled order follows from the seed and the query's identifier alone, whatever other queries there are.
+        A shuffled order is that of hashes of seed, query's identifier and place: whatever other queries there are, and
+        whatever draws random numbers.
         """
         if self.order == "shuffled":
-            digest = hashlib.blake2b(query.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-            rng = np.random.default_rng([self.seed, int.from_bytes(digest)])
-            return [int(place) for place in rng.permutation(count)]
+            begun = hashlib.blake2b(f"{self.seed} {query} ".encode("utf-8", "surrogatepass"), digest_size=8)
+            return sorted(range(count), key=lambda place: _hashed(begun, place))
         return list(range(count)) if self.order == "first stage" else list(range(count - 1, -1, -1))
+
+
+def _hashed(begun: hashlib.blake2b, place: int) -> bytes:
+    whole = begun.copy()
+    whole.update(b"%d" % place)
+    return whole.digest()
 
 
 def _check_counts(who: str, given: dict[str, object]) -> None:
