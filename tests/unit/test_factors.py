@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import weir
 from weir.cli import main
 from weir.errors import BadValue, UnknownName
 from weir.experiment.factor_studies import factor_names, study_factors
+from weir.report.factors import factors_text
 from weir.stats.comparison import ComparisonMethod, ScoreTable
 from weir.stats.factor_effects import factor_study, factor_study_across
 from weir.stats.factorial import Factor, FactorialDesign
@@ -186,6 +188,8 @@ def test_dealing_levels_is_counted_over_all_deals():
     share = np.mean(np.array(sums) >= np.square(left.sum(-1)).sum() - 1e-12)
     found = randomised_p(crossed.reshape(6, 3), (2, 3), (0, 1), ComparisonMethod(draws=10_000))
     assert found == pytest.approx(share, abs=0.015)
+    assert randomised_p(drawn((8,), 20, a=0.3), (8,), (0,), FAST) == 1 / 2_001
+    assert 0.05 < randomised_p(drawn((8,), 20), (8,), (0,), FAST) < 1
     two = drawn((2, 2), 9, a=0.05)
     assert (
         randomised_p(two, (2, 2), (0, 1), FAST)
@@ -332,6 +336,16 @@ def test_the_command_and_python_say_the_same(folder, capsys):
     assert "<table" in printed(capsys, "compare", at, "--factors", "--html")
     long = printed(capsys, "compare", at, "--factors", "--long", "-m", "RR")
     assert long.count("won/lost/tied") == 3
+    assert "too few queries" not in long
+    of_few = [one for one in found.items if one.measure == "RR"]
+    few = [replace(one, count=6, geometric=True) for one in of_few]
+    assert "too few queries for a verdict on so many effects: brook-news; --factors NAMES" in factors_text(
+        few
+    )
+    assert "differences are those of logarithms" in factors_text(few)
+    assert "too few queries or collections" in factors_text(
+        [replace(one, effects=tuple(replace(e, low=None) for e in one.effects)) for one in of_few]
+    )
 
 
 def test_factors_are_chosen_and_results_saved(folder, tmp_path, capsys):
