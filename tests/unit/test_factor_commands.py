@@ -93,8 +93,10 @@ def test_files_and_scores_by_name_have_factors_too(folder, tmp_path, capsys):
     assert said["effects"][0]["low"] == said["effects"][0]["high"] == said["effects"][0]["difference"]
 
 
-def test_what_has_no_factors_says_so(folder):
+def test_what_has_no_factors_says_so(folder, capsys):
     at, grid = folder
+    assert main(["compare", "--factors", str(at)]) == 2
+    assert "write what is compared before --factors" in capsys.readouterr().err
     with pytest.raises(UnknownName, match="did you mean k1"):
         weir.compare(at, factors="k2")
     with pytest.raises(BadValue, match="no baseline"):
@@ -107,7 +109,7 @@ def test_what_has_no_factors_says_so(folder):
     found = study_factors(uneven, (), ["RR"])[0]
     assert [f.name for f in found.factors] == ["k1"]
     assert found.notes == (
-        "1 of 4 combinations have no system, such as k1=0.6, b=0.1; analysed on 2 of 3 systems, without b=0.1",
+        "1 of 4 combinations has no system, such as k1=0.6, b=0.1; analysed on 2 of 3 systems, without b=0.1",
         "left out, not being there for each dataset: bm25(k1=0.6, b=0.1)",
     )
     apart = {("x", "bm25"): grid.scores["brook-news", "bm25(k1=0.6, b=0.1)"],
