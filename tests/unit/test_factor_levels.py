@@ -86,7 +86,7 @@ def test_an_incomplete_grid_is_analysed_where_it_is_complete():
     found = factorial_grid([name for name in whole if name != "m(a=3, b=1)"])
     assert {f.name: f.levels for f in found.design.factors} == {"a": ("1", "2"), "b": ("1", "2")}
     assert found.notes == (
-        "1 of 6 combinations have no system, such as a=3, b=1; analysed on 4 of 5 systems, without a=3",
+        "1 of 6 combinations has no system, such as a=3, b=1; analysed on 4 of 5 systems, without a=3",
     )
     one = factorial_grid(["m(a=1, b=1)", "m(a=2, b=1)", "m(a=2, b=2)"])
     assert [f.name for f in one.design.factors] == ["a"]

@@ -26,6 +26,13 @@ Asked: TypeAlias = "tuple[tuple[str, ...], str | None, ComparisonMethod, str | N
 Shown: TypeAlias = tuple[tuple[str, ...], str | None, bool]  # labels, form, long
 
 
+def _no_path(context: click.Context, option: click.Parameter, given: str | None) -> str | None:
+    """The names behind --factors; what is there as a file or folder was not meant as such."""
+    if given and (Path(given).is_file() or next(Path(given).glob("*/*/stage.json"), None)):
+        raise click.BadParameter(f"{given} is a path; write what is compared before --factors")
+    return given
+
+
 @click.command("compare")
 @click.argument("paths", type=click.Path(path_type=Path), nargs=-1, required=True)
 @measures_option()
@@ -33,7 +40,7 @@ Shown: TypeAlias = tuple[tuple[str, ...], str | None, bool]  # labels, form, lon
 @click.option("--test", default="permutation", show_default=True,
               help="permutation, t, tukey (randomised HSD), bootstrap-shift, wilcoxon or sign.")  # fmt: skip
 @click.option("--correct", help="holm, bonferroni, bh or none.  [default: holm; with --by bh]")
-@click.option("--factors", is_flag=False, flag_value="", metavar="[NAMES]",
+@click.option("--factors", is_flag=False, flag_value="", metavar="[NAMES]", callback=_no_path,
               help="Effects of settings in which systems differ, all or those named: objective,depth.")  # fmt: skip
 @by_option
 @click.option("--collection", shell_complete=dataset_names,

@@ -302,7 +302,8 @@ def _incomplete(grid: _Grid) -> str:
         for cell in lacking
     ]
     count, cells = math.prod(grid.shape) - len(there), math.prod(grid.shape)
-    return f"{count:,} of {cells:,} combinations have no system, such as {'; '.join(named)}"
+    verb = "has" if count == 1 else "have"
+    return f"{count:,} of {cells:,} combinations {verb} no system, such as {'; '.join(named)}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -23,7 +23,9 @@ HIGHER = "higher interactions"
 """Those of three factors or more, together."""
 
 _ROUNDING = 1e-11
-_WORK_CELLS = 300_000_000  # values that the deals of one source move: some seconds
+_WORK_CELLS = 60_000_000  # values that the deals of one source move: about a second
+_ALL_ORDERS = 6  # levels of which every order is laid out, 720 of them
+_SOME_ORDERS = 5_000  # of more levels
 _LEAST_DEALS = 999
 
 
@@ -71,18 +73,18 @@ def randomised_p(
     """The share of deals of the levels of these factors, within each query, that give as large a sum of squares.
 
     values: float64[K, Q]. Of factors with two levels alone this is the paired randomisation test of their contrast.
-    Deals are method.draws of them, at most 10,000 of three levels or more and fewer for very many queries.
+    Deals are method.draws, 10,000 at most, and fewer for three levels or more and very many queries.
     """
     effect = _projected(values.reshape(*shape, -1), axes, len(shape))
     sizes = tuple(shape[axis] for axis in axes)
     effect = effect.reshape(*sizes, -1)
-    draws = Draws(method.draws, method.seed)
+    draws = Draws(min(method.draws, RESAMPLES), method.seed)
     if max(sizes) == 2:
         row = effect[(1,) * len(sizes)]
         row = np.where(np.abs(row) > _ROUNDING * np.abs(values).max(), row, 0.0)
         return float(p_values("permutation", np.stack([row, np.zeros_like(row)]), draws=draws)[0])
     observed = float(np.square(effect.sum(axis=-1)).sum())
-    most = max(_LEAST_DEALS, min(draws.count, RESAMPLES, _WORK_CELLS // effect.size))
+    most = max(_LEAST_DEALS, min(draws.count, _WORK_CELLS // effect.size))
     threshold = observed - _ROUNDING * float(np.abs(effect).sum()) ** 2
     larger = sum(
         int(np.count_nonzero(block >= threshold)) for block in _dealt(effect, Draws(most, draws.seed))
@@ -93,20 +95,31 @@ def randomised_p(
 def _dealt(effect: Float64, draws: Draws) -> Iterator[Float64]:
     """Sums of squares of the sums over queries when each factor's levels are dealt anew within each query, in blocks.
 
-    effect: float64[L, Q], or float64[L, M, Q] of two factors.
+    effect: float64[L, Q], or float64[L, M, Q] of two factors. Every order of one factor's levels is laid out before;
+    of a factor with more than six a fixed choice of orders is.
     """
     generator = draws.generator()
-    by_query = np.moveaxis(effect, -1, 0)
+    cells, queries = effect.size // effect.shape[-1], effect.shape[-1]
+    tables = [_orders(size, generator) for size in effect.shape[:-1]]
+    numbers = np.arange(cells).reshape(effect.shape[:-1])
+    by_query = np.ascontiguousarray(effect.reshape(cells, queries).T)
     rows = max(1, BLOCK_CELLS // effect.size)
     for start in range(0, draws.count, rows):
         count = min(rows, draws.count - start)
-        found = np.broadcast_to(by_query, (count, *by_query.shape))
-        for axis, size in enumerate(effect.shape[:-1]):
-            order: Int64 = generator.random((count, len(by_query), size)).argsort(axis=-1)
-            wide = [1] * (effect.ndim - 1)
-            wide[axis] = size
-            found = np.take_along_axis(found, order.reshape(count, len(by_query), *wide), axis=2 + axis)
-        yield np.asarray(np.square(found.sum(axis=1)).reshape(count, -1).sum(axis=1))
+        places = numbers
+        for axis, table in enumerate(tables):
+            order = table[generator.integers(0, len(table), (count, queries))]
+            places = order if axis == 0 else places[..., :, None] * len(numbers[0]) + order[..., None, :]
+        at = places.reshape(count, queries, cells) + np.arange(queries)[:, None] * cells
+        sums = by_query.reshape(-1).take(at).sum(axis=1)
+        yield np.asarray(np.square(sums).sum(axis=1))
+
+
+def _orders(size: int, generator: np.random.Generator) -> Int64:
+    """Orders of so many levels, int64[N, size]: all of them, or of more than six levels some thousand at random."""
+    if size <= _ALL_ORDERS:
+        return np.array(list(itertools.permutations(range(size))))
+    return generator.permuted(np.tile(np.arange(size), (_SOME_ORDERS, 1)), axis=1)
 
 
 def _between(parts: Sequence[Float64], values: Float64) -> list[_Squares]:
