@@ -58,6 +58,8 @@ def test_a_passage_that_gives_orders_is_flagged_and_does_not_decide(judge_server
     [report] = weir.judge(tmp_path, model=model, judged=True, out=tmp_path / "labels")
     assert read_labels(tmp_path / "labels").to_dict() == {"q": {"a": 2, "b": 0}}
     assert report.flagged == 1
+    flagged = {a["document"] for a in lines(tmp_path / "labels" / "judgments.jsonl") if a.get("flagged")}
+    assert flagged == {"b"}
     assert "the judge is spoken to by document 'b'" in report.warnings
     assert all(len(PASSAGES.findall(p[2]["messages"][-1]["content"])) == 1 for p in manners.asked)
 
