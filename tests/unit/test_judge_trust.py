@@ -107,6 +107,15 @@ def test_a_judge_that_changes_its_mind_is_seen_and_its_noise_is_no_gullibility(
     assert not any(probe.gullible for probe in report.probes)
 
 
+def test_a_judge_of_one_grade_tells_nothing_apart(judge_server, judge_pool, tmp_path):
+    model, manners = judge_server
+    manners.say = lambda *_: "##final score: 1"
+    [report] = weir.judge(judge_pool, model=model, out=tmp_path / "labels")
+    assert report.warnings == ("all 24 pairs have the grade 1: the judge tells nothing apart",)
+    assert report.consistency.kappa != report.consistency.kappa  # NaN: there is no chance to agree by
+    assert "kappa undefined, as all labels are one" in repr(weir.ResultSet("judge", (report,)))
+
+
 def test_a_judge_of_the_systems_family_is_a_warning(judge_server, judged_place, tmp_path):
     model, _ = judge_server
     weir.Run.of(RUN).save(tmp_path / "qwen3-reranker.trec")

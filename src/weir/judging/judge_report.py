@@ -99,6 +99,8 @@ class Trust:
     people: LabelConsistency | None
 
 
+FEWEST_TELLING_PAIRS = 20
+"""Pairs of one grade from which on that says something of the judge."""
 PROBE_WORDS = {
     "position": "passages when the relevant sentence stands elsewhere",
     "padding": "passages when words that say nothing are added",
@@ -121,6 +123,10 @@ def report_warnings(report: JudgeReport, textless: int) -> list[str]:
         cut = f"; {report.cut:,} were cut, --max-tokens allows more" if report.cut else ""
         answers = sum(count for _, count in report.verdicts)
         said.append(f"{total:,} of {answers:,} answers have no grade ({kinds}) and label nothing{cut}")
+    if len(report.grades) == 1 and report.labelled >= FEWEST_TELLING_PAIRS:
+        said.append(
+            f"all {report.labelled:,} pairs have the grade {report.grades[0][0]:g}: the judge tells nothing apart"
+        )
     if report.left_out:
         said.append(
             f"{report.left_out:,} pairs were not asked: their queries have no document that people found relevant"
