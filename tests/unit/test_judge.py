@@ -220,6 +220,11 @@ def test_a_sheet_gets_its_texts_from_the_collection_and_its_grades_are_peoples(
         sheet, model=model, out=tmp_path / "check", collection=judged_place / "mine", judged=True
     )
     assert (report.pairs, report.people.pairs, report.people.equal) == (4, 4, 1.0)
+    with pytest.raises(BadValue, match=r"has the sheets of 1 collections \(pool\); judge one at a time"):
+        weir.judge(tmp_path, model=model, out=tmp_path / "none")
+    sheet.write_bytes(f"{head}\nq1\td1\t\t\t\tB".encode() + b"\xe4\n")
+    with pytest.raises(FormatError, match="bytes that are not UTF-8"):
+        weir.judge(sheet, model=model, out=tmp_path / "none")
     sheet.write_text(f"{head}\nq1\td1\t\n")
     with pytest.raises(FormatError, match="line 2: found 3 cells; expected query-id, corpus-id"):
         weir.judge(sheet, model=model, out=tmp_path / "none")
