@@ -230,6 +230,25 @@ def test_a_sheet_gets_its_texts_from_the_collection_and_its_grades_are_peoples(
         weir.judge(sheet, model=model, out=tmp_path / "none")
 
 
+def test_agreement_with_people_is_that_of_weir_agree(judge_server, judge_pool, tmp_path, capsys):
+    model, _ = judge_server
+    people = {q: {d: int(d[1:]) % 4 for d in docs} for q, docs in RUN_GRADES.items()}
+    weir.Qrels.of(people).save(tmp_path / "people.tsv")
+    command = ["judge", str(judge_pool), "--model", model, "-o", str(tmp_path / "labels"), "-q", "--json"]
+    assert main([*command, "--qrels", str(tmp_path / "people.tsv")]) == 0
+    told = json.loads(capsys.readouterr().out)["people"]
+    [found] = weir.agree(str(tmp_path / "people.tsv"), str(tmp_path / "labels"))
+    values = {name: bounds for name, *bounds in found.values}
+    assert [told["equal"], told["equal_low"], told["equal_high"]] == pytest.approx(
+        values["accuracy"], abs=1e-12
+    )
+    assert [told["kappa"], told["kappa_low"], told["kappa_high"]] == pytest.approx(values["kappa"], abs=1e-12)
+    pairs = [(people[q][d], grade_of(DOCUMENTS[d])) for q, d in unjudged()]
+    assert told["pairs"] == len(pairs) == 24
+    assert told["equal"] == pytest.approx(sum(one == other for one, other in pairs) / 24, abs=1e-12)
+    assert told["rose"] == pytest.approx(sum(other > one for one, other in pairs) / 24, abs=1e-12)
+
+
 def test_labels_of_models_are_nobodys_judgments(judge_server, judged_place, tmp_path):
     model, _ = judge_server
     people, machine = (
