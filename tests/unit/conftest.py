@@ -1,4 +1,4 @@
-"""What tests of PostgreSQL share: a server for all of them, and systems that a file of settings names."""
+"""What tests of PostgreSQL share, a server and systems that a file of settings names; and those of judges."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
+import weir
+from tests.unit.chat_server import ChatManners, chat_serving
+from tests.unit.embedding_place import forget_spending
+from tests.unit.judge_place import judging, write_place
 from tests.unit.postgres_place import PostgresPlace, postgres_running
+from weir.services.limits import Limits
 
 
 @pytest.fixture(scope="session")
@@ -37,3 +42,28 @@ def shop_system(tmp_path: Path) -> Callable[..., object]:
         return parse_system(f'postgres("{file.as_posix()}"{beside})')
 
     return write
+
+
+@pytest.fixture
+def judge_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, ChatManners]]:
+    """(model, manners) of a judge; nobody waits between attempts, and nothing was spent before."""
+    monkeypatch.setattr(Limits, "of", staticmethod(lambda _: Limits(attempts=3, pause=0.001, timeout=20)))
+    forget_spending()
+    with chat_serving() as (url, manners):
+        manners.say = judging
+        yield f"{url}/v1#small", manners
+    forget_spending()
+
+
+@pytest.fixture(scope="module")
+def judged_place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A collection, judgments and a run; see write_place."""
+    return write_place(tmp_path_factory.mktemp("judge"))
+
+
+@pytest.fixture
+def judge_pool(judged_place: Path, tmp_path: Path) -> Path:
+    """The sheet of what the run finds and nobody judged."""
+    files = [judged_place / "people.tsv", judged_place / "ranker.trec"]
+    weir.judging_pool(*files, out=tmp_path / "pool", collection=judged_place / "mine")
+    return tmp_path / "pool"

@@ -21,10 +21,13 @@ from weir.llm.verdicts import SCORE_NAMES, VerdictKind, nothing_said, said
 
 __all__ = ["GradeVerdict", "read_grade", "speaks_to_the_judge"]
 
+MAX_ANSWER_CHARACTERS = 1 << 14
+"""What is read of an answer, from its end: models may repeat themselves for ever."""
+
 _NUMBER = r"-?\d+(?:[.,]\d+)?"
 _OUT_OF = r"(?:\s*(?:/|out of|of|von|sur|de|из)\s*(?P<top>\d+))?"
 _RANGE = r"(?P<open>\s*(?:[-–—~]|or|to|and|bis|oder|ou|o|y|и|или|至|到)\s*\d)?"
-_MARKS = r"[\s\"'“”‘’*_`#.!()\[\]:：-]*"
+_MARKS = r"(?:[\s\"'“”‘’*_`#.!()\[\]:：]|-(?!\d)){0,24}"
 _KEYS = (
     "o",
     "final score",
@@ -41,10 +44,11 @@ _IS = r"(?:\b(?:is|was|ist|es|est|è)\b|は|是|为|為|[:：=])"
 _GAP = r"[^\w\n-]{0,12}"
 _NAMED_BY = (
     rf"(?:(?:{SCORE_NAMES}){_GAP}{_IS}?{_GAP}"
-    rf"|\b(?:O|answer|verdict|label|judge?ment|overall|antwort|urteil|réponse|respuesta)\b[\"'*)]*\s*{_IS}{_GAP})"
+    rf"|\b(?:O|answer|verdict|label|judge?ment|overall|antwort|urteil|réponse|respuesta)\b[\"'*)]{{0,4}}\s{{0,4}}{_IS}{_GAP})"
 )
 _SAYING = r"\b(?:is|are|as|be|it's|that's)\b"
-_ENDS = r"(?=[\s*\"'”’]*(?:$|[.,;:!)\n]|\b(?:because|since|as|here|to|for)\b))"
+_ENDS = r"(?=[\s*\"'”’]{0,12}(?:$|[.,;:!)\n]|\b(?:because|since|as|here|to|for)\b))"
+_REPEATED = re.compile(r"([\W_])\1{3,}")
 _SENTENCE_ENDS = re.compile(r"[.!?\n]+\s*")
 
 
@@ -89,9 +93,11 @@ def _patterns(scale: GradeScale) -> _Patterns:
     label = rf"(?P<label>{_NUMBER}){_OUT_OF}{_RANGE}" if scale.numeric else rf"(?P<label>{listed})(?![\w-])"
     front, _, behind = scale.verdict.partition(GRADE_PLACE)
     before, after = _loosely(front), _loosely(behind)
-    in_plain = rf"(?<![\w.,-]){label}(?!\w)" if scale.numeric else rf"{_SAYING}[\s*\"'“‘]*{label}{_ENDS}"
+    in_plain = (
+        rf"(?<![\w.,-]){label}(?!\w)" if scale.numeric else rf"{_SAYING}[\s*\"'“‘]{{0,12}}{label}{_ENDS}"
+    )
     flags = re.IGNORECASE | re.MULTILINE
-    form = rf"{before}{_MARKS}{label}"
+    form = rf"{before}{_MARKS}{label}" if before else label
     return _Patterns(
         re.compile(form, flags),
         re.compile(rf"{_MARKS}{form}{_MARKS}{after}{_MARKS}", flags),
@@ -105,7 +111,7 @@ def _patterns(scale: GradeScale) -> _Patterns:
 def _loosely(text: str) -> str:
     """A part of the verdict line, whatever blanks, marks and colon it is written with."""
     parts = [re.escape(word) for word in re.findall(r"\w+", text)]
-    return r"[\s*_`#:：]*".join(parts) + (r"[\s*_`]*[:：=]" if text.rstrip().endswith(":") else "")
+    return r"[\s*_`#:：]{0,12}".join(parts) + (r"[\s*_`]{0,12}[:：=]" if text.rstrip().endswith(":") else "")
 
 
 def read_grade(reply: ChatReply, passages: tuple[str, ...], scale: GradeScale) -> GradeVerdict:
@@ -114,7 +120,7 @@ def read_grade(reply: ChatReply, passages: tuple[str, ...], scale: GradeScale) -
     Several different grades are none where no reasoning was asked for; behind reasoning the last one counts. One beyond
     the scale is not moved into it.
     """
-    text = said(reply)
+    text = _REPEATED.sub(r"\1\1\1", said(reply)[-MAX_ANSWER_CHARACTERS:])
     if reply.finish == "refused" or not text:
         return GradeVerdict(None, nothing_said(reply, text))
     patterns = _patterns(scale)

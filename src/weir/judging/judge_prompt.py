@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -16,6 +17,8 @@ __all__ = ["GradeScale", "JudgePrompt", "judge_prompt", "judge_prompts"]
 
 FOLDER = Path(__file__).with_name("prompts")
 GRADE_PLACE = "{grade}"
+PLACES = ("query", "objective", "passage", "positive")
+PLACE = re.compile(r"\{(\w+)\}")
 MAX_GRADE = 100
 _JUDGE_ENTRIES = ("verdict", "last", "relevant_from", "grades", "answers")
 
@@ -92,6 +95,8 @@ def judge_prompt(name: str) -> JudgePrompt:
     own = {entry: entries[entry] for entry in _JUDGE_ENTRIES if entry in entries}
     asked = {entry: value for entry, value in entries.items() if entry not in own}
     checked = checked_template(path, asked, ("query", "passage"))
+    if odd := [p for p in PLACE.findall(checked.system + checked.user) if p not in PLACES]:
+        raise BadValue(f"{path}: {{{odd[0]}}} is no place that a judge fills; expected {', '.join(PLACES)}")
     deciding = {entry: value for entry, value in entries.items() if entry != "answers"}
     template = replace(checked, digest=prompt_digest(deciding))
     scale = _scale(path, own)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from weir.core.qrels import Qrels
-from weir.core.strings import Float64
+from weir.core.strings import Float64, Int64
 from weir.judging.judge_prompt import GradeScale
 from weir.judging.judging_pairs import JudgingPairs
 from weir.judging.panel import JudgeSettings
 from weir.judging.probes import ProbeResult
-from weir.stats.label_agreement import agreement
+from weir.stats.label_agreement import bounds, cohen_kappa, drawn_tables, label_tables
 
 __all__ = [
     "JudgeReport",
@@ -99,6 +99,8 @@ class Trust:
     people: LabelConsistency | None
 
 
+FEWEST_TELLING_PAIRS = 20
+"""Pairs of one grade from which on that says something of the judge."""
 PROBE_WORDS = {
     "position": "passages when the relevant sentence stands elsewhere",
     "padding": "passages when words that say nothing are added",
@@ -121,6 +123,10 @@ def report_warnings(report: JudgeReport, textless: int) -> list[str]:
         cut = f"; {report.cut:,} were cut, --max-tokens allows more" if report.cut else ""
         answers = sum(count for _, count in report.verdicts)
         said.append(f"{total:,} of {answers:,} answers have no grade ({kinds}) and label nothing{cut}")
+    if len(report.grades) == 1 and report.labelled >= FEWEST_TELLING_PAIRS:
+        said.append(
+            f"all {report.labelled:,} pairs have the grade {report.grades[0][0]:g}: the judge tells nothing apart"
+        )
     if report.left_out:
         said.append(
             f"{report.left_out:,} pairs were not asked: their queries have no document that people found relevant"
@@ -169,10 +175,15 @@ def agreement_with_people(pairs: JudgingPairs, grades: Float64, scale: GradeScal
 
 
 def _consistency(by: str, first: Qrels, second: Qrels) -> LabelConsistency:
-    found = agreement(first, second)
-    values = {name: known for name, *known in found.values}
-    table = np.array(found.confusion)
-    rose = float(np.triu(table, 1).sum() / table.sum())
-    equal, kappa = values["accuracy"], values["kappa"]
-    bounds = (equal[0], equal[1], equal[2], kappa[0], kappa[1], kappa[2])
-    return LabelConsistency(by, found.pairs, found.queries, *bounds, rose)
+    tables = label_tables(first, second)
+    whole = tables.table.sum(axis=0)
+    drawn = list(drawn_tables(tables.table))
+    equal, kappa = ([statistic(table) for table in (whole, *drawn)] for statistic in (_equal, cohen_kappa))
+    rose = float(np.triu(whole, 1).sum()) / float(whole.sum())
+    intervals = (equal[0], *bounds(equal[1:]), kappa[0], *bounds(kappa[1:]))
+    return LabelConsistency(by, int(whole.sum()), len(tables.table), *intervals, rose)
+
+
+def _equal(table: Int64) -> float:
+    """The share of pairs with the same label."""
+    return float(np.trace(table)) / float(table.sum())

@@ -52,7 +52,8 @@ class Judge:
     @property
     def origin(self) -> str:
         """Where its labels come from."""
-        return f"{MODEL_ORIGIN}{self.chat.name}:{self.prompt.template.name}-{self.prompt.template.digest}"
+        template = self.prompt.template
+        return "-".join(f"{MODEL_ORIGIN}{self.chat.name}:{template.name}-{template.digest}".split())
 
     def facts(self) -> dict[str, object]:
         """What stands on the line of every answer."""

@@ -65,11 +65,15 @@ class JudgingPairs:
 
 
 def is_sheet(path: Path) -> bool:
-    """Whether a path is a folder of `weir pool`, or a sheet of one."""
-    with suppress(OSError, UnicodeDecodeError):
+    """Whether a path is a folder of `weir pool`, or a sheet of one; raises BadValue for a folder of several."""
+    several = sorted(sheet.parent.name for sheet in path.glob(f"*/{SHEET}")) if path.is_dir() else []
+    if several:
+        held = f"the sheets of {len(several)} collections ({', '.join(several[:5])})"
+        raise BadValue(f"{path} has {held}; judge one at a time, such as {path / several[0]}")
+    with suppress(OSError):
         sheet = path / SHEET if path.is_dir() else path
         if sheet.suffix == ".tsv" and sheet.is_file():
-            with sheet.open(encoding="utf-8") as file:
+            with sheet.open(encoding="utf-8", errors="replace") as file:
                 return tuple(file.readline().rstrip("\r\n").split("\t")) == HEAD
     return False
 
@@ -129,15 +133,21 @@ def pairs_of_sheet(
 
 
 def _sheet_lines(sheet: Path) -> Iterator[_SheetLine]:
-    for number, line in enumerate(sheet.read_text(encoding="utf-8").split("\n")[1:], 2):
+    try:
+        text = sheet.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise FormatError(
+            sheet, f"bytes that are not UTF-8 ({error.reason})", "a sheet of weir pool, in UTF-8"
+        ) from None
+    for number, line in enumerate(text.split("\n")[1:], 2):
         cells = line.rstrip("\r").split("\t")
         if not line.strip():
             continue
         if len(cells) != len(HEAD) or not cells[0] or not cells[1]:
             expected = ", ".join(HEAD) + " with tabs between"
             raise FormatError(sheet, f"{len(cells)} cells", expected, number)
-        text = f"{cells[4]} {cells[5]}".strip()
-        yield _SheetLine(cells[0], cells[1], cells[2].strip(), cells[3].strip(), text)
+        shown = f"{cells[4]} {cells[5]}".strip()
+        yield _SheetLine(cells[0], cells[1], cells[2].strip(), cells[3].strip(), shown)
 
 
 def _about(sheet: Path) -> dict[str, Any]:

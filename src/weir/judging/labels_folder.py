@@ -2,7 +2,8 @@
 
 labels.tsv        BEIR's columns query-id, corpus-id, score, and the origin, llm:<model>:<prompt>-<digest of the prompt>
 judgments.jsonl   a line for each answer: query, document, sample, grade (null without a verdict), verdict, text, model,
-                  answered_by (the model as it names itself), prompt, digest, temperature, time
+                  answered_by (as the model names itself), prompt, digest, temperature, time; flagged where the passage
+                  speaks to the judge
 probes.jsonl      the same of changed passages, with the probe's name
 judge.json        counts by verdict, self-consistency, probes, warnings, tokens, dollars, settings
 """
@@ -45,6 +46,7 @@ class LabelsWriter:
         line |= {"probe": probe} if probe else {}
         line |= {"sample": answer.sample, "grade": answer.grade, "verdict": answer.kind, "text": answer.text}
         line |= {"answered_by": answer.model, **self.facts, "time": answer.time or None}
+        line |= {"flagged": True} if answer.flagged else {}
         text = json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace").decode("utf-8")
         self._file(PROBE_ANSWERS if probe else ANSWERS).write(text + "\n")
 

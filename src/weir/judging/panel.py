@@ -10,7 +10,7 @@ import numpy as np
 
 from weir.core.strings import Float64, Int32
 from weir.errors import BadValue, UnknownName
-from weir.judging.grade_verdict import read_grade
+from weir.judging.grade_verdict import read_grade, speaks_to_the_judge
 from weir.judging.judge_prompt import JudgePrompt
 from weir.llm.chat_shapes import ChatPrompt
 from weir.llm.conversation import Conversation
@@ -22,6 +22,7 @@ __all__ = ["Combination", "Jobs", "JudgeAnswer", "JudgeSettings", "Panel", "Show
 Combination: TypeAlias = Literal["mode", "mean"]
 """mode: the grade of most samples, of several such the lowest; mean: the mean of the grades."""
 MAX_SAMPLES = 100
+MAX_CONCURRENCY = 256
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,9 @@ class JudgeSettings:
             value = getattr(self, name)
             if not (type(value) is int and value >= low) and not (value is None and name.startswith("max_")):
                 raise BadValue(f"{name} is {value!r}; expected a whole number from {low}")
-        if self.samples > MAX_SAMPLES:
-            raise BadValue(f"samples is {self.samples}; expected at most {MAX_SAMPLES}")
+        for name, most in (("samples", MAX_SAMPLES), ("concurrency", MAX_CONCURRENCY)):
+            if getattr(self, name) > most:
+                raise BadValue(f"{name} is {getattr(self, name)}; expected at most {most}")
         if not (type(self.twice) in (int, float) and 0 <= self.twice <= 1):
             raise BadValue(f"twice is {self.twice!r}; expected a share from 0 to 1")
         warmth = self.temperature
@@ -88,7 +90,7 @@ class Jobs:
 class JudgeAnswer:
     """One answer: the grade that it gives, None without a verdict, its text, who says to have given it, and when.
 
-    cut: whether it ended at max_tokens.
+    cut: whether it ended at max_tokens; flagged: whether the passage speaks to the judge.
     """
 
     row: int
@@ -99,6 +101,7 @@ class JudgeAnswer:
     model: str
     time: str
     cut: bool = False
+    flagged: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,11 +127,13 @@ class Panel:
                 yield None
                 continue
             row = int(jobs.row[number])
-            shown = self._seen(jobs.shown(row))
+            given = jobs.shown(row)
+            shown = self._seen(given)
             passages = (shown.passage, shown.positive) if shown.positive else (shown.passage,)
             verdict = read_grade(one.reply, passages, self.prompt.scale)
             said = (one.reply.text, one.reply.model, one.time, one.reply.finish == "length")
-            yield JudgeAnswer(row, int(jobs.sample[number]), verdict.grade, verdict.kind, *said)
+            flagged = speaks_to_the_judge(given.passage, self.prompt.scale)
+            yield JudgeAnswer(row, int(jobs.sample[number]), verdict.grade, verdict.kind, *said, flagged)
 
     def _seen(self, shown: ShownPair) -> ShownPair:
         """Texts as they stand in the prompt."""

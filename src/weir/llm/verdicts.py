@@ -30,9 +30,7 @@ verdict, or a part of it is cut; duplicate: several that differ; out of range: b
 HIGHEST_SCORE = 10
 MAX_REQUIREMENTS = 12
 
-_THOUGHT = re.compile(r"<(think|thinking|thought|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
-_THOUGHT_ENDS = re.compile(r".*</(?:think|thinking|thought|reasoning)>", re.DOTALL | re.IGNORECASE)
-_THOUGHT_BEGINS = re.compile(r"<(?:think|thinking|thought|reasoning)>.*", re.DOTALL | re.IGNORECASE)
+_THOUGHT = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
 _NUMBER = r"(-?\d+(?:[.,]\d+)?)"
 _PLAIN = re.compile(rf"\W*?{_NUMBER}[.!\s*`]*")
 SCORE_NAMES = (
@@ -63,11 +61,22 @@ class ScoreVerdict:
 
 def said(reply: ChatReply) -> str:
     """An answer without the thoughts before it, with all digits in ASCII; "" where it is all thought."""
-    text = _THOUGHT.sub(" ", reply.text)
-    text = _THOUGHT_ENDS.sub(" ", text)
-    text = _THOUGHT_BEGINS.sub(" ", text)
+    text = _without_thoughts(reply.text)
     digits = [str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text.replace("’", "'")]
     return "".join(digits).strip()
+
+
+def _without_thoughts(text: str) -> str:
+    """A text without what stands between tags of thought, before the end of one, and behind the beginning of one."""
+    kept: list[str] = []
+    spoken: int | None = 0
+    for tag in _THOUGHT.finditer(text):
+        if tag[1]:
+            kept, spoken = ([] if spoken is not None else kept), tag.end()
+        elif spoken is not None:
+            kept.append(text[spoken : tag.start()])
+            spoken = None
+    return " ".join(kept if spoken is None else [*kept, text[spoken:]])
 
 
 def nothing_said(reply: ChatReply, text: str) -> VerdictKind:

@@ -52,7 +52,8 @@ def _consistency(found: LabelConsistency) -> str:
     if not math.isnan(found.kappa):
         kappa = f"kappa {score(found.kappa)} [{score(found.kappa_low)}, {score(found.kappa_high)}]"
     what = "the same grade" if found.by == "grade" else f"the same, {found.by},"
-    return f"{what} for {share(found.equal)} {bounds} of {count(found.pairs)} pairs, {kappa}"
+    pairs = f"{count(found.pairs)} pairs" if found.pairs > 1 else "one pair"
+    return f"{what} for {share(found.equal)} {bounds} of {pairs}, {kappa}"
 
 
 def _probes(found: Sequence[ProbeResult], width: int | None) -> str:
