@@ -392,3 +392,16 @@ def test_a_name_prints_and_parses_back_and_bad_settings_are_one_line():
         assert message in str(caught.value)
     with pytest.raises(UnknownName, match="anthropic"):
         parse_system('bm25 >> llm("score", model="antropic:m")')
+
+
+def test_a_model_may_be_named_for_all(server, monkeypatch):
+    url, _ = server
+    with pytest.raises(
+        BadValue, match=r"no language model is named; name one, such as model=.*or set WEIR_LLM"
+    ):
+        parse_system('bm25 >> llm("listwise")')
+    monkeypatch.setenv("WEIR_LLM", f"{url}/v1#usual")
+    weir.settings.settings.cache_clear()
+    found = parse_system('bm25 >> llm("listwise", window=5, step=2)')
+    assert str(found) == f'bm25 >> llm("listwise", model="{url}/v1#usual", window=5, step=2)'
+    assert parse_system(str(found)) == found

@@ -19,7 +19,7 @@ from weir.services.limits import Clock, Limits, estimated, paid
 from weir.services.metered import MOST_COUNTED, MeteredClient, MeteredRequest
 from weir.settings import secret, settings
 
-__all__ = ["ChatClient", "ChatModel", "ChatProvider"]
+__all__ = ["ChatClient", "ChatModel", "ChatProvider", "usual_model"]
 
 PROVIDERS = Path(__file__).with_name("chat_providers.toml")
 ANSWER_BYTES, TOKEN_BYTES = 1 << 18, 1 << 12
@@ -38,6 +38,15 @@ class ChatProvider:
     key_header: str = ""
     length: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def usual_model() -> str:
+    """The model of whoever names none, from WEIR_LLM; raises BadValue where none is set."""
+    if settings().llm is None:
+        raise BadValue(
+            'no language model is named; name one, such as model="http://localhost:8000/v1#llama3", or set WEIR_LLM'
+        )
+    return str(settings().llm)
 
 
 @cache

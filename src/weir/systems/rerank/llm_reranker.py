@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from weir.algorithms import algorithm
 from weir.core.corpus import Corpus
 from weir.errors import BadValue
-from weir.llm.chat_model import ChatModel
+from weir.llm.chat_model import ChatModel, usual_model
 from weir.llm.prompt import PromptTemplate, prompt_template
 from weir.systems.compose import DEPTH, behind, shown
 from weir.systems.protocol import IN_MEMORY, RERANKERS, Context, called, check_depth
@@ -109,7 +109,7 @@ class LLMReranker:
 @RERANKERS.register("llm")
 def llm(  # noqa: PLR0913, PLR0917 - the settings of a re-ranker, as they are written
     method: str,
-    model: str,
+    model: str | None = None,
     depth: int = DEPTH,
     window: int = 20,
     step: int = 10,
@@ -130,7 +130,8 @@ def llm(  # noqa: PLR0913, PLR0917 - the settings of a re-ranker, as they are wr
     method: "score", 0 to 10 for each document; "reason", the same behind reasoning; "listwise", orders of `window`
     documents from the last to the first, `step` further each time, `passes` times; "pairwise", every two documents
     in both orders; "subtask", requirements named once for a query and a score of each document for each of them.
-    model: address#name of a server that speaks OpenAI's API, or openai:, anthropic: or gemini: and a name; depth: how
+    model: address#name of a server that speaks OpenAI's API, or openai:, anthropic: or gemini: and a name; None takes
+    the one in WEIR_LLM; depth: how
     many documents; objective: whether the prompt has the query's instruction, or the collection's; prompt: a TOML file
     instead of Weir's own; temperature: None leaves it to the model; max_tokens: of an answer, None takes the prompt's;
     max_length: tokens of a document at most, by estimate; expected: whether a score is the mean by log-probabilities,
@@ -139,5 +140,5 @@ def llm(  # noqa: PLR0913, PLR0917 - the settings of a re-ranker, as they are wr
     Raises BadValue, UnknownName and FormatError for settings.
     """
     settings = PromptSettings(objective, prompt, temperature, max_tokens, max_length, expected)
-    chat = ChatModel(model, base, key, version)
+    chat = ChatModel(usual_model() if model is None else model, base, key, version)
     return LLMReranker(method, chat, depth, Windows(window, step, passes), settings, concurrency)
