@@ -34,7 +34,7 @@ LAYERS = [
     {"systems"},
     {"stats", "conform"},
     {"stages", "audit"},
-    {"experiment"},
+    {"experiment", "sensitivity"},
     {"report"},
     {"api"},
     {"bridges"},

@@ -13,14 +13,16 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from weir.api.auditing import agree, align, audits, estimate, judging_pool, relabel, subset
+    from weir.api.auditing import align, audits, estimate, judging_pool, relabel, subset
     from weir.api.benchmark import Benchmark, benchmark
     from weir.api.comparisons import abstention, compare, diff, power, threshold, why
     from weir.api.evaluation import evaluate
     from weir.api.fusing import fit_fusion, fuse
     from weir.api.gating import gate, save_baseline
+    from weir.api.labelling import agree, orders, raters
     from weir.api.official import official
     from weir.api.paired_queries import p_mrr, within_groups
+    from weir.api.rerankings import reranking
     from weir.api.result_set import ResultSet
     from weir.api.results_folder import describe, efficiency, plan, reproduce, results, verify
     from weir.core.corpus import Corpus, Queries
@@ -104,6 +106,7 @@ if TYPE_CHECKING:
         parse_measure,
     )
     from weir.measures.conventions import Conventions, parse_conventions
+    from weir.sensitivity.order_changes import ReorderRules
     from weir.stats.comparison import ComparisonMethod
     from weir.stats.score_rows import rows
     from weir.systems import (
@@ -196,6 +199,7 @@ __all__ = [
     "R",
     "RBP_residual",
     "R_cap",
+    "ReorderRules",
     "ResultSet",
     "RnDCG",
     "Row",
@@ -260,6 +264,7 @@ __all__ = [
     "nERR_IA",
     "nNRBP",
     "official",
+    "orders",
     "p_mrr",
     "parse_conventions",
     "parse_measure",
@@ -267,10 +272,12 @@ __all__ = [
     "plan",
     "power",
     "published",
+    "raters",
     "rbc",
     "relabel",
     "reproduce",
     "reranker",
+    "reranking",
     "results",
     "rows",
     "rrf",
@@ -291,10 +298,12 @@ _MODULES = {
     "api.evaluation": "evaluate",
     "api.fusing": "fit_fusion fuse",
     "api.gating": "gate save_baseline",
+    "api.labelling": "agree orders raters",
     "api.official": "official",
     "api.paired_queries": "p_mrr within_groups",
+    "api.rerankings": "reranking",
     "api.result_set": "ResultSet",
-    "api.auditing": "agree align audits estimate judging_pool relabel subset",
+    "api.auditing": "align audits estimate judging_pool relabel subset",
     "api.results_folder": "describe efficiency plan reproduce results verify",
     "core.corpus": "Corpus Queries",
     "core.intents": "IntentQrels",
@@ -320,6 +329,7 @@ _MODULES = {
         "nNRBP parse_measure"
     ),
     "measures.conventions": "Conventions parse_conventions",
+    "sensitivity.order_changes": "ReorderRules",
     "stats.comparison": "ComparisonMethod",
     "stats.score_rows": "rows",
     "systems": (

@@ -17,6 +17,7 @@ ALGORITHMS = {
     "encoding": 1,
     "fusion": 1,
     "late search": 1,
+    "llm sorting": 1,
     "llm verdicts": 1,
     "measures": 1,
     "passages": 1,

@@ -76,12 +76,22 @@ KINDS = {
         markdown=_REPORT + "gate:gate_markdown",
         passed="harmless",
     ),
+    "orders": ResultKind(
+        "weir.stats.order_agreement:OrderAgreement", _REPORT + "agree:orders_text", parts="intervals"
+    ),
     "official": ResultKind("weir.stats.birco:BircoScore", _REPORT + "birco:birco_text"),
     "plan": ResultKind("weir.experiment.plan:Planned", _REPORT + "plan:plan_text"),
     "power": ResultKind("weir.stats.power:PowerPlan", _REPORT + "power:power_text", each=True, parts="needs"),
+    "raters": ResultKind("weir.stats.many_raters:ManyRaters", _REPORT + "agree:raters_text", parts="values"),
     "relabel": ResultKind("weir.audit.relabel:Relabelled", _REPORT + "relabel:relabel_text"),
     "reproduce": ResultKind(
         "weir.experiment.published.reproduce:PublishedCheck", _REPORT + "reproduce:reproduce_text"
+    ),
+    "reranking": ResultKind(
+        "weir.sensitivity.reordering:Reordering",
+        _REPORT + "reranking:reranking_text",
+        markdown=_REPORT + "reranking:reranking_markdown",
+        parts="means",
     ),
     "results": ResultKind(
         "weir.core.result_row:Row",

@@ -37,6 +37,7 @@ GROUPS = {
         "power": "Say how small a difference the queries can show, and how many would show a smaller one.",
         "threshold": "Find the score below which a system should stay silent.",
         "why": "Explain why two numbers differ.",
+        "reranking": "Say what re-rankings did to their first stage, from run files alone.",
     },
     "Collect": {
         "datasets": "List the collections that Weir knows.",

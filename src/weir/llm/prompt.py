@@ -14,7 +14,7 @@ from weir.io.storage.toml_file import read_toml
 
 __all__ = ["PromptTemplate", "prompt_template"]
 
-PLACES = ("query", "objective", "passage", "passages", "count", "requirement")
+PLACES = ("query", "objective", "passage", "passages", "count", "requirement", "scale")
 _ENTRIES = {"system": str, "user": str, "objective": str, "max_tokens": int, "json": bool}
 _PLACE = re.compile(r"\{(\w+)\}")
 

@@ -120,8 +120,8 @@ class ServiceUse:
     name: of the service; versions: of what answers, as it says itself; empty: answers that hold nothing; milliseconds:
     of each answer, those that were stored before among them, by how many requests were out at a time; tokens, dollars:
     what it took, 0 and None where that is not counted; answer_tokens: those of the tokens that were answers;
-    verdicts: of a language model's answers, by what became of them; flagged: documents that speak to the model that
-    judges them.
+    verdicts: of a language model's answers, by what became of them; cut: those without a verdict that were cut;
+    flagged: documents that speak to the model that judges them.
     """
 
     name: str
@@ -133,6 +133,7 @@ class ServiceUse:
     answer_tokens: int = 0
     dollars: float | None = None
     verdicts: Counter[str] = field(default_factory=Counter)
+    cut: int = 0
     flagged: int = 0
 
     def named(self, name: str) -> ServiceUse:
@@ -157,6 +158,7 @@ class ServiceUse:
         found |= {"tokens": self.tokens, "dollars": self.dollars} if self.tokens else {}
         found |= {"answer_tokens": self.answer_tokens} if self.answer_tokens else {}
         found |= {"verdicts": dict(sorted(self.verdicts.items()))} if self.verdicts else {}
+        found |= {"cut": self.cut} if self.cut else {}
         found |= {"flagged": self.flagged} if self.flagged else {}
         found |= {
             "faults": dict(sorted(tally.faults.items())),
