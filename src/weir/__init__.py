@@ -13,18 +13,28 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from weir.api.auditing import align, audits, estimate, judging_pool, relabel, subset
+    from weir.api.auditing import align, audits, judging_pool, relabel, subset
     from weir.api.benchmark import Benchmark, benchmark
     from weir.api.comparisons import abstention, compare, diff, power, threshold, why
+    from weir.api.estimating import estimate, next_queries
     from weir.api.evaluation import evaluate
     from weir.api.fusing import fit_fusion, fuse
     from weir.api.gating import gate, save_baseline
     from weir.api.labelling import agree, orders, raters
     from weir.api.official import official
     from weir.api.paired_queries import p_mrr, within_groups
-    from weir.api.rerankings import reranking
+    from weir.api.rerankings import reranking, sensitivity_of
     from weir.api.result_set import ResultSet
-    from weir.api.results_folder import describe, efficiency, plan, reproduce, results, verify
+    from weir.api.results_folder import (
+        describe,
+        efficiency,
+        llm_trace,
+        llm_use,
+        plan,
+        reproduce,
+        results,
+        verify,
+    )
     from weir.core.corpus import Corpus, Queries
     from weir.core.intents import IntentQrels
     from weir.core.judged import Judged
@@ -107,6 +117,7 @@ if TYPE_CHECKING:
     )
     from weir.measures.conventions import Conventions, parse_conventions
     from weir.sensitivity.order_changes import ReorderRules
+    from weir.sensitivity.studies import StudyRules
     from weir.stats.comparison import ComparisonMethod
     from weir.stats.score_rows import rows
     from weir.systems import (
@@ -120,6 +131,7 @@ if TYPE_CHECKING:
         MonoT5,
         Score,
         Sparse,
+        factorial,
         parse_system,
         system,
     )
@@ -214,6 +226,7 @@ __all__ = [
     "SetR_cap",
     "Sparse",
     "StRecall",
+    "StudyRules",
     "Success",
     "Utility",
     "WeirError",
@@ -243,6 +256,7 @@ __all__ = [
     "encoder",
     "estimate",
     "evaluate",
+    "factorial",
     "fetch",
     "fit_fusion",
     "fuse",
@@ -254,6 +268,8 @@ __all__ = [
     "isr",
     "judging_pool",
     "layered",
+    "llm_trace",
+    "llm_use",
     "load",
     "load_group",
     "logisr",
@@ -263,6 +279,7 @@ __all__ = [
     "nERR",
     "nERR_IA",
     "nNRBP",
+    "next_queries",
     "official",
     "orders",
     "p_mrr",
@@ -282,6 +299,7 @@ __all__ = [
     "rows",
     "rrf",
     "save_baseline",
+    "sensitivity_of",
     "subset",
     "system",
     "threshold",
@@ -301,10 +319,11 @@ _MODULES = {
     "api.labelling": "agree orders raters",
     "api.official": "official",
     "api.paired_queries": "p_mrr within_groups",
-    "api.rerankings": "reranking",
+    "api.rerankings": "reranking sensitivity_of",
     "api.result_set": "ResultSet",
-    "api.auditing": "align audits estimate judging_pool relabel subset",
-    "api.results_folder": "describe efficiency plan reproduce results verify",
+    "api.results_folder": "describe efficiency llm_trace llm_use plan reproduce results verify",
+    "api.auditing": "align audits judging_pool relabel subset",
+    "api.estimating": "estimate next_queries",
     "core.corpus": "Corpus Queries",
     "core.intents": "IntentQrels",
     "core.judged": "Judged",
@@ -330,10 +349,12 @@ _MODULES = {
     ),
     "measures.conventions": "Conventions parse_conventions",
     "sensitivity.order_changes": "ReorderRules",
+    "sensitivity.studies": "StudyRules",
     "stats.comparison": "ComparisonMethod",
     "stats.score_rows": "rows",
     "systems": (
-        "BM25 BM25F ColBERT Cross Dense Filtered MonoT5 RM3 Score Sparse parse_system reranker=as_reranker system"
+        "BM25 BM25F ColBERT Cross Dense Filtered MonoT5 RM3 Score Sparse factorial parse_system "
+        "reranker=as_reranker system"
     ),
     "systems.fused": "borda combanz combmax combmed combmin combmnz combsum condorcet isr logisr rbc rrf wsum",
 }

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weir.api.result_set import ResultSet
 
 if TYPE_CHECKING:
+    from weir.datasets.load import Dataset
     from weir.measures.measure import Measure
     from weir.sensitivity.order_changes import ReorderRules
     from weir.sensitivity.reordering import Reordering
+    from weir.sensitivity.studies import Sensitivity, StudyRules
 
-__all__ = ["reranking"]
+__all__ = ["reranking", "sensitivity_of"]
 
 
 def reranking(
@@ -42,3 +45,31 @@ def reranking(
     by_name = dict(zip(names, runs, strict=True))
     found = reorderings(run_from(first), by_name, judgments, parse_measure(str(measure)), rules)
     return ResultSet("reranking", tuple(found))
+
+
+def sensitivity_of(
+    dataset: str | Path | Dataset,
+    system: object,
+    measure: Measure | str = "nDCG@10",
+    rules: StudyRules | None = None,
+    out: str | Path | None = None,
+) -> ResultSet[Sensitivity]:
+    """What re-ranking by a language model depends on: `weir sensitivity`.
+
+    dataset: by name, path or itself; system: such as 'bm25 >> llm("listwise", model=...)'; rules: weir.StudyRules, with
+    the number of orders and samples, depths, and queries at most; out: the folder of the records, None for none. Raises
+    BadValue for a system without a language model at its end, ServiceError where the budget ends or a prompt stays
+    without an answer (the same call continues), and the WeirErrors of the parts.
+    """
+    from weir.datasets.load import Dataset, load
+    from weir.measures.measure import parse_measure
+    from weir.sensitivity.studies import StudyRules
+    from weir.sensitivity.studies import sensitivity as studied
+    from weir.systems import parse_system
+    from weir.systems.expression import system as system_of
+
+    collection = dataset if isinstance(dataset, Dataset) else load(dataset)
+    asked = parse_system(system) if isinstance(system, str) else system_of(system)
+    folder = None if out is None else Path(out)
+    found = studied(collection, asked, parse_measure(str(measure)), rules or StudyRules(), folder)
+    return ResultSet("sensitivity", (found,))

@@ -74,12 +74,14 @@ class Terms:
     """How a service is asked.
 
     concurrency: requests, or batches of them, at a time; batch: requests that are handed over together; failures:
-    unanswered requests in a row after which no further one is asked.
+    unanswered requests in a row after which no further one is asked; together: requests of those handed over that are
+    answered at a time, 0 for all.
     """
 
     concurrency: int = 8
     batch: int = 1
     failures: int = 20
+    together: int = 0
 
 
 @dataclass
@@ -270,7 +272,7 @@ class _Work:
         if error is None:
             kept = {"asked": request.asked, "answer": outcome.answer}
             milliseconds = round(1000 * outcome.seconds, 3)
-            at = self.terms.concurrency * self.terms.batch
+            at = self.terms.concurrency * (self.terms.together or self.terms.batch)
             self.store.add(request.key, kept | {"ms": milliseconds, "at": at})
         with self.turn:
             self.asked_now.discard(request.key)

@@ -135,7 +135,8 @@ class PromptedRanking:
     """One re-ranking: the queries, their candidates, the model.
 
     heard: told of each answer, in the order of `talk`, what became of it and what it says; verdicts, cut: how many
-    answers there were of each kind, and how many without a verdict were cut.
+    answers there were of each kind, and how many without a verdict were cut; asking: the number of the query that the
+    latest prompt is about.
     """
 
     scorer: LLMScorer
@@ -146,6 +147,7 @@ class PromptedRanking:
     heard: Callable[[VerdictKind, object], None] | None = None
     verdicts: Counter[VerdictKind] = field(default_factory=Counter)
     cut: int = 0
+    asking: int = -1
 
     def __post_init__(self) -> None:
         metadata = self.queries.metadata
@@ -167,6 +169,7 @@ class PromptedRanking:
 
     def prompt(self, query: int, template: PromptTemplate, given: Mapping[str, str]) -> ChatPrompt:
         """A prompt about a query."""
+        self.asking = query
         settings = self.scorer.settings
         said = {"query": self.texts[query], "scale": str(settings.scale), **given}
         system, user = template.texts(said, self.objectives[query])
