@@ -35,6 +35,7 @@ LAYERS = [
     {"systems"},
     {"stats", "conform"},
     {"stages", "audit"},
+    {"experiment", "judging"},
     {"experiment", "sensitivity"},
     {"report"},
     {"api"},

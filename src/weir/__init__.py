@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from weir.api.evaluation import evaluate
     from weir.api.fusing import fit_fusion, fuse
     from weir.api.gating import gate, save_baseline
+    from weir.api.judges import judge
     from weir.api.labelling import agree, orders, raters
     from weir.api.official import official
     from weir.api.paired_queries import p_mrr, within_groups
@@ -194,6 +195,7 @@ __all__ = [
     "Hole",
     "IPrec",
     "IntentQrels",
+    "JudgeSettings",
     "Judged",
     "Judged_at",
     "Measure",
@@ -266,6 +268,7 @@ __all__ = [
     "import_files",
     "infAP",
     "isr",
+    "judge",
     "judging_pool",
     "layered",
     "llm_trace",
@@ -316,6 +319,7 @@ _MODULES = {
     "api.evaluation": "evaluate",
     "api.fusing": "fit_fusion fuse",
     "api.gating": "gate save_baseline",
+    "api.judges": "judge",
     "api.labelling": "agree orders raters",
     "api.official": "official",
     "api.paired_queries": "p_mrr within_groups",
@@ -340,6 +344,7 @@ _MODULES = {
     "experiment": "Experiment",
     "experiment.published.published_scores": "published",
     "importing": "import_files",
+    "judging.panel": "JudgeSettings",
     "measures": (
         "AP AP_IA Accuracy BPM Compat DCG ERR ERR_IA F G Hole IAP IDCG INSQ INST IPrec Judged_at Measure "
         "NCG NERR10 NERR11 NERR8 NERR9 NRBP NumNonrelRet NumRel NumRelRet NumRet P P_IA Q R RBP "

@@ -89,6 +89,9 @@ KINDS = {
         "weir.experiment.llm_answers:QueryTrace", _REPORT + "llm:trace_text", each=True, parts="exchanges"
     ),
     "llm_use": ResultKind("weir.experiment.llm_answers:ModelUse", _REPORT + "llm:use_text"),
+    "judge": ResultKind(
+        "weir.judging.judge_report:JudgeReport", _REPORT + "judge:judge_text", parts="probes"
+    ),
     "orders": ResultKind(
         "weir.stats.order_agreement:OrderAgreement", _REPORT + "agree:orders_text", parts="intervals"
     ),

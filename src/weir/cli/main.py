@@ -50,6 +50,7 @@ GROUPS = {
         "audit": "Audit collections, judgments and runs: what is wrong with them, and what that does to scores.",
         "align": "Say which benchmark collections look like this one, and average scores by that.",
         "pool": "Write a sheet of what to judge next.",
+        "judge": "Let a language model judge, and say how far to trust it.",
         "relabel": "Score every system again with new judgments.",
         "agree": "Say how well labels of people, or of models, agree.",
         "estimate": "Estimate scores from few human judgments and many of a model.",

@@ -14,22 +14,30 @@ from weir.llm.chat_shapes import ChatPrompt, ChatReply
 from weir.registry import declared_version
 from weir.services.answers import AnswerKey, AnswerStore, answer_key, answer_store
 from weir.services.asking import Request, ServiceUse, Tally, Terms, ask_each
-from weir.services.limits import CONTINUES
+from weir.services.limits import CONTINUES, Limits
 
-__all__ = ["Conversation", "asked_for", "conversation", "kept_about"]
+__all__ = ["Conversation", "TimedReply", "asked_for", "conversation", "kept_about"]
+
+
+@dataclass(frozen=True)
+class TimedReply:
+    """An answer, and when it was given, as a UTC time in ISO's form; "" where that was not kept."""
+
+    reply: ChatReply
+    time: str = ""
 
 
 @contextmanager
 def conversation(
-    model: ChatModel, concurrency: int, use: ServiceUse, reuse: bool = True
+    model: ChatModel, concurrency: int, use: ServiceUse, reuse: bool = True, limits: Limits | None = None
 ) -> Iterator[Conversation]:
     """A model and the answers that it gave so far, open for asking as long as the block.
 
-    use: where what is asked is counted; reuse: whether answers from before are read, and those from now kept. Waits
-    for a process that asks the same model. Raises ServiceError for a missing key, StoreError where nothing can be
-    written.
+    use: where what is asked is counted; reuse: whether answers from before are read, and those from now kept; limits:
+    None for those of the environment. Waits for a process that asks the same model. Raises ServiceError for a missing
+    key, StoreError where nothing can be written.
     """
-    client = model.load()
+    client = model.load(limits)
     name, about = kept_about(model)
     with answer_store(name, about | ({} if reuse else declared_version(None))) as store:
         yield Conversation(client, store, client.terms(concurrency), use)
@@ -48,13 +56,17 @@ def asked_for(client: ChatClient, prompt: ChatPrompt) -> dict[str, object]:
 
 @dataclass(eq=False)
 class Conversation:
-    """A model that is asked, and what it answered; see `conversation`. versions: what said that it answered."""
+    """A model that is asked, and what it answered; see `conversation`.
+
+    versions: what said that it answered; read: what `kept` read, each counted once.
+    """
 
     client: ChatClient
     store: AnswerStore
     terms: Terms
     use: ServiceUse
     versions: set[str] = field(default_factory=set)
+    read: set[AnswerKey] = field(default_factory=set)
 
     def replies(
         self,
@@ -80,6 +92,20 @@ class Conversation:
         self.use.tally.add(tally)
         self._refuse(tally, count)
         return self._read(keys)
+
+    def kept(self, count: int, prompt_of: Callable[[int], ChatPrompt]) -> Iterator[TimedReply | None]:
+        """The answers to so many prompts, in order, as far as they are kept, else None; nothing is asked."""
+        for number in range(count):
+            key = answer_key(asked_for(self.client, prompt_of(number)))
+            kept = self.store.get(key)
+            if kept is None:
+                yield None
+                continue
+            found = ChatReply.of(kept["answer"])
+            if key not in self.read:
+                self.read.add(key)
+                self._count(kept, found)
+            yield TimedReply(found, kept.get("time", ""))
 
     def _refuse(self, tally: Tally, count: int) -> None:
         if tally.first is None:

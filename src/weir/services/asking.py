@@ -7,6 +7,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -185,8 +186,9 @@ def ask_each(
     """Ask what has no answer in the store yet, and keep each answer there as it comes.
 
     opened: makes what asks, one for each thread. progress: told how many requests are done, from the caller's thread.
-    Kept is {"asked", "answer", "ms", "at"}: milliseconds, and how many requests were out at a time. A batch for each
-    thread is in memory. Raises whatever an asker raises besides the outcomes that it reports.
+    Kept is {"asked", "answer", "ms", "at", "time"}: milliseconds, how many requests were out at a time, and when the
+    answer came, UTC in ISO's form. A batch for each thread is in memory. Raises whatever an asker raises besides the
+    outcomes that it reports.
     """
     work = _Work(iter(requests), store, terms)
     askers = [opened(work.retried) for _ in range(terms.concurrency)]
@@ -273,7 +275,8 @@ class _Work:
             kept = {"asked": request.asked, "answer": outcome.answer}
             milliseconds = round(1000 * outcome.seconds, 3)
             at = self.terms.concurrency * (self.terms.together or self.terms.batch)
-            self.store.add(request.key, kept | {"ms": milliseconds, "at": at})
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            self.store.add(request.key, kept | {"ms": milliseconds, "at": at, "time": now})
         with self.turn:
             self.asked_now.discard(request.key)
             self.done += 1
