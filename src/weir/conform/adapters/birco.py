@@ -52,7 +52,7 @@ SPELLED = {"ndcg": "ndcg@10", "mrr": "mrr@10"}
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """What the program prints of these rankings, as shares of 1."""
+    """What the program prints of these rankings, as shares of 1; raises RuntimeError where it has no such line."""
     name = NAMES.get(measure["name"])
     if name is None or measure["condensed"]:
         return None
