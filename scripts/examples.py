@@ -167,7 +167,7 @@ def _console(body: str) -> str:
     pieces = re.split(r"^(?=\$ )", body, flags=re.MULTILINE)
     whole = pieces[0]
     for piece in pieces[1:]:
-        command, expected = re.match(r"((?:[^\n]*\\\n)*[^\n]*\n)(.*)", piece, re.DOTALL).groups()  # type: ignore[union-attr]
+        command, expected = re.match(r"((?:[^\n]*\\\n)*[^\n]*\n)(.*)", piece, re.DOTALL).groups()  # type: ignore[union-attr]  # every piece begins with a command
         words = _words(command[2:].replace("\\\n", " "))
         if words[0] != "weir":
             raise ValueError(f"an example runs weir alone, found '{command.strip()}'")

@@ -35,6 +35,7 @@ class Settings:
     api_budget, api_price, api_rate: what APIs may cost in one run, the price in dollars for a million tokens ("0.15 in,
     0.6 out" where a model's answers have another), and how much a minute they are asked (WEIR_API_BUDGET,
     WEIR_API_PRICE, WEIR_API_RATE).
+    llm: the language model of whatever asks one and names none (WEIR_LLM, else none).
     device: where neural models run, auto, cpu, cuda, cuda:1 or several with commas, on which documents are encoded
     side by side (WEIR_DEVICE, else auto: a GPU where there is one).
     """
@@ -45,6 +46,7 @@ class Settings:
     api_budget: str | None = None
     api_price: str | None = None
     api_rate: str | None = None
+    llm: str | None = None
     device: str = "auto"
 
 
@@ -62,6 +64,7 @@ def settings() -> Settings:
         api_budget=os.environ.get("WEIR_API_BUDGET") or None,
         api_price=os.environ.get("WEIR_API_PRICE") or None,
         api_rate=os.environ.get("WEIR_API_RATE") or None,
+        llm=os.environ.get("WEIR_LLM") or None,
         device=os.environ.get("WEIR_DEVICE") or "auto",
     )
 

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from tests.unit.local_server import reply, running
+
 _PASSAGE = re.compile(r"<passage>\n(.*?)\n</passage>", re.DOTALL)
 
 
@@ -120,28 +122,12 @@ class ChatHandler(http.server.BaseHTTPRequestHandler):
             candidate["logprobsResult"] = {"chosenCandidates": chosen, "topCandidates": [{"candidates": top}]}
         return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "gem-001"}
 
-    def reply(self, status: int, body: object, headers: dict[str, str] | None = None, cut: int = 0) -> None:
-        data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.send_response(status)
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data[: len(data) - cut])
+    reply = reply
 
 
 @contextlib.contextmanager
 def chat_serving() -> Iterator[tuple[str, ChatManners]]:
     """(address, manners) of a server that runs as long as the block."""
     manners = ChatManners()
-    handler = type("MannerlyChat", (ChatHandler,), {"manners": manners})
-    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    httpd.daemon_threads = True
-    thread = threading.Thread(target=httpd.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{httpd.server_port}", manners
-    finally:
-        httpd.shutdown()
-        httpd.server_close()
-        thread.join()
+    with running(ChatHandler, manners=manners) as address:
+        yield address, manners

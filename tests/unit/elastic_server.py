@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from tests.unit.local_server import reply, running
 from weir.core.corpus import Corpus, Queries
 from weir.systems import BM25
 
@@ -251,29 +252,12 @@ class ElasticHandler(http.server.BaseHTTPRequestHandler):
         return text, BM25("lucene-multifield", k1=1.2, b=0.75, fields=weights)
 
     def reply(self, status: int, body: object, headers: dict[str, str] | None = None) -> None:
-        data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.send_response(status)
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
+        reply(self, status, body, (headers or {}) | {"Content-Type": "application/json"})
 
 
 @contextlib.contextmanager
 def elastic_serving() -> Iterator[tuple[str, ElasticManners]]:
     """(address, manners) of a server that runs as long as the block."""
     manners = ElasticManners()
-    handler = type("Mannered", (ElasticHandler,), {"manners": manners})
-    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    httpd.daemon_threads = True
-    httpd.block_on_close = False
-    thread = threading.Thread(target=httpd.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{httpd.server_port}", manners
-    finally:
-        httpd.shutdown()
-        httpd.server_close()
-        thread.join()
+    with running(ElasticHandler, manners=manners) as address:
+        yield address, manners

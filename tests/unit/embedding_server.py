@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tests.unit.local_server import reply, running
+
 DIMENSIONS = 8
 
 
@@ -101,14 +103,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         data = [{"object": "embedding", "index": i, "embedding": v} for i, v in enumerate(vectors)]
         return {"object": "list", "data": data, "model": model, "usage": {"total_tokens": tokens}}
 
-    def reply(self, status: int, body: object, headers: dict[str, str] | None = None, cut: int = 0) -> None:
-        data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.send_response(status)
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data[: len(data) - cut])
+    reply = reply
 
 
 def status(code: int, body: object = b"", **headers: str) -> Callable[[Handler, dict], None]:
@@ -146,14 +141,8 @@ def hang(handler: Handler, _: dict) -> None:
 def serving() -> Iterator[tuple[str, Manners]]:
     """(address, manners) of a server that runs as long as the block."""
     manners = Manners()
-    handler = type("Mannered", (Handler,), {"manners": manners})
-    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=httpd.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{httpd.server_port}", manners
-    finally:
-        manners.released.set()
-        httpd.shutdown()
-        httpd.server_close()
-        thread.join()
+    with running(Handler, daemon=False, manners=manners) as address:
+        try:
+            yield address, manners
+        finally:
+            manners.released.set()

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from tests.unit.local_server import reply, running
+
 # What each service takes, by its own description: what has to be there, what may be, how many documents.
 TAKEN = {
     "/cohere/v2/rerank": (
@@ -117,30 +119,12 @@ class RerankHandler(http.server.BaseHTTPRequestHandler):
             return {"id": "1", "results": results, "meta": meta}
         return {"model": model, "results": results, "usage": {"total_tokens": tokens}}
 
-    def reply(self, status: int, body: object, headers: dict[str, str] | None = None, cut: int = 0) -> None:
-        data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.send_response(status)
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data[: len(data) - cut])
-        self.close_connection = cut > 0
+    reply = reply
 
 
 @contextlib.contextmanager
 def rerank_serving() -> Iterator[tuple[str, RerankManners]]:
     """(address, manners) of a server that runs as long as the block."""
     manners = RerankManners()
-    handler = type("Mannered", (RerankHandler,), {"manners": manners})
-    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    httpd.daemon_threads = True
-    httpd.block_on_close = False
-    thread = threading.Thread(target=httpd.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{httpd.server_port}", manners
-    finally:
-        httpd.shutdown()
-        httpd.server_close()
-        thread.join()
+    with running(RerankHandler, manners=manners) as address:
+        yield address, manners

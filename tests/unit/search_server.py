@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from tests.unit.local_server import reply, running
 from tests.unit.remote_place import answer
 
 
@@ -219,15 +220,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             else:
                 self.reply(200, shape(found))
 
-    def reply(self, status: int, body: object, headers: dict[str, str] | None = None, cut: int = 0) -> None:
-        data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.send_response(status)
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data[: len(data) - cut])
-        self.close_connection = self.close_connection or cut > 0
+    reply = reply
 
 
 def status(code: int, **headers: str) -> Callable[[Handler, object], None]:
@@ -266,15 +259,8 @@ def hang(handler: Handler, _: object) -> None:
 def searching(name: str) -> Iterator[tuple[str, SearchManners]]:
     """(address, manners) of a server of an API that runs as long as the block."""
     manners = SearchManners()
-    handler = type("Mannered", (Handler,), {"manners": manners, "name": name})
-    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    httpd.daemon_threads = True
-    thread = threading.Thread(target=httpd.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{httpd.server_port}", manners
-    finally:
-        manners.released.set()
-        httpd.shutdown()
-        httpd.server_close()
-        thread.join()
+    with running(Handler, manners=manners, name=name) as address:
+        try:
+            yield address, manners
+        finally:
+            manners.released.set()

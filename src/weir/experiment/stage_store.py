@@ -66,7 +66,7 @@ class StageShelf:
     def named(self, name: str) -> StageShelf:
         """The same shelf, telling what is done under the name of a cell."""
         watch = self.watch
-        told: Watch = lambda stage, done, total: watch(f"{self.dataset.name}  {name}  {stage}", done, total)  # noqa: E731
+        told: Watch = lambda stage, done, total: watch(f"{self.dataset.name}  {name}  {stage}", done, total)  # noqa: E731  named for its type
         return replace(self, watch=told)
 
     def index(self, part: Retriever, corpus: Corpus, context: Context = IN_MEMORY) -> Searcher:

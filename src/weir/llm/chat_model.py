@@ -18,7 +18,16 @@ from weir.services.limits import Clock, Limits, Spent, paid
 from weir.services.metered import MeteredClient
 from weir.settings import secret, settings
 
-__all__ = ["ChatModel"]
+__all__ = ["ChatModel", "usual_model"]
+
+
+def usual_model() -> str:
+    """The model of whoever names none, from WEIR_LLM; raises BadValue where none is set."""
+    if settings().llm is None:
+        raise BadValue(
+            'no language model is named; name one, such as model="http://localhost:8000/v1#llama3", or set WEIR_LLM'
+        )
+    return str(settings().llm)
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ def translated(
         ours["gain"] = {"log2": "linear", "exp-log2": "exp"}.get(str(ours["dcg"]), ours["dcg"])
         del ours["dcg"]
     if isinstance(ours.get("gains"), dict) and name in ("nDCG", "DCG"):
-        ours["gain"] = ",".join(f"{grade}={gain}" for grade, gain in ours.pop("gains").items())  # type: ignore[attr-defined]
+        ours["gain"] = ",".join(f"{grade}={gain}" for grade, gain in ours.pop("gains").items())  # type: ignore[attr-defined]  # a mapping, as was just asked
     if name == "IPrec" and cut is not None and re.fullmatch(r"0?\.\d+|1\.0+", cut):
         ours["recall"], cut = float(cut), None
     return ours, cut, condensed

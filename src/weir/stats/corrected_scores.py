@@ -263,7 +263,7 @@ def _differences(labelled: LabelledRuns, pairs: list[tuple[str, str]]) -> list[C
 
 
 def _judged_share(run: Run, human: Qrels, queries: object, k: int) -> float:
-    codes = human.queries.codes(queries)  # type: ignore[arg-type]
+    codes = human.queries.codes(queries)  # type: ignore[arg-type]  # identifiers as Scores holds them
     joined = Judged.of(run, human.only(codes[codes >= 0]))
     returned = int(np.minimum(joined.retrieved, k).sum())
     return int((joined.rank <= k).sum()) / returned if returned else 0.0

@@ -8,13 +8,17 @@ checkout's evaluation folder, beside which datasets/relic/test_set.pickle holds 
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import functools
 import hashlib
+import io
+import os
 import pathlib
 import pickle
 import re
+import runpy
 import shutil
-import subprocess
 import sys
 import tempfile
 from typing import Any
@@ -48,7 +52,7 @@ SPELLED = {"ndcg": "ndcg@10", "mrr": "mrr@10"}
 
 
 def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | None:
-    """What the program prints of these rankings, as shares of 1."""
+    """What the program prints of these rankings, as shares of 1; raises RuntimeError where it has no such line."""
     name = NAMES.get(measure["name"])
     if name is None or measure["condensed"]:
         return None
@@ -56,6 +60,8 @@ def value(vector: dict[str, Any], measure: dict[str, Any]) -> dict[str, Any] | N
     said = printed(
         pickle.dumps({"query": dict.fromkeys(qrel, ""), "corpus": {}, "qrel": qrel}), pickle.dumps(ranks)
     )
+    if name not in said:
+        raise RuntimeError(f"it prints no {name} among {', '.join(said) or 'nothing'}")
     return {"mean": said[name] / 100, "decimals": 5}
 
 
@@ -75,24 +81,36 @@ def pools(vector: dict[str, Any]) -> tuple[dict[str, dict[str, float]], dict[str
 
 
 @functools.cache
+def beside() -> pathlib.Path:
+    """A copy of the evaluation folder, beside which there is room for a data set; it goes with this process."""
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix="birco-"))
+    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    (scratch / "datasets" / "relic").mkdir(parents=True)
+    (scratch / "evaluation").mkdir()
+    for source in SOURCES.glob("*.py"):
+        shutil.copy(source, scratch / "evaluation")
+    sys.path.insert(0, str(scratch / "evaluation"))
+    os.chdir(scratch / "evaluation")
+    return scratch
+
+
+@functools.cache
 def printed(test_set: bytes, ranks: bytes) -> dict[str, float]:
-    """The figures of the program by their names; what it raises is raised here."""
-    with tempfile.TemporaryDirectory() as scratch:
-        here = pathlib.Path(scratch) / "evaluation"
-        here.mkdir()
-        for source in SOURCES.glob("*.py"):
-            shutil.copy(source, here)
-        (pathlib.Path(scratch) / "datasets" / "relic").mkdir(parents=True)
-        (pathlib.Path(scratch) / "datasets" / "relic" / "test_set.pickle").write_bytes(test_set)
-        (here / "ranks.pickle").write_bytes(ranks)
-        command = [sys.executable, PROGRAM, "--dataset_name", "relic", "--boot", "false"]
-        done = subprocess.run(
-            [*command, "--rank_path", "ranks.pickle"], cwd=here, capture_output=True, text=True, check=False
-        )
-    if done.returncode:
-        kind, _, said = (done.stderr.strip().split("\n")[-1] or f"exit code {done.returncode}").partition(
-            ": "
-        )
-        raise type(kind.rpartition(".")[2], (Exception,), {})(said)
-    found = {label.lower().replace("recall", "r"): float(text) for label, text in LINE.findall(done.stdout)}
+    """The figures of the program by their names; it raises what the program does."""
+    scratch = beside()
+    (scratch / "datasets" / "relic" / "test_set.pickle").write_bytes(test_set)
+    (scratch / "evaluation" / "ranks.pickle").write_bytes(ranks)
+    said, given = io.StringIO(), sys.argv
+    sys.argv = [PROGRAM, "--dataset_name", "relic", "--boot", "false", "--rank_path", "ranks.pickle"]
+    try:
+        with contextlib.redirect_stdout(said):
+            runpy.run_path(PROGRAM, run_name="__main__")
+    except SystemExit as end:
+        if end.code:
+            raise RuntimeError(f"it ended with {end.code}") from None
+    finally:
+        sys.argv = given
+    found = {
+        label.lower().replace("recall", "r"): float(text) for label, text in LINE.findall(said.getvalue())
+    }
     return {SPELLED.get(label, label): number for label, number in found.items()}

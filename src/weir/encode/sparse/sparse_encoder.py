@@ -302,7 +302,7 @@ class LoadedSparse:
         given = (prompt + t for t in texts) if prompt else texts
         run, tokenize = partial(self._rows, part, kind), part.tokenizer
         if part.table is not None:
-            tokenize = partial(without_special, part.tokenizer)  # type: ignore[assignment]
+            tokenize = partial(without_special, part.tokenizer)  # type: ignore[assignment]  # a function of texts like the one it takes the place of
         plan = BatchPlan(self.batch_tokens, padded=part.engine is not None and part.engine.padded)
         first = 0
         for block in results(given, tokenize, run, gather_ragged, plan, done):

@@ -136,7 +136,7 @@ class VocabularyHead:
             self._pool(torch, found, numbers[: len(h) - start], ptr, start)
         return found if self.pooling == "sum" else activated(found, self.activation)
 
-    def _pool(self, torch: Any, found: Tensor, numbers: Tensor, ptr: Int64, start: int) -> None:  # noqa: ANN401
+    def _pool(self, torch: Any, found: Tensor, numbers: Tensor, ptr: Int64, start: int) -> None:  # noqa: ANN401  torch, imported when used
         """Take the numbers of some tokens, the first of them `start`, into those of their texts."""
         stop = start + len(numbers)
         first = int(np.searchsorted(ptr, start, side="right")) - 1

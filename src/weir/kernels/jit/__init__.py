@@ -80,7 +80,7 @@ class Kernel:
         found = self._last(*_leaves(arguments))
         return self._other(arguments) if found is NotImplemented else found
 
-    def _other(self, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401
+    def _other(self, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401  whatever the kernel returns
         """The call where the code that was used last does not take these arguments as they are."""
         plain = tuple(_plain(a) for a in arguments)
         types = " ".join(_type(a) for a in plain)

@@ -43,7 +43,7 @@ def dispatcher(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - numba's
     return make(function)
 
 
-def compiled(kernel: Any, arguments: tuple[Any, ...]) -> Code:  # noqa: ANN401
+def compiled(kernel: Any, arguments: tuple[Any, ...]) -> Code:  # noqa: ANN401  numba's objects are untyped
     """The machine code of a kernel for arguments of these types."""
     types = tuple(numba.typeof(a) for a in arguments)
     kernel.compile(types)
@@ -62,7 +62,7 @@ def compiled(kernel: Any, arguments: tuple[Any, ...]) -> Code:  # noqa: ANN401
     )
 
 
-def _result(kind: Any) -> str:  # noqa: ANN401
+def _result(kind: Any) -> str:  # noqa: ANN401  numba's objects are untyped
     """A letter for each number that a kernel returns; all are eight bytes apart."""
     if isinstance(kind, numba.types.NoneType):
         return ""
@@ -71,7 +71,7 @@ def _result(kind: Any) -> str:  # noqa: ANN401
     return SCALARS[str(kind)]
 
 
-def _object(module: Any) -> bytes:  # noqa: ANN401
+def _object(module: Any) -> bytes:  # noqa: ANN401  numba's objects are untyped
     """A module of LLVM's as machine code for the same processor as numba's."""
     from numba.core.registry import cpu_target
 
@@ -82,7 +82,7 @@ def _object(module: Any) -> bytes:  # noqa: ANN401
     return code
 
 
-def _adapter(symbol: str, arguments: tuple[Any, ...], types: tuple[Any, ...]) -> Any:  # noqa: ANN401
+def _adapter(symbol: str, arguments: tuple[Any, ...], types: tuple[Any, ...]) -> Any:  # noqa: ANN401  numba's objects are untyped
     """entry(out, arguments ...): out int64[9] receives what the function returns, its status last; -1: other types."""
     module = ir.Module(name="adapter")
     module.triple = binding.get_process_triple()
@@ -112,7 +112,7 @@ def _adapter(symbol: str, arguments: tuple[Any, ...], types: tuple[Any, ...]) ->
     return module
 
 
-def _scalar(kind: Any) -> Value:  # noqa: ANN401
+def _scalar(kind: Any) -> Value:  # noqa: ANN401  numba's objects are untyped
     return F64 if kind == numba.types.float64 else I64
 
 
@@ -120,13 +120,13 @@ def _field(b: Value, at: Value, offset: int, kind: Value) -> Value:
     return b.load(b.bitcast(b.gep(at, [I64(offset)]), kind.as_pointer()))
 
 
-def _needed(array: Any, kind: Any) -> int:  # noqa: ANN401
+def _needed(array: Any, kind: Any) -> int:  # noqa: ANN401  numba's objects are untyped
     """The flags that an array must have for code that was compiled for another; what is only read may be writable."""
     needed = {"C": C_ORDER, "F": F_ORDER, "A": 0}[kind.layout] | (WRITEABLE if kind.mutable else 0)
     return needed | (ALIGNED if array.flags.aligned else 0)
 
 
-def _guard(b: Value, array: Value, kind: Any, needed: int, array_class: Value) -> None:  # noqa: ANN401
+def _guard(b: Value, array: Value, kind: Any, needed: int, array_class: Value) -> None:  # noqa: ANN401  numba's objects are untyped
     """Return from the adapter unless this is an array of the type that was compiled for."""
     _unless(b, b.icmp_unsigned("==", _field(b, array, HEAD - 8, I64), array_class))
     dtype = _field(b, array, DTYPE, POINTER)
@@ -151,7 +151,7 @@ def _unless(b: Value, condition: Value) -> None:
     b.position_at_end(after)
 
 
-def _unpacked(b: Value, array: Value, kind: Any) -> list[Value]:  # noqa: ANN401
+def _unpacked(b: Value, array: Value, kind: Any) -> list[Value]:  # noqa: ANN401  numba's objects are untyped
     """An array as numba's functions take it: borrowed, so without an owner."""
     lengths, steps = (_field(b, array, at, POINTER) for at in (SHAPE, STRIDES))
     shape = [_field(b, lengths, 8 * i, I64) for i in range(kind.ndim)]

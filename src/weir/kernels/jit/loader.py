@@ -100,7 +100,7 @@ def _binding() -> Any:  # noqa: ANN401 - a module without types
     return binding
 
 
-def _engine(code: Code) -> Any:  # noqa: ANN401
+def _engine(code: Code) -> Any:  # noqa: ANN401  LLVM's bindings are untyped
     """LLVM's loader with the code in it; one for each, since inner functions of kernels bear the same names."""
     binding = _binding()
     memory = {name for name in code.outside if name.startswith(NRT)}

@@ -76,7 +76,7 @@ class SearchedTable:
         composed = self._by_text if isinstance(self.search, TextSearch) else self._by_vector
         return composed(sql, user, parts)
 
-    def _by_text(self, sql: Any, user: UserTable | None, parts: dict[str, Any]) -> psycopg.sql.Composed:  # noqa: ANN401
+    def _by_text(self, sql: Any, user: UserTable | None, parts: dict[str, Any]) -> psycopg.sql.Composed:  # noqa: ANN401  psycopg.sql, imported when used
         search = self.search
         assert isinstance(search, TextSearch)
         config = sql.Literal(search.config)
@@ -102,7 +102,7 @@ class SearchedTable:
         )
         return found
 
-    def _by_vector(self, sql: Any, user: UserTable | None, parts: dict[str, Any]) -> psycopg.sql.Composed:  # noqa: ANN401
+    def _by_vector(self, sql: Any, user: UserTable | None, parts: dict[str, Any]) -> psycopg.sql.Composed:  # noqa: ANN401  psycopg.sql, imported when used
         search = self.search
         assert isinstance(search, VectorSearch)
         column = sql.Identifier("embedding" if user is None else user.vector)
@@ -166,7 +166,7 @@ class PostgresAsker:
         parameters: dict[str, Any] = {"k": k, "text": text.replace("\0", " ")}
         if self.vectors is not None:
             parameters["vector"] = "[" + ",".join(map(str, self.vectors[request.number].tolist())) + "]"
-        again: Callable[[AttemptError, float], None] = lambda error, _: self.retried(error)  # noqa: E731
+        again: Callable[[AttemptError, float], None] = lambda error, _: self.retried(error)  # noqa: E731  named for its type
         try:
             rows, seconds = until_answered(lambda: self._rows(parameters), self.limits, self.clock, again)
             answer = kept_ranking(rows)

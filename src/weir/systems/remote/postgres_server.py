@@ -80,7 +80,7 @@ def _secrets(settings: PostgresSettings) -> list[str]:
 
 def server_versions(connection: psycopg.Connection[Any], vectors: bool) -> dict[str, str]:
     """The versions of the server and, where vectors are searched, of pgvector; raises BadValue without it."""
-    found = {"PostgreSQL": str(connection.execute("SHOW server_version").fetchone()[0])}  # type: ignore[index]
+    found = {"PostgreSQL": str(connection.execute("SHOW server_version").fetchone()[0])}  # type: ignore[index]  # SHOW answers with one row
     if vectors:
         row = connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone()
         if row is None:

@@ -180,7 +180,7 @@ def _copy(connection: psycopg.Connection[Any], table: ServerTable, progress: Pro
     """Copy the documents behind the last that is there, batch by batch; the server's pace is the copy's."""
     sql = require("psycopg", "postgres").sql
     where = _named(table, table.name)
-    done = connection.execute(sql.SQL("SELECT coalesce(max(doc) + 1, 0) FROM {}").format(where)).fetchone()[0]  # type: ignore[index]
+    done = connection.execute(sql.SQL("SELECT coalesce(max(doc) + 1, 0) FROM {}").format(where)).fetchone()[0]  # type: ignore[index]  # an aggregate answers with one row
     column = "content" if table.vectors is None else "embedding"
     into = sql.SQL("COPY {} (doc, place, id, {}) FROM STDIN (FORMAT binary)").format(
         where, sql.Identifier(column)

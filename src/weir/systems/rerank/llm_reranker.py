@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from weir.algorithms import algorithm
 from weir.core.corpus import Corpus
 from weir.errors import BadValue
-from weir.llm.chat_model import ChatModel
+from weir.llm.chat_model import ChatModel, usual_model
 from weir.llm.prompt import PromptTemplate, prompt_template
 from weir.llm.verdicts import HIGHEST_SCORE
 from weir.systems.compose import DEPTH, behind, shown
@@ -143,7 +143,7 @@ class LLMReranker:
 @RERANKERS.register("llm")
 def llm(  # noqa: PLR0913, PLR0917 - the settings of a re-ranker, as they are written
     method: str,
-    model: str,
+    model: str | None = None,
     depth: int = DEPTH,
     window: int | None = None,
     step: int | None = None,
@@ -183,6 +183,6 @@ def llm(  # noqa: PLR0913, PLR0917 - the settings of a re-ranker, as they are wr
     Raises BadValue, UnknownName and FormatError for settings.
     """
     settings = PromptSettings(objective, prompt, temperature, max_tokens, max_length, expected, scale)
-    chat = ChatModel(model, base, key, version)
+    chat = ChatModel(usual_model() if model is None else model, base, key, version)
     ordering = Ordering(window, step, passes, sort, top, order, seed)
     return LLMReranker(method, chat, depth, ordering, settings, concurrency)

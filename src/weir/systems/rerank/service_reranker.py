@@ -114,7 +114,7 @@ class ServiceScorer:
             with store.alone():
                 snapshot = store.snapshot(check=False)  # another process may have asked meanwhile
                 lacking = _lacking(hashes, None if snapshot is None else snapshot.find(hashes))
-                keep: _Keep = lambda rows, found: store.add(hashes[rows], found[:, None])  # noqa: E731
+                keep: _Keep = lambda rows, found: store.add(hashes[rows], found[:, None])  # noqa: E731  named for its type
                 self._ask(pairs, lacking, keep, context)
                 snapshot = store.snapshot(check=False)
         assert snapshot is not None  # something was added, or found
@@ -139,7 +139,7 @@ class ServiceScorer:
         report = context.progress
         told = None if report is None else lambda _: report(kept.done, total)
         requests = (Request(number, (0, number), job.name) for number, job in enumerate(jobs))
-        opened: Callable[[Retried], _Asker] = lambda retried: _Asker(self.loaded, jobs, retried)  # noqa: E731
+        opened: Callable[[Retried], _Asker] = lambda retried: _Asker(self.loaded, jobs, retried)  # noqa: E731  named for its type
         tally = ask_each(requests, opened, kept, Terms(self.concurrency), told)
         self.use.tally.add(tally)
         self.use.tokens = self.loaded.client.metered.tokens
