@@ -31,7 +31,7 @@ __all__ = [
     "corrected_scores",
 ]
 
-ESTIMABLE = ("DCG", "ERR", "P", "RBP", "RR", "SDCG", "Success")
+ESTIMABLE = ("ContextPrecision", "DCG", "ERR", "P", "RBP", "RR", "SDCG", "Success")
 """Measures that depend on the labels of the documents returned alone. nDCG, AP and recall divide by what the labels say
 of all documents: people's labels of few and a model's of many have other ideals, and no mean of both is defined."""
 SUMS = ("DCG", "P", "RBP", "SDCG")
