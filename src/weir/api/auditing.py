@@ -15,30 +15,8 @@ if TYPE_CHECKING:
     from weir.audit.subsets import SubsetProof
     from weir.core.qrels import Qrels
     from weir.experiment.alignment import Alignment
-    from weir.stats.label_agreement import Agreement
 
-__all__ = ["agree", "align", "audits", "judging_pool", "relabel", "subset"]
-
-
-def agree(first: object, *others: object) -> ResultSet[Agreement]:
-    """How well other labels agree with the first: `weir agree`.
-
-    first, others: judgments, as `weir.evaluate` takes them. Raises BadValue where no pair is judged by both.
-    """
-    from weir.io.runs.frames import qrels_from
-    from weir.measures.files import names_of_runs
-    from weir.stats.label_agreement import agreement
-
-    given = (first, *others)
-    labels = [qrels_from(one) for one in given]
-    paths = [Path(g) for g in given if isinstance(g, (str, Path))]
-    names = (
-        names_of_runs(paths)
-        if len(paths) == len(given)
-        else [f"labels {n}" for n in range(1, len(given) + 1)]
-    )
-    found = [agreement(labels[0], labels[n], (names[0], names[n])) for n in range(1, len(given))]
-    return ResultSet("agree", tuple(found))
+__all__ = ["align", "audits", "judging_pool", "relabel", "subset"]
 
 
 def align(

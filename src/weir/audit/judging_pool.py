@@ -19,7 +19,7 @@ from weir.errors import BadValue, FormatError
 from weir.io.runs.read import read_qrels
 from weir.io.storage.atomic import atomic_dir, write_json, write_text
 
-__all__ = ["SHEET", "JudgingPool", "judging_pool", "pools_of", "read_sheet", "write_pool"]
+__all__ = ["ABOUT", "HEAD", "SHEET", "JudgingPool", "judging_pool", "pools_of", "read_sheet", "write_pool"]
 
 SHEET, ABOUT = "to_judge.tsv", "pool.json"
 HEAD = ("query-id", "corpus-id", "grade", "query", "title", "text")
@@ -108,6 +108,7 @@ def write_pool(
         about = {
             "subject": subject.name,
             "systems": pool.systems,
+            "names": sorted(subject.runs),
             "k": pool.k,
             "pairs": len(pool),
             "queries": len(np.unique(pool.query)),

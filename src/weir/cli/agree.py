@@ -1,8 +1,6 @@
-"""weir agree: how well do two sets of labels agree?"""
+"""weir agree: how well do two sets of labels, or more, agree?"""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import click
 
@@ -13,47 +11,48 @@ __all__ = ["command"]
 
 
 @click.command("agree")
-@click.argument("first", type=click.Path(path_type=Path))
-@click.argument("others", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option("--run", "runs", type=click.Path(path_type=Path), multiple=True,
+@click.argument("first")
+@click.argument("others", nargs=-1)
+@click.option("--run", "runs", multiple=True, metavar="RUN",
               help="A ranking, to see whether the order of systems survives; repeatable.")  # fmt: skip
 @click.option("-m", "--measure", shell_complete=measure_names, default="nDCG@10", show_default=True,
               help="What systems are ordered by.")  # fmt: skip
+@click.option("--by-query", is_flag=True, help="A line for each query too, the worst kappa first.")
+@click.option("--word", "words", multiple=True, metavar="LABEL=GRADE",
+              help="What a label means that is no number, such as 'partly relevant=1'; repeatable.")  # fmt: skip
 @click.option(
     "--json", "as_json", is_flag=True, help="One JSON object per pair of labels, at full precision."
 )
-def command(
-    first: Path, others: tuple[Path, ...], runs: tuple[Path, ...], measure: str, as_json: bool
+def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+    first: str,
+    others: tuple[str, ...],
+    runs: tuple[str, ...],
+    measure: str,
+    by_query: bool,
+    words: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Say how well labels of people, or of models, agree.
 
-    FIRST: judgments, usually those of people; OTHERS: judgments of the same pairs, of a model or other people.
+    FIRST: judgments, usually those of people; OTHERS: labels of the same pairs, of a model or other people. Each is a
+    file of judgments, a folder of weir judge, or another judge's table, FILE#COLUMN where several columns are labels.
+    Of one file alone its raters are compared, by the column origin or by columns.
     Cohen's kappa of all grades, weighted, and from each grade on with the shares of relevant pairs; Krippendorff's
-    alpha, AC1, mean error and bias; intervals by resampling queries. With --run, the order
-    of systems under both.
+    alpha, of more than two raters also of all together; AC1, mean error and bias; intervals by resampling queries.
+    With --run, the order of systems under both.
     """
-    from weir.io.runs.read import read_qrels, read_run
-    from weir.measures.files import names_of_runs
-    from weir.measures.measure import parse_measure
-    from weir.report.agree import agree_json, agree_text, orders_text
-    from weir.stats.label_agreement import agreement
-    from weir.stats.order_agreement import order_agreement
+    from weir.api.labelling import agree, labels_by_name, orders, raters
+    from weir.report.agree import agree_json, agree_text, by_query_text, orders_text, raters_text
 
-    names = names_of_runs([first, *others])
-    labels = [read_qrels(path) for path in (first, *others)]
-    found = [
-        agreement(labels[0], other, (names[0], name))
-        for name, other in zip(names[1:], labels[1:], strict=True)
-    ]
-    systems = {name: read_run(path) for name, path in zip(names_of_runs(list(runs)), runs, strict=True)}
-    asked = parse_measure(measure)
-    orders = [order_agreement(systems, labels[0], other, asked) for other in labels[1:]] if systems else []
+    named = labels_by_name((first, *others), words) if len(others) != 1 else {}
+    several = raters(first, *others, words=words) if len(named) > 2 else ()
+    found = agree(first, *others, words=words)
+    ordered = orders(first, *others, runs=runs, measure=measure, words=words) if runs else ()
     if as_json:
-        show(agree_json(found, orders))
+        show(agree_json(found, several, ordered, by_query))
         return
-    parts = [agree_text(found, output_width())]
-    parts += [
-        orders_text(one, (names[0], name), output_width())
-        for one, name in zip(orders, names[1:], strict=False)
-    ]
+    width = output_width()
+    parts = [agree_text(found, width), *([by_query_text(found, width)] if by_query else [])]
+    parts += [raters_text(several, width)] if several else []
+    parts += [orders_text(ordered, width)] if ordered else []
     show("\n\n".join(parts))

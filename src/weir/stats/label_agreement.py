@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
+from weir.core.ids import Ids
 from weir.core.qrels import Qrels
 from weir.core.strings import Float64, Int64
 from weir.errors import BadValue, UnknownName
@@ -19,14 +20,21 @@ __all__ = [
     "Agreement",
     "LabelTables",
     "Level",
+    "QueryAgreement",
     "ac1",
     "agreement",
+    "alpha_of",
+    "binary_table",
+    "bounds",
     "cohen_kappa",
+    "coincidences",
+    "drawn_tables",
     "krippendorff_alpha",
     "label_tables",
 ]
 
 Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
+Summed = TypeVar("Summed", Int64, Float64)
 MOST_LABELS = 100
 """Different grades; with more a confusion table says nothing."""
 RESAMPLES = 1000
@@ -36,14 +44,26 @@ RESAMPLES = 1000
 class LabelTables:
     """Confusion of two raters' labels of the same pairs, for each query.
 
-    labels: float64[L], the grades that occur, ascending; table: int64[Q, L, L], pairs by first and second rater's
-    grade; only_first, only_second: pairs that only one of them labelled.
+    queries: Ids[Q]; labels: float64[L], the grades that occur, ascending; table: int64[Q, L, L], pairs by first and
+    second rater's grade; only_first, only_second: pairs that only one of them labelled.
     """
 
+    queries: Ids
     labels: Float64
     table: Int64
     only_first: int
     only_second: int
+
+
+@dataclass(frozen=True)
+class QueryAgreement:
+    """How well two raters agree on the pairs of one query; kappa is NaN where both are constant."""
+
+    query: str
+    pairs: int
+    accuracy: float
+    kappa: float
+    bias: float
 
 
 @dataclass(frozen=True)
@@ -52,7 +72,7 @@ class Agreement:
 
     labels: the grades; confusion: pairs by the first rater's grade (row) and the second's; values: (statistic, value,
     low, high), see STATISTICS; binary: (grade from which a pair is relevant, Cohen's kappa, low, high, the share that
-    the first rater calls relevant, the second's).
+    the first rater calls relevant, the second's); by_query: each query, the worst kappa first, then those without one.
     """
 
     first: str
@@ -65,6 +85,7 @@ class Agreement:
     confusion: tuple[tuple[int, ...], ...]
     values: tuple[tuple[str, float, float, float], ...]
     binary: tuple[tuple[float, float, float, float, float, float], ...]
+    by_query: tuple[QueryAgreement, ...] = ()
 
     def value(self, statistic: str) -> float:
         """A statistic by name; raises UnknownName for another."""
@@ -97,7 +118,9 @@ def label_tables(first: Qrels, second: Qrels) -> LabelTables:
     asked, query = np.unique(first.query_of_row()[both], return_inverse=True)
     table = np.zeros((len(asked), len(labels), len(labels)), np.int64)
     np.add.at(table, (query, row, column), 1)
-    return LabelTables(labels, table, len(first.doc) - len(both), len(second.doc) - len(both))
+    return LabelTables(
+        first.queries.take(asked), labels, table, len(first.doc) - len(both), len(second.doc) - len(both)
+    )
 
 
 def cohen_kappa(
@@ -138,19 +161,28 @@ def krippendorff_alpha(ratings: Float64, level: Level = "nominal") -> float:
     two ratings. Source: Krippendorff 2011.
     """
     labels = np.unique(ratings[~np.isnan(ratings)])
+    found = coincidences(ratings, labels)
+    if not found.any():
+        raise BadValue("no item has two ratings")
+    return alpha_of(found, labels, level)
+
+
+def coincidences(ratings: Float64, labels: Float64) -> Float64:
+    """How often two ratings of one item are these two labels, float64[L, L]; an item weighs as many as rated it.
+
+    ratings: as `krippendorff_alpha`; labels: the grades that may occur. Those of several sets of items are summed.
+    """
     counts = (
         np.array([(ratings == label).sum(axis=0) for label in labels], np.int64).reshape(len(labels), -1).T
     )
     each = counts.sum(axis=1)
     counts, each = counts[each > 1], each[each > 1]
-    if not len(counts):
-        raise BadValue("no item has two ratings")
     weighted = counts / (each - 1)[:, None]
-    coincidence = counts.T @ weighted - np.diag(weighted.sum(axis=0))
-    return _alpha(coincidence, labels, level)
+    return np.asarray(counts.T @ weighted - np.diag(weighted.sum(axis=0)), np.float64)
 
 
-def _alpha(coincidence: Float64, labels: Float64, level: Level) -> float:
+def alpha_of(coincidence: Float64, labels: Float64, level: Level) -> float:
+    """Alpha from `coincidences`; NaN where all values are equal. Raises UnknownName for another level."""
     if level not in get_args(Level):
         raise UnknownName("level", level, get_args(Level))
     number = coincidence.sum(axis=0)
@@ -181,9 +213,11 @@ STATISTICS: dict[str, Statistic] = {
     "kappa": lambda table, labels: cohen_kappa(table),
     "linear kappa": lambda table, labels: cohen_kappa(table, "linear", labels),
     "quadratic kappa": lambda table, labels: cohen_kappa(table, "quadratic", labels),
-    "nominal alpha": lambda table, labels: _alpha((table + table.T).astype(np.float64), labels, "nominal"),
-    "ordinal alpha": lambda table, labels: _alpha((table + table.T).astype(np.float64), labels, "ordinal"),
-    "interval alpha": lambda table, labels: _alpha((table + table.T).astype(np.float64), labels, "interval"),
+    "nominal alpha": lambda table, labels: alpha_of((table + table.T).astype(np.float64), labels, "nominal"),
+    "ordinal alpha": lambda table, labels: alpha_of((table + table.T).astype(np.float64), labels, "ordinal"),
+    "interval alpha": lambda table, labels: alpha_of(
+        (table + table.T).astype(np.float64), labels, "interval"
+    ),
     "AC1": lambda table, labels: ac1(table),
     "mean absolute error": lambda table, labels: _moments(table, labels)[0],
     "bias": lambda table, labels: _moments(table, labels)[1],
@@ -195,19 +229,15 @@ def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "s
     """How well two raters agree, with intervals by resampling queries; raises as `label_tables`."""
     tables = label_tables(first, second)
     whole, count = tables.table.sum(axis=0), len(tables.table)
-    rng = np.random.default_rng(SEED)
-    drawn = [
-        np.tensordot(np.bincount(rng.integers(0, count, count), minlength=count), tables.table, 1)
-        for _ in range(RESAMPLES)
-    ]
+    drawn = list(drawn_tables(tables.table))
     values = []
     for name, statistic in STATISTICS.items():
-        low, high = _interval([statistic(table, tables.labels) for table in drawn])
+        low, high = bounds([statistic(table, tables.labels) for table in drawn])
         values.append((name, statistic(whole, tables.labels), low, high))
     binary: list[tuple[float, float, float, float, float, float]] = []
     for cut in range(1, len(tables.labels)):
-        low, high = _interval([cohen_kappa(_halved(table, cut)) for table in drawn])
-        halves = _halved(whole, cut)
+        low, high = bounds([cohen_kappa(binary_table(table, cut)) for table in drawn])
+        halves = binary_table(whole, cut)
         one, other = float(halves[1].sum() / halves.sum()), float(halves[:, 1].sum() / halves.sum())
         binary.append((float(tables.labels[cut]), cohen_kappa(halves), low, high, one, other))
     return Agreement(
@@ -220,10 +250,32 @@ def agreement(first: Qrels, second: Qrels, names: tuple[str, str] = ("first", "s
         tuple(map(tuple, whole.tolist())),
         tuple(values),
         tuple(binary),
+        _by_query(tables),
     )
 
 
-def _halved(table: Int64, cut: int) -> Int64:
+def drawn_tables(by_query: Summed) -> Iterator[Summed]:
+    """Sums over queries drawn with replacement, of what the first axis has for each query, RESAMPLES of them."""
+    rng, count = np.random.default_rng(SEED), len(by_query)
+    for _ in range(RESAMPLES):
+        yield np.tensordot(np.bincount(rng.integers(0, count, count), minlength=count), by_query, 1)
+
+
+def _by_query(tables: LabelTables) -> tuple[QueryAgreement, ...]:
+    found = [
+        QueryAgreement(
+            query,
+            int(table.sum()),
+            float(np.trace(table)) / float(table.sum()),
+            cohen_kappa(table),
+            _moments(table, tables.labels)[1],
+        )
+        for query, table in zip(tables.queries.tolist(), tables.table, strict=True)
+    ]
+    return tuple(sorted(found, key=lambda q: (math.isnan(q.kappa), q.kappa, q.accuracy, q.query)))
+
+
+def binary_table(table: Int64, cut: int) -> Int64:
     """The table of below and from a grade's place on, [2, 2]."""
     return np.array(
         [
@@ -233,7 +285,8 @@ def _halved(table: Int64, cut: int) -> Int64:
     )
 
 
-def _interval(values: list[float]) -> tuple[float, float]:
+def bounds(values: Sequence[float]) -> tuple[float, float]:
+    """The 95% interval of resampled values, those that are undefined left out; NaN where all are."""
     known = [value for value in values if not math.isnan(value)]
     if not known:
         return math.nan, math.nan

@@ -15,6 +15,7 @@ from weir.measures.evaluate import evaluate
 from weir.measures.measure import Measure
 from weir.stats import paired  # noqa: F401 - registers the t-test
 from weir.stats.corrections import adjusted
+from weir.stats.label_agreement import bounds, drawn_tables
 from weir.stats.rank_stability import kendall_tau, rbo, spearman, tau_ap
 from weir.stats.significance import all_pairs, p_values
 
@@ -22,18 +23,41 @@ __all__ = ["OrderAgreement", "order_agreement"]
 
 ALPHA = 0.05
 TOP_SYSTEMS = 5
+MEAN_DECIMALS = 12
+STATISTICS_OF_ORDERS = ("tau", "tau_ap", "spearman", "rbo", "top", "top_tau")
+MODEL_FAMILIES = (
+    *(
+        "claude",
+        "command",
+        "deepseek",
+        "gemini",
+        "gemma",
+        "glm",
+        "gpt",
+        "granite",
+        "llama",
+        "mistral",
+        "mixtral",
+    ),
+    *("nova", "olmo", "phi", "qwen", "rankvicuna", "rankzephyr", "yi-"),
+)
+"""How names of models begin that are of one maker: their judges favour their own rankings (arXiv 2412.17156)."""
 
 
 @dataclass(frozen=True)
 class OrderAgreement:
     """The order of systems under two sets of labels, the first taken for true.
 
-    first, second: mean of the measure of each system; tau, tau_ap, spearman, rbo: of both orders; top: share of the
-    best TOP_SYSTEMS by the second that are among the best by the first; decisions: share of pairs of systems for which
-    both say the same (better, worse, or no significant difference; paired t-test, Holm); turned: pairs that differ
-    significantly by both, in opposite directions.
+    labels: what both are called; first, second: mean of the measure of each system; tau, tau_ap, spearman, rbo: of both
+    orders; top: share of the best `top_systems` by the second that are among the best by the first; top_tau: Kendall's
+    tau of those best by the first alone; intervals: (name, low, high) of these, of 95%, by resampling queries. Of the
+    `pairs` of systems, decisions: the share for which both say the same (better, worse, or no significant difference;
+    paired t-test, Holm); only_first, only_second: how many differ significantly by one set of labels alone; turned:
+    those that differ significantly by both, in opposite directions. alike: (system, family of models) where a system is
+    called like the model that made the second labels.
     """
 
+    labels: tuple[str, str]
     measure: str
     systems: tuple[str, ...]
     first: tuple[float, ...]
@@ -43,12 +67,25 @@ class OrderAgreement:
     tau_ap: float
     spearman: float
     rbo: float
+    top_systems: int
     top: float
+    top_tau: float
+    intervals: tuple[tuple[str, float, float], ...]
+    pairs: int
     decisions: float
+    only_first: int
+    only_second: int
     turned: int
+    alike: tuple[tuple[str, str], ...] = ()
 
 
-def order_agreement(runs: Mapping[str, Run], first: Qrels, second: Qrels, measure: Measure) -> OrderAgreement:
+def order_agreement(
+    runs: Mapping[str, Run],
+    first: Qrels,
+    second: Qrels,
+    measure: Measure,
+    names: tuple[str, str] = ("first", "second"),
+) -> OrderAgreement:
     """Score systems by both labels on the queries that both judge, and compare.
 
     Raises BadValue for fewer than two systems, and where labels have fewer than two queries in common.
@@ -59,26 +96,79 @@ def order_agreement(runs: Mapping[str, Run], first: Qrels, second: Qrels, measur
     if len(common) < 2:
         raise BadValue(f"both labels judge {len(common)} queries in common; two at least are needed")
     asked = first.queries.take(common)
-    values = [_values(runs, first.only(common), measure)]
-    values.append(_values(runs, second.only(second.queries.codes(asked.strings)), measure))
-    one, other = (v.mean(axis=1) for v in values)
-    names = np.array(list(runs))
-    orders = [names[np.argsort(-means, kind="stable")].tolist() for means in (one, other)]
-    says = [_decisions(v) for v in values]
-    top = min(TOP_SYSTEMS, len(names))
+    one = _values(runs, first.only(common), measure)
+    other = _values(runs, second.only(second.queries.codes(asked.strings)), measure)
+    top = min(TOP_SYSTEMS, len(runs))
+    tau, ap, rho, overlap, share, top_tau = _statistics(_means(one), _means(other), top)
+    says = _decisions(one), _decisions(other)
     return OrderAgreement(
+        names,
         str(measure),
         tuple(runs),
-        tuple(one.tolist()),
-        tuple(other.tolist()),
+        tuple(_means(one).tolist()),
+        tuple(_means(other).tolist()),
         len(common),
+        tau,
+        ap,
+        rho,
+        overlap,
+        top,
+        share,
+        top_tau,
+        _resampled(one, other, top),
+        len(says[0]),
+        float((says[0] == says[1]).mean()),
+        int(((says[0] != 0) & (says[1] == 0)).sum()),
+        int(((says[0] == 0) & (says[1] != 0)).sum()),
+        int((says[0] * says[1] < 0).sum()),
+        _alike(runs, second),
+    )
+
+
+def _means(values: Float64) -> Float64:
+    return _rounded(values.mean(axis=1))
+
+
+def _rounded(means: Float64) -> Float64:
+    """Means to so many decimals that systems which are tied in exact numbers are tied here."""
+    return np.round(means, MEAN_DECIMALS)
+
+
+def _statistics(one: Float64, other: Float64, top: int) -> tuple[float, float, float, float, float, float]:
+    """The STATISTICS_OF_ORDERS of two means for each system; of equal means the earlier system stands first."""
+    true, said = (np.argsort(-means, kind="stable") for means in (one, other))
+    best = true[:top]
+    return (
         kendall_tau(one, other),
         tau_ap(one, other),
         spearman(one, other),
-        rbo(*orders),
-        len(set(orders[0][:top]) & set(orders[1][:top])) / top,
-        float((says[0] == says[1]).mean()),
-        int((says[0] * says[1] < 0).sum()),
+        rbo([str(number) for number in true], [str(number) for number in said]),
+        len(np.intersect1d(best, said[:top])) / top,
+        kendall_tau(one[best], other[best]),
+    )
+
+
+def _resampled(one: Float64, other: Float64, top: int) -> tuple[tuple[str, float, float], ...]:
+    """The bounds of each statistic, where queries are drawn again, the same for both sets of labels."""
+    both = np.stack([one.T, other.T], axis=1)
+    drawn = [
+        _statistics(one_mean, other_mean, top)
+        for one_mean, other_mean in (_rounded(sums / len(both)) for sums in drawn_tables(both))
+    ]
+    return tuple(
+        (name, *bounds(values))
+        for name, values in zip(STATISTICS_OF_ORDERS, zip(*drawn, strict=True), strict=True)
+    )
+
+
+def _alike(runs: Mapping[str, Run], labels: Qrels) -> tuple[tuple[str, str], ...]:
+    """Systems whose name has a family of models that an origin "llm:..." of the labels has too."""
+    judges = [] if labels.origin is None else [n.lower() for n in labels.origin.names if n.startswith("llm:")]
+    return tuple(
+        (name, family)
+        for name in runs
+        for family in MODEL_FAMILIES
+        if family in name.lower() and any(family in judge for judge in judges)
     )
 
 

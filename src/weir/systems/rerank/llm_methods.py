@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 
 from weir.core.strings import Float64
 from weir.llm.chat_shapes import ChatPrompt, ChatReply
 from weir.llm.expected_score import expected_score
-from weir.llm.orderings import read_order
-from weir.llm.verdicts import read_choice, read_requirements, read_score
+from weir.llm.verdicts import MAX_REQUIREMENTS, read_requirements, read_score
+from weir.systems.rerank.llm_comparing import LOG_PROBABILITIES, by_pairs, listwise, setwise
 from weir.systems.rerank.llm_scorer import MethodFunction, PromptedRanking
+from weir.systems.rerank.llm_sorting import most_groups
+from weir.systems.rerank.llm_windows import Ordering
 
-__all__ = ["METHODS", "Method"]
-
-LOG_PROBABILITIES = 20
-"""Alternatives of a token that are asked for, where a score is their mean."""
+__all__ = ["METHODS", "Asking", "Method"]
 
 
 def _pointwise(asked: PromptedRanking, last: bool) -> Float64:
@@ -37,73 +36,14 @@ def _pointwise(asked: PromptedRanking, last: bool) -> Float64:
 
 def _score(asked: PromptedRanking, reply: ChatReply, passage: str, last: bool = False) -> float:
     """The score that an answer gives a passage, NaN for none."""
-    verdict = read_score(reply, passage, last)
-    asked.count(verdict.kind, reply)
-    if verdict.score is None:
-        return np.nan
-    mean = expected_score(reply, verdict.written) if asked.scorer.settings.expected and not last else None
-    return verdict.score if mean is None else mean
-
-
-def _listwise(asked: PromptedRanking) -> Float64:
-    """The places that windows over each ranking give, all queries side by side, window after window."""
-    ptr, [template] = asked.candidates.ptr.tolist(), asked.scorer.templates
-    orders = [list(range(a, b)) for a, b in pairwise(ptr)]
-    windows = [asked.scorer.windows.over(len(order)) for order in orders]
-    total, done = sum(map(len, windows)), 0
-    for turn in range(max(map(len, windows), default=0)):
-        active = [q for q, own in enumerate(windows) if turn < len(own)]
-        rows = [orders[q][slice(*windows[q][turn])] for q in active]
-
-        def prompt(number: int, active: list[int] = active, rows: list[list[int]] = rows) -> ChatPrompt:
-            given = {
-                "passages": _numbered(asked.passages(rows[number])),
-                "count": str(len(rows[number])),
-            }
-            return asked.prompt(active[number], template, given)
-
-        replies = asked.talk.replies(len(active), prompt, asked.told(done, total))
-        for q, own, reply in zip(active, rows, replies, strict=True):
-            verdict = read_order(reply, asked.passages(own))
-            asked.count(verdict.kind, reply)
-            orders[q][slice(*windows[q][turn])] = [own[place] for place in verdict.order]
-        done += len(active)
-    values = np.empty(len(asked.candidates.doc))
-    for order in orders:
-        values[order] = np.arange(len(order), 0, -1)
-    return values
-
-
-def _numbered(passages: tuple[str, ...]) -> str:
-    return "\n\n".join(f"[{i}]\n<passage>\n{text}\n</passage>" for i, text in enumerate(passages, 1))
-
-
-def _pairwise(asked: PromptedRanking) -> Float64:
-    """The share of comparisons that each document wins, every two documents compared in both orders."""
-    ptr, [template] = asked.candidates.ptr.tolist(), asked.scorer.templates
-    pairs = [
-        (a, b)
-        for start, stop in pairwise(ptr)
-        for a in range(start, stop)
-        for b in range(start, stop)
-        if a != b
-    ]
-
-    def prompt(number: int) -> ChatPrompt:
-        rows = list(pairs[number])
-        given = {"passages": _numbered(asked.passages(rows)), "count": "2"}
-        return asked.prompt(asked.query_of_row[rows[0]], template, given)
-
-    won, compared = np.zeros(ptr[-1]), np.zeros(ptr[-1])
-    replies = asked.talk.replies(len(pairs), prompt, asked.told(0, len(pairs)))
-    for rows, reply in zip(pairs, replies, strict=True):
-        choice, kind = read_choice(reply, asked.passages(list(rows)))
-        asked.count(kind, reply)
-        if choice is not None:
-            won[rows[choice - 1]] += 1
-            compared[list(rows)] += 1
-    with np.errstate(invalid="ignore"):
-        return won / compared
+    settings = asked.scorer.settings
+    verdict = read_score(reply, passage, last, settings.scale)
+    value = verdict.score
+    if value is not None and settings.expected and not last:
+        mean = expected_score(reply, verdict.written, settings.scale)
+        value = value if mean is None else mean
+    asked.count(verdict.kind, reply, value)
+    return np.nan if value is None else value
 
 
 def _subtask(asked: PromptedRanking) -> Float64:
@@ -115,7 +55,7 @@ def _subtask(asked: PromptedRanking) -> Float64:
     replies = asked.talk.replies(len(searched), lambda number: asked.prompt(searched[number], naming, {}))
     for q, reply in zip(searched, replies, strict=True):
         named[q], kind = read_requirements(reply)
-        asked.count(kind, reply)
+        asked.count(kind, reply, list(named[q]))
     parts = [(row, need) for row, q in enumerate(asked.query_of_row) for need in named[q]]
 
     def prompt(number: int) -> ChatPrompt:
@@ -136,18 +76,91 @@ def _subtask(asked: PromptedRanking) -> Float64:
 
 
 @dataclass(frozen=True)
+class Asking:
+    """Prompts of one kind about one query: which of the method's templates, how many at most, passages in each."""
+
+    template: int
+    prompts: int
+    passages: int
+
+
+@dataclass(frozen=True)
 class Method:
-    """score: what it makes of candidates; prompts: by name; places: that the last of them fills."""
+    """A way to order candidates.
+
+    score: what it makes of them; prompts: its templates by name; places: that the last of them fills; asks: what it
+    asks at most about a query with so many candidates; takes: settings of an Ordering, and "scale", that mean something
+    to it; window, sort: those of an Ordering where none is named.
+    """
 
     score: MethodFunction
     prompts: tuple[str, ...]
     places: tuple[str, ...]
+    asks: Callable[[Ordering, int], tuple[Asking, ...]]
+    takes: tuple[str, ...] = ()
+    window: int = 2
+    sort: str = "all"
+
+
+def _of_each(how: Ordering, count: int) -> tuple[Asking, ...]:
+    return (Asking(0, count, 1),)
+
+
+def _of_windows(how: Ordering, count: int) -> tuple[Asking, ...]:
+    return (Asking(0, len(how.windows.over(count)), min(how.window or 2, count)),)
+
+
+def _of_groups(how: Ordering, count: int) -> tuple[Asking, ...]:
+    width = how.window or 2
+    return (Asking(0, most_groups(str(how.sort), count, width, how.top), min(width, count)),)
+
+
+def _of_pairs(how: Ordering, count: int) -> tuple[Asking, ...]:
+    return (Asking(0, 2 * most_groups(str(how.sort), count, 2, how.top), 2),)
+
+
+def _of_requirements(how: Ordering, count: int) -> tuple[Asking, ...]:
+    return (Asking(0, min(count, 1), 0), Asking(1, MAX_REQUIREMENTS * count, 1))
 
 
 METHODS = {
-    "score": Method(lambda asked: _pointwise(asked, last=False), ("score",), ("query", "passage")),
-    "reason": Method(lambda asked: _pointwise(asked, last=True), ("reason",), ("query", "passage")),
-    "listwise": Method(_listwise, ("listwise",), ("query", "passages")),
-    "pairwise": Method(_pairwise, ("pairwise",), ("query", "passages")),
-    "subtask": Method(_subtask, ("requirements", "requirement"), ("passage", "requirement")),
+    "score": Method(
+        lambda asked: _pointwise(asked, last=False),
+        ("score",),
+        ("query", "passage"),
+        _of_each,
+        takes=("scale",),
+    ),
+    "reason": Method(
+        lambda asked: _pointwise(asked, last=True),
+        ("reason",),
+        ("query", "passage"),
+        _of_each,
+        takes=("scale",),
+    ),
+    "listwise": Method(
+        listwise,
+        ("listwise",),
+        ("query", "passages"),
+        _of_windows,
+        takes=("window", "step", "passes", "order", "seed"),
+        window=20,
+    ),
+    "setwise": Method(
+        setwise,
+        ("setwise",),
+        ("query", "passages"),
+        _of_groups,
+        takes=("window", "sort", "top", "order", "seed"),
+        window=4,
+        sort="heapsort",
+    ),
+    "pairwise": Method(by_pairs, ("pairwise",), ("query", "passages"), _of_pairs, takes=("sort", "top")),
+    "subtask": Method(
+        _subtask,
+        ("requirements", "requirement"),
+        ("passage", "requirement"),
+        _of_requirements,
+        takes=("scale",),
+    ),
 }

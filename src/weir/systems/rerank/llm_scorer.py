@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from itertools import pairwise
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -16,19 +17,21 @@ from weir.core.strings import Float64
 from weir.errors import BadValue, RankingWarning
 from weir.llm.chat_model import ChatModel
 from weir.llm.chat_shapes import ChatPrompt, ChatReply
-from weir.llm.conversation import Conversation, conversation
+from weir.llm.conversation import conversation
 from weir.llm.passage_text import fenced, has_hidden_instruction, shortened
 from weir.llm.prompt import PromptTemplate
-from weir.llm.verdicts import VerdictKind
+from weir.llm.verdicts import HIGHEST_SCORE, VerdictKind
 from weir.services.asking import ServiceUse
 from weir.systems.protocol import IN_MEMORY, Context, Costs, Progress
 from weir.systems.rerank.kept_places import kept_places
-from weir.systems.rerank.llm_windows import Windows
+from weir.systems.rerank.llm_windows import Ordering
 from weir.systems.rerank.score_cache import VIEW
 
-__all__ = ["LLMScorer", "MethodFunction", "PromptSettings", "PromptedRanking"]
+__all__ = ["LLMScorer", "MethodFunction", "PromptSettings", "PromptedRanking", "Talk"]
 
 SCORED_KINDS = ("ok", "repaired")
+MAX_SCALE = 100
+"""The highest score that a model may be asked for."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,12 @@ class PromptSettings:
     max_tokens: int | None = None
     max_length: int | None = None
     expected: bool = True
+    scale: int = HIGHEST_SCORE
     task: str = ""
 
     def __post_init__(self) -> None:
+        if type(self.scale) is not int or not 1 <= self.scale <= MAX_SCALE:
+            raise BadValue(f"llm: scale is {self.scale!r}; expected a whole number from 1 to {MAX_SCALE}")
         for name in ("max_tokens", "max_length"):
             value = getattr(self, name)
             if value is not None and not (type(value) is int and value > 0):
@@ -65,7 +71,7 @@ class LLMScorer:
     chat: ChatModel
     method: MethodFunction
     templates: tuple[PromptTemplate, ...]
-    windows: Windows
+    ordering: Ordering
     settings: PromptSettings
     concurrency: int
     corpus: Corpus
@@ -84,6 +90,7 @@ class LLMScorer:
             asked = PromptedRanking(self, talk, queries, candidates, context.progress)
             values = self.method(asked)
         self.use.verdicts.update(asked.verdicts)
+        self.use.cut += asked.cut
         self._warn(asked)
         return kept_places(values, candidates.ptr)
 
@@ -110,17 +117,37 @@ def _note(said: str) -> None:
     warnings.warn(RankingWarning(said), stacklevel=3)
 
 
+class Talk(Protocol):
+    """What answers prompts, such as a Conversation."""
+
+    def replies(
+        self,
+        count: int,
+        prompt_of: Callable[[int], ChatPrompt],
+        progress: Callable[[int], None] | None = None,
+    ) -> Iterator[ChatReply]:
+        """The answers to so many prompts, in order."""
+        ...
+
+
 @dataclass(eq=False)
 class PromptedRanking:
-    """One re-ranking: the queries, their candidates, the model; verdicts, cut: answers by what became of them."""
+    """One re-ranking: the queries, their candidates, the model.
+
+    heard: told of each answer, in the order of `talk`, what became of it and what it says; verdicts, cut: how many
+    answers there were of each kind, and how many without a verdict were cut; asking: the number of the query that the
+    latest prompt is about.
+    """
 
     scorer: LLMScorer
-    talk: Conversation
+    talk: Talk
     queries: Queries
     candidates: Run
     progress: Progress | None
+    heard: Callable[[VerdictKind, object], None] | None = None
     verdicts: Counter[VerdictKind] = field(default_factory=Counter)
     cut: int = 0
+    asking: int = -1
 
     def __post_init__(self) -> None:
         metadata = self.queries.metadata
@@ -142,15 +169,28 @@ class PromptedRanking:
 
     def prompt(self, query: int, template: PromptTemplate, given: Mapping[str, str]) -> ChatPrompt:
         """A prompt about a query."""
+        self.asking = query
         settings = self.scorer.settings
-        system, user = template.texts({"query": self.texts[query], **given}, self.objectives[query])
+        said = {"query": self.texts[query], "scale": str(settings.scale), **given}
+        system, user = template.texts(said, self.objectives[query])
         tokens = settings.max_tokens or template.max_tokens
         return ChatPrompt(system, user.strip(), tokens, settings.temperature, json=template.json)
 
-    def count(self, kind: VerdictKind, reply: ChatReply) -> None:
-        """An answer was read."""
+    def orders(self) -> list[list[int]]:
+        """The candidates of each query, as rows, in the order in which they stand before the first prompt."""
+        ptr, ids = self.candidates.ptr.tolist(), self.queries.ids
+        initial = self.scorer.ordering.initial
+        return [
+            [start + place for place in initial(stop - start, ids[query])]
+            for query, (start, stop) in enumerate(pairwise(ptr))
+        ]
+
+    def count(self, kind: VerdictKind, reply: ChatReply, value: object = None) -> None:
+        """An answer was read; value: what it says, None for nothing."""
         self.verdicts[kind] += 1
         self.cut += kind not in SCORED_KINDS and reply.finish == "length"
+        if self.heard is not None:
+            self.heard(kind, value)
 
     def told(self, before: int, total: int) -> Callable[[int], None] | None:
         """A progress of some prompts, before which so many are done, of so many in all."""

@@ -1,0 +1,102 @@
+"""Labels of people and models beside each other, and what they conclude."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weir.api.result_set import ResultSet
+
+if TYPE_CHECKING:
+    from weir.core.qrels import Qrels
+    from weir.measures.measure import Measure
+    from weir.stats.label_agreement import Agreement
+    from weir.stats.many_raters import ManyRaters
+    from weir.stats.order_agreement import OrderAgreement
+
+__all__ = ["agree", "labels_by_name", "orders", "raters"]
+
+
+def agree(first: object, *others: object, words: Sequence[str] = ()) -> ResultSet[Agreement]:
+    """How well other labels agree with the first: `weir agree`.
+
+    first, others: judgments as `weir.evaluate` takes them, folders of `weir judge`, or tables of other judges, such as
+    "labels.csv" or "labels.csv#gpt" where several columns are labels; of one file alone, its raters, by their origin or
+    column. words: what labels mean that are no numbers, such as "partly relevant=1". Each query stands in `by_query`.
+    Raises BadValue where no pair is judged by both or there is one rater alone, and the WeirErrors of reading.
+    """
+    from weir.errors import BadValue
+    from weir.stats.label_agreement import agreement
+
+    (name, labels), *rest = labels_by_name((first, *others), words).items()
+    if not rest:
+        raise BadValue(f"{name} has the labels of one rater alone; name other labels of the same pairs")
+    return ResultSet("agree", tuple(agreement(labels, other, (name, beside)) for beside, other in rest))
+
+
+def raters(first: object, *others: object, words: Sequence[str] = ()) -> ResultSet[ManyRaters]:
+    """Krippendorff's alpha of all raters together, of whom each may have left pairs out; arguments as `agree`.
+
+    Raises BadValue for one rater and where no pair has two labels, and the WeirErrors of reading.
+    """
+    from weir.stats.many_raters import many_raters
+
+    return ResultSet("raters", (many_raters(labels_by_name((first, *others), words)),))
+
+
+def orders(
+    first: object,
+    *others: object,
+    runs: Mapping[str, object] | Sequence[object],
+    measure: Measure | str = "nDCG@10",
+    words: Sequence[str] = (),
+) -> ResultSet[OrderAgreement]:
+    """Whether other labels order systems as the first do: `weir agree --run`; labels as `agree` takes them.
+
+    runs: rankings by name, or several, as `weir.evaluate` takes them. Raises BadValue for fewer than two systems or
+    queries in common, and the WeirErrors of reading.
+    """
+    from weir.io.runs.frames import run_from
+    from weir.measures.files import distinct_names
+    from weir.measures.measure import parse_measure
+    from weir.stats.order_agreement import order_agreement
+
+    if isinstance(runs, Mapping):
+        systems = {str(name): run_from(run) for name, run in runs.items()}
+    else:
+        held = [run_from(run) for run in runs]
+        long = [
+            str(run) if isinstance(run, (str, os.PathLike)) else f"system {n}"
+            for n, run in enumerate(runs, 1)
+        ]
+        systems = dict(zip(distinct_names([run.name for run in held], long), held, strict=True))
+    (name, labels), *rest = labels_by_name((first, *others), words).items()
+    asked = parse_measure(str(measure))
+    found = [order_agreement(systems, labels, other, asked, (name, beside)) for beside, other in rest]
+    return ResultSet("orders", tuple(found))
+
+
+def labels_by_name(given: Sequence[object], words: Sequence[str] = ()) -> dict[str, Qrels]:
+    """Labels by the name of their rater, of one file alone those of each of its raters; raises as `read_labels`."""
+    from weir.io.runs.labels import labels_from, parse_words, rater_name, read_labels, read_raters
+    from weir.measures.files import distinct_names
+
+    meaning = parse_words(words)
+    paths = [one for one in given if isinstance(one, (str, os.PathLike))]
+    if len(given) == len(paths) == 1:
+        return read_raters(Path(paths[0]), meaning)
+    short = [
+        rater_name(Path(one)) if isinstance(one, (str, os.PathLike)) else f"labels {n}"
+        for n, one in enumerate(given, 1)
+    ]
+    long = [
+        str(one) if isinstance(one, (str, os.PathLike)) else name
+        for one, name in zip(given, short, strict=True)
+    ]
+    held = [
+        read_labels(Path(one), meaning) if isinstance(one, (str, os.PathLike)) else labels_from(one)
+        for one in given
+    ]
+    return dict(zip(distinct_names(short, long), held, strict=True))
