@@ -53,9 +53,9 @@ def NuggetRecall(
     vital ones and 0.5 for those that are okay. partial: what a nugget counts that no document supports with a grade of
     `rel` and one with a grade above 0, 0 to 1. All nuggets count that the judgments name, also those that no document
     supports, which StRecall leaves out. nuggetizer scores answers so: strict_all_score and strict_vital_score with
-    partial=0, all_score and vital_score with partial=0.5; here the first k documents stand for the answer. Source:
-    Pradeep et al. 2025 (AutoNuggetizer, TREC 2024 RAG); nuggetizer core/metrics.py; ragas context_recall, whose nuggets
-    are statements.
+    partial=0, all_score and vital_score with partial=0.5; here the first k documents stand for the answer.
+    Source: Pradeep et al. 2025 (AutoNuggetizer, TREC 2024 RAG); nuggetizer core/metrics.py; ragas context_recall, whose
+    nuggets are statements.
     """
     seen = intents_of(j)
 
