@@ -149,6 +149,8 @@ def test_columns_of_intents_are_nuggets_of_one_importance(tmp_path):
         ([{"qid": "q", "nuggets": "all"}], "no list of nuggets"),
         ([{"qid": "q", "nuggets": [{"importance": "vital"}]}], "nugget without text"),
         ([{"qid": "q", "nuggets": [{"text": "t", "importance": "minor"}]}], "importance 'minor'"),
+        ([{"qid": "q", "nuggets": [{"text": "t", "documents": [["d"]]}]}], "a document that is list"),
+        ([{"qid": "q", "docid": {}, "nuggets": [{"text": "t", "assignment": "support"}]}], "document without docid"),
         ([{"qid": "q", "nuggets": [{"text": "t", "documents": "d"}]}], "documents that are str"),
         ([{"qid": "q", "nuggets": [{"text": "t", "documents": {"d": "x"}}]}], "no finite number|not a finite"),
         ([{"qid": "q", "docid": "d", "nuggets": [{"text": "t", "assignment": "maybe"}]}], "assignment 'maybe'"),

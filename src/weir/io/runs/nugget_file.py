@@ -144,24 +144,27 @@ def _supports(
     path: Path, line: int, row: Mapping[str, object], nugget: Mapping[str, object]
 ) -> list[tuple[str, float]]:
     """Documents and their grades for a nugget."""
-    given = next((nugget[name] for name in _DOCUMENTS if name in nugget), None)
     if "assignment" in nugget:
-        if "docid" not in row:
-            said = "nuggets assigned to an answer" if "answer_text" in row else "an assignment without docid"
-            raise FormatError(path, said, "assignments to documents; no generated text is judged here", line)
-        word = str(nugget["assignment"]).strip().lower()
-        if word not in SUPPORT:
-            raise FormatError(path, f"the assignment {nugget['assignment']!r}", ", ".join(SUPPORT), line)
-        return [(str(row["docid"]), SUPPORT[word])]
-    if given is None:
-        return []
-    if isinstance(given, Mapping):
-        pairs = list(given.items())
-    elif isinstance(given, list):
-        pairs = [(one, 1) for one in given]
-    else:
+        return [_assigned(path, line, row, nugget["assignment"])]
+    given = next((nugget[name] for name in _DOCUMENTS if name in nugget), [])
+    if not isinstance(given, (Mapping, list)):
         raise FormatError(path, f"documents that are {type(given).__name__}", _EXPECTED, line)
+    odd = [one for one in given if isinstance(one, bool) or not isinstance(one, (str, int))]
+    if odd:
+        raise FormatError(path, f"a document that is {type(odd[0]).__name__}", "identifiers", line)
+    pairs = given.items() if isinstance(given, Mapping) else ((one, 1) for one in given)
     try:
         return [(str(name), float(grade_of(grade, f"document '{name}'"))) for name, grade in pairs]
     except BadValue as error:
         raise FormatError(path, str(error), "grades that are numbers", line) from None
+
+
+def _assigned(path: Path, line: int, row: Mapping[str, object], assignment: object) -> tuple[str, float]:
+    """The document of a line, and its grade by nuggetizer's word."""
+    if "docid" not in row:
+        said = "nuggets assigned to an answer" if "answer_text" in row else "an assignment without docid"
+        raise FormatError(path, said, "assignments to documents; no generated text is judged here", line)
+    word = str(assignment).strip().lower()
+    if word not in SUPPORT:
+        raise FormatError(path, f"the assignment {assignment!r}", ", ".join(SUPPORT), line)
+    return _text(path, line, row, ("docid",), "document"), SUPPORT[word]
