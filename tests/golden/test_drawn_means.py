@@ -165,6 +165,24 @@ def test_intervals_cover_as_promised_narrow_with_a_good_model_and_never_widen_mu
     assert (np.mean(ratio) < 0.95) == (skill > 0)
 
 
+@pytest.mark.parametrize("n", [4, 6, 12])
+def test_however_few_no_interval_is_wider_than_of_people_alone_by_more_than_5_percent(n):
+    rng = np.random.default_rng(n)
+    for _ in range(60):
+        human, model = drawn(rng, n, 0.3)
+        alone = drawn(rng, 40, 0.3)[1]
+        strata = rng.permutation(np.arange(n) % 2), np.arange(40) % 2
+        whole = rng.permutation(model)
+        for mean in (
+            lambda weight: drawn_mean(human, model, alone, weight),  # noqa: B023  called within the loop
+            lambda weight: stratified_mean(human, model, alone, strata, weight),  # noqa: B023  the same
+            lambda weight: weighted_mean(human, model, alone, 0.1 + model, weight),  # noqa: B023  the same
+            lambda weight: partly_judged_mean(human, model, whole, alone, weight),  # noqa: B023  the same
+        ):
+            found, plain = mean(None).estimate(), mean(0.0).estimate()
+            assert found.high - found.low <= 1.05 * (plain.high - plain.low) + 1e-12
+
+
 def confusion(human, model):
     rows = [[(human == one) & (model == other) for other in (0, 1)] for one in (0, 1)]
     return np.moveaxis(np.array([[cell.sum(axis=1) for cell in row] for row in rows], float), 2, 0)
