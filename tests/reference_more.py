@@ -214,9 +214,17 @@ def compatibility(ranked, grades, k, p=0.95, over="ideal"):
     return _overlap(ranked, ideal, depth, p) / best if best else 0
 
 
+def context_precision(ranked, grades, k, rel=1):
+    """ragas' loop over verdicts, in fractions."""
+    verdicts = [grades.get(d, rel - 1) >= rel for d in ranked[:k]]
+    precision = [Fraction(sum(verdicts[: i + 1]), i + 1) for i, relevant in enumerate(verdicts) if relevant]
+    return sum(precision) / len(precision) if precision else 0
+
+
 MORE = {
     "Accuracy": accuracy,
     "Compat": compatibility,
+    "ContextPrecision": context_precision,
     "DCG": dcg,
     "G": normalised_gain,
     "IDCG": idcg,

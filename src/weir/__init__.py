@@ -75,12 +75,14 @@ if TYPE_CHECKING:
         SDCG,
         Accuracy,
         Compat,
+        ContextPrecision,
         F,
         G,
         Hole,
         IPrec,
         Judged_at,
         Measure,
+        NuggetRecall,
         NumNonrelRet,
         NumRel,
         NumRelRet,
@@ -182,6 +184,7 @@ __all__ = [
     "ColBERT",
     "ComparisonMethod",
     "Compat",
+    "ContextPrecision",
     "Conventions",
     "Corpus",
     "Cross",
@@ -201,6 +204,7 @@ __all__ = [
     "Measure",
     "MeasureScores",
     "MonoT5",
+    "NuggetRecall",
     "NumNonrelRet",
     "NumRel",
     "NumRelRet",
@@ -346,8 +350,8 @@ _MODULES = {
     "importing": "import_files",
     "judging.panel": "JudgeSettings",
     "measures": (
-        "AP AP_IA Accuracy BPM Compat DCG ERR ERR_IA F G Hole IAP IDCG INSQ INST IPrec Judged_at Measure "
-        "NCG NERR10 NERR11 NERR8 NERR9 NRBP NumNonrelRet NumRel NumRelRet NumRet P P_IA Q R RBP "
+        "AP AP_IA Accuracy BPM Compat ContextPrecision DCG ERR ERR_IA F G Hole IAP IDCG INSQ INST IPrec Judged_at "
+        "Measure NCG NERR10 NERR11 NERR8 NERR9 NRBP NuggetRecall NumNonrelRet NumRel NumRelRet NumRet P P_IA Q R RBP "
         "RBP_residual RR R_cap RnDCG Rprec SDCG SetAP SetF SetP SetR SetR_cap StRecall Success Utility "
         "alpha_DCG alpha_nDCG binG bpref condensed gmAP gmbpref infAP measure nDCG nDCG_rel nERR nERR_IA "
         "nNRBP parse_measure"

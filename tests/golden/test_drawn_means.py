@@ -9,7 +9,7 @@ import pytest
 
 from weir.errors import BadValue
 from weir.stats.corrected_precision import corrected_precision
-from weir.stats.drawn_means import partly_judged_mean, stratified_mean, weighted_mean
+from weir.stats.drawn_means import drawn_mean, partly_judged_mean, stratified_mean, weighted_mean
 from weir.stats.prediction_powered import SampledMean, powered_mean, rogan_gladen
 
 HUMAN = np.array([0.1, 0.4, 0.2, 0.5, 0.3, 0.2, 0.7, 0.9, 0.6, 0.8, 1.0, 0.5, 0.8])
@@ -63,6 +63,7 @@ def test_one_stratum_is_the_plain_mean():
     alone = drawn(rng, 900, 0.9)[1]
     zeros = np.zeros(400, int), np.zeros(900, int)
     found, plain = stratified_mean(human, model, alone, zeros), powered_mean(human, model, alone)
+    assert found == drawn_mean(human, model, alone)
     assert found.value == pytest.approx(plain.value, abs=1e-12)
     assert found.weight == pytest.approx(plain.weight, abs=1e-12)
     assert found.error == pytest.approx(plain.error, rel=0.005)
@@ -109,6 +110,12 @@ def drawn(rng, n, skill):
     return human, np.where(rng.random(n) < skill, follows, rng.binomial(10, 0.5, n)) / 10
 
 
+def by_chance(rng, skill):
+    human, model = drawn(rng, 20, skill)
+    alone = drawn(rng, 300, skill)[1]
+    return lambda weight: drawn_mean(human, model, alone, weight)
+
+
 def by_strata(rng, skill):
     human, model = drawn(rng, 400, skill)
     stratum = np.searchsorted([0.35, 0.55], model)
@@ -142,7 +149,7 @@ def by_parts(rng, skill):
     return lambda weight: partly_judged_mean(*given, weight)
 
 
-@pytest.mark.parametrize("design", [by_strata, by_weights, by_parts])
+@pytest.mark.parametrize("design", [by_chance, by_strata, by_weights, by_parts])
 @pytest.mark.parametrize("skill", [0.9, 0.0])
 def test_intervals_cover_as_promised_narrow_with_a_good_model_and_never_widen_much(design, skill):
     rng, inside, ratio = np.random.default_rng(5), 0, []
@@ -156,6 +163,24 @@ def test_intervals_cover_as_promised_narrow_with_a_good_model_and_never_widen_mu
     assert 0.94 <= inside / REPETITIONS <= 0.96
     assert max(ratio) <= 1.05
     assert (np.mean(ratio) < 0.95) == (skill > 0)
+
+
+@pytest.mark.parametrize("n", [4, 6, 12])
+def test_however_few_no_interval_is_wider_than_of_people_alone_by_more_than_5_percent(n):
+    rng = np.random.default_rng(n)
+    for _ in range(60):
+        human, model = drawn(rng, n, 0.3)
+        alone = drawn(rng, 40, 0.3)[1]
+        strata = rng.permutation(np.arange(n) % 2), np.arange(40) % 2
+        whole = rng.permutation(model)
+        for mean in (
+            lambda weight: drawn_mean(human, model, alone, weight),  # noqa: B023  called within the loop
+            lambda weight: stratified_mean(human, model, alone, strata, weight),  # noqa: B023  the same
+            lambda weight: weighted_mean(human, model, alone, 0.1 + model, weight),  # noqa: B023  the same
+            lambda weight: partly_judged_mean(human, model, whole, alone, weight),  # noqa: B023  the same
+        ):
+            found, plain = mean(None).estimate(), mean(0.0).estimate()
+            assert found.high - found.low <= 1.05 * (plain.high - plain.low) + 1e-12
 
 
 def confusion(human, model):

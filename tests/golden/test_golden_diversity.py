@@ -24,7 +24,7 @@ def test_every_query_has_ndevals_value(measure):
 
 
 def test_all_of_them_are_here_and_say_something():
-    of_intents = {name for name in MEASURES.names() if MEASURES.get(name).of == "intents"}
+    of_intents = {name for name in MEASURES.names() if MEASURES.get(name).of == "intents"} - {"NuggetRecall"}
     assert {parse_measure(measure).name for measure in GOLDEN["values"]} == of_intents
     for measure, values in GOLDEN["values"].items():
         assert len(set(values.values())) > 2, measure

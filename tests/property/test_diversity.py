@@ -79,6 +79,7 @@ def test_values_are_those_of_plain_loops(trial):
 
 def test_every_one_of_them_has_a_slow_reference_here():
     of_intents = {name for name in MEASURES.names() if MEASURES.get(name).of == "intents"}
+    of_intents -= {"NuggetRecall"}  # counts nuggets that nothing supports: tests/property/test_contexts.py
     assert INTENT_VALUES.keys() == of_intents
     assert {parse_measure(measure).name for measure in MEASURES_OF_INTENTS} == of_intents
 

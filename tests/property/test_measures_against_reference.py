@@ -69,6 +69,7 @@ EVERY = [
     ),
     *("NumNonrelRet", "NumNonrelRet(rel=2)@2", "RR(of='best')", "Accuracy", "Accuracy(rel=2)@3", "Compat"),
     *("Compat(over='weights', p=0.5)@2", "BPM(max_grade=5)@3", "INSQ(max_grade=5)@9", "INST(max_grade=6)@9"),
+    *("ContextPrecision", "ContextPrecision@2", "ContextPrecision(rel=2)@3"),
     *("NERR8(max_grade=5)@4", "NERR9(max_grade=5)@4", "NERR10(max_grade=5)@9", "NERR11(max_grade=5)@9"),
 ]
 TIES = st.sampled_from(["trec", "trec9"])

@@ -316,6 +316,11 @@ def test_the_command_and_its_equal_say_the_same(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "out of reach" in out
     assert out.strip().endswith(repr(weir.next_queries(*paths, width=0.0001)))
+    (tmp_path / "labels").mkdir()
+    Qrels.of(LENIENT).save(tmp_path / "labels" / "labels.tsv")
+    judged = weir.estimate(paths[0], tmp_path / "labels", paths[2])
+    assert repr(judged) == repr(weir.estimate(*paths))
     saved = weir.estimate(*paths)
+
     saved.save(tmp_path / "saved.json")
     assert repr(type(saved).load(tmp_path / "saved.json")) == repr(saved)

@@ -14,7 +14,7 @@ from weir.audit.subject import Subject
 from weir.core.qrels import Qrels
 from weir.core.query_groups import QueryGroups
 from weir.core.run import Run
-from weir.core.strings import Float64
+from weir.core.strings import Float64, Int64
 from weir.errors import BadValue
 from weir.measures.measure import Measure
 from weir.stats.corrected_scores import CorrectedScore, LabelledRuns, corrected_scores
@@ -196,7 +196,7 @@ def _by_score(labelled: LabelledRuns) -> QueryGroups:
 
 def _pool(
     unjudged: Unjudged,
-    chosen: np.ndarray[tuple[int], np.dtype[np.int64]],
+    chosen: Int64,
     model: Qrels,
     looked: tuple[int, int],
     rng: np.random.Generator,

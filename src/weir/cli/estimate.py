@@ -17,7 +17,7 @@ __all__ = ["command"]
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True)
 @click.option("-m", "--measure", shell_complete=measure_names, default="P@10", show_default=True,
-              help="P@k, Success@k, RR@k, DCG@k, SDCG@k, ERR@k or RBP@k.")  # fmt: skip
+              help="P@k, Success@k, RR@k, DCG@k, SDCG@k, ERR@k, RBP@k, ContextPrecision@k.")  # fmt: skip
 @click.option(
     "--strata", help="People's queries were drawn within these: a file of queries and strata, or a column."
 )

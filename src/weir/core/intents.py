@@ -35,7 +35,8 @@ class IntentQrels:
     numbered: the judged documents of each query, whose grade is their place among them, from 0; query: int32[P]
     the query of each (query, intent), ascending; intent: int32[n], row: int32[n], grade: [n] as of Qrels: the number
     of the (query, intent), the row of `numbered` and the grade of each judgment, by intent then row; names: P texts,
-    what each (query, intent) is called within its query.
+    what each (query, intent) is called within its query; weight: float64[P], how much each counts to measures that ask
+    (1 a vital nugget, 0.5 one that is okay), None where all count alike.
     """
 
     numbered: Qrels
@@ -44,6 +45,7 @@ class IntentQrels:
     row: Int32
     grade: Grades
     names: tuple[str, ...]
+    weight: Float64 | None = None
 
     @staticmethod
     def of(judgments: Mapping[Any, Any]) -> IntentQrels:
@@ -64,16 +66,26 @@ class IntentQrels:
 
     @staticmethod
     def from_rows(
-        queries: list[str], intents: list[str], docs: list[str], grades: Sequence[float]
+        queries: list[str],
+        intents: list[str],
+        docs: list[str],
+        grades: Sequence[float],
+        bank: Mapping[tuple[str, str], float] | None = None,
     ) -> IntentQrels:
         """Judgments from aligned lists; queries and documents are numbered as they appear.
+
+        bank: the weight of (query, intent), also of those for which no document is judged, as far as one is for another
+        intent of the query; one that is left out counts 1.
 
         Raises BadValue for a document judged twice for one intent, a grade beyond ±16384, and a query with more
         than 32,767 judged documents.
         """
         query_ids, query = _numbers(queries)
         doc_ids, doc = _numbers(docs)
-        _, name = _numbers(intents)
+        here = set(queries)
+        alone = [key for key in bank or () if key[0] in here]
+        every = [*queries, *(q for q, _ in alone)], [*intents, *(i for _, i in alone)]
+        _, name = _numbers(every[1])
         pair = query.astype(np.int64) * len(doc_ids) + doc
         rows, row = np.unique(pair, return_inverse=True)
         of_row, doc_of_row = np.divmod(rows, max(len(doc_ids), 1))
@@ -83,11 +95,13 @@ class IntentQrels:
             raise BadValue(f"query '{query_ids[most]}' has more than {_MOST_JUDGED:,} judged documents")
         place = (np.arange(len(rows)) - ptr[of_row]).astype(np.int16)
         numbered = Qrels(query_ids, doc_ids, ptr, doc_of_row.astype(np.int32), place)
+        asked = query_ids.codes(every[0]) if alone else query
         _, first, intent = np.unique(
-            query.astype(np.int64) * (int(name.max(initial=0)) + 1) + name,
+            asked.astype(np.int64) * (int(name.max(initial=0)) + 1) + name,
             return_index=True,
             return_inverse=True,
         )
+        intent = intent[: len(row)]
         order = np.lexsort((row, intent))
         intent, row = intent[order].astype(np.int32), row[order].astype(np.int32)
         twice = np.flatnonzero((intent[1:] == intent[:-1]) & (row[1:] == row[:-1]))
@@ -98,11 +112,14 @@ class IntentQrels:
             )
         return IntentQrels(
             numbered,
-            query[first].astype(np.int32),
+            asked[first].astype(np.int32),
             intent,
             row,
             grade_column(np.array(grades))[order],
-            tuple(intents[at] for at in first.tolist()),
+            tuple(every[1][at] for at in first.tolist()),
+            None
+            if bank is None
+            else np.array([bank.get((every[0][at], every[1][at]), 1.0) for at in first.tolist()]),
         )
 
     @staticmethod

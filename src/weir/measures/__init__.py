@@ -4,6 +4,7 @@ from weir.measures.evaluate import DEFAULT_MEASURES, evaluate, measures_of, scor
 from weir.measures.library.agreement import Accuracy, Compat
 from weir.measures.library.binary import AP, IAP, RR, IPrec, P, R, R_cap, Rprec, Success
 from weir.measures.library.cascade import ERR, nERR
+from weir.measures.library.contexts import ContextPrecision, NuggetRecall
 from weir.measures.library.coverage import Hole, Judged_at
 from weir.measures.library.cwl import BPM, INSQ, INST, NERR8, NERR9, NERR10, NERR11
 from weir.measures.library.diversity import (
@@ -62,12 +63,14 @@ __all__ = [
     "SDCG",
     "Accuracy",
     "Compat",
+    "ContextPrecision",
     "F",
     "G",
     "Hole",
     "IPrec",
     "Judged_at",
     "Measure",
+    "NuggetRecall",
     "NumNonrelRet",
     "NumRel",
     "NumRelRet",

@@ -17,6 +17,9 @@ __all__ = ["CUT", "REFUSED", "VALUE", "WHOLE", "canonical", "suggestion", "trans
 # Names with a rank to cut at, such as ndcg_cut_10, recall@100, map_at_10 or P.5.
 CUT = {
     "accuracy": "Success@{}",
+    "contextrecall": "NuggetRecall@{}",
+    "contextualprecision": "ContextPrecision@{}",
+    "contextualrecall": "NuggetRecall@{}",
     "dcgburges": "DCG(gain='exp')@{}",
     "f1": "F@{}",
     "hit": "Success@{}",
@@ -43,9 +46,14 @@ CUT = {
 WHOLE = {
     "11ptavg": "IAP",
     "averageprecision": "AP",
+    "contextrecall": "NuggetRecall",
+    "contextualprecision": "ContextPrecision",
+    "contextualrecall": "NuggetRecall",
     "dcgburges": "DCG(gain='exp')",
     "f1": "SetF",
     "gmmap": "gmAP",
+    "idbasedcontextprecision": "SetP",
+    "idbasedcontextrecall": "R",
     "map": "AP",
     "mapia": "AP_IA",
     "meanaverageprecision": "AP",

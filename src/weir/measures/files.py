@@ -12,6 +12,7 @@ from weir.core.qrels import Qrels
 from weir.core.scores import Scores
 from weir.errors import BadValue, FormatError
 from weir.io.runs.intent_file import read_intents
+from weir.io.runs.nugget_file import holds_nuggets
 from weir.io.runs.read import judge_file, read_qrels, read_run, run_name
 from weir.measures.conventions import DEFAULT, Conventions
 from weir.measures.evaluate import DEFAULT_MEASURES, measures_of, ranked_by, refuse_strangers, scores_of
@@ -45,11 +46,12 @@ def names_of_runs(runs: Sequence[Path]) -> list[str]:
 
 
 def judgments_for(qrels: Path, measures: Iterable[Measure]) -> Qrels | IntentQrels:
-    """The judgments in a file, of intents where a measure needs them: then the second column names the intent.
+    """The judgments in a file, of intents where a measure needs them or it is a nugget bank.
 
-    Raises FormatError as `read_qrels` and `read_intents`.
+    In columns the second one names the intent then. Raises FormatError as `read_qrels` and `read_intents`.
     """
-    return read_intents(qrels) if any(m.by_intent for m in measures) else read_qrels(qrels)
+    by_intent = any(m.by_intent for m in measures) or holds_nuggets(qrels)
+    return read_intents(qrels) if by_intent else read_qrels(qrels)
 
 
 def judge(

@@ -92,7 +92,7 @@ def _said(found: Sequence[CorrectedScore]) -> str:
     certain = any(not math.isnan(one.least) for one in found)
     return (
         f"people judged {count(first.human_queries)} of {count(first.model_queries)} queries ({first.drawn}), "
-        f"{share(min(one.judged for one in found))} or more of the documents that are scored there; intervals of 95% "
+        f"{_of_documents(min(one.judged for one in found))} that are scored there; intervals of 95% "
         "over queries; weight: how much the model's labels count (PPI++)"
         + (
             "; Rogan-Gladen: by the model's sensitivity and specificity, if it errs alike everywhere"
@@ -101,6 +101,10 @@ def _said(found: Sequence[CorrectedScore]) -> str:
         )
         + ("; certain: whatever the pairs are that people have not judged" if certain else "")
     )
+
+
+def _of_documents(judged: float) -> str:
+    return "all documents" if judged == 1 else f"{share(judged)} or more of the documents"
 
 
 def _notes(found: Sequence[CorrectedScore]) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.core.strings import Float64
+from weir.core.strings import Float64, Int64, Strings
 from weir.errors import BadValue
 from weir.measures.measure import Measure
 from weir.stats.corrected_precision import corrected_precision
@@ -31,7 +31,7 @@ __all__ = [
     "corrected_scores",
 ]
 
-ESTIMABLE = ("DCG", "ERR", "P", "RBP", "RR", "SDCG", "Success")
+ESTIMABLE = ("ContextPrecision", "DCG", "ERR", "P", "RBP", "RR", "SDCG", "Success")
 """Measures that depend on the labels of the documents returned alone. nDCG, AP and recall divide by what the labels say
 of all documents: people's labels of few and a model's of many have other ideals, and no mean of both is defined."""
 SUMS = ("DCG", "P", "RBP", "SDCG")
@@ -108,6 +108,7 @@ class LabelledRuns:
     ) -> LabelledRuns:
         """Score the runs by both labels; raises BadValue as `corrected_scores`."""
         k = _refused(measure, design)
+        runs = {name: run.top(k) for name, run in runs.items()}  # nothing below counts, and runs may be deep
         rows = label_pairs(list(runs.values()), human, model, k)
         pairs = dict(zip(runs, rows, strict=True))
         codes = model.queries.codes(human.queries.strings)
@@ -202,7 +203,7 @@ def _by_pairs(
     judged = pairs.judged
     by_human = pairs.worth(measure, np.where(np.isnan(pairs.human), 0.0, pairs.human), model.queries)
 
-    def summed(rows: np.ndarray[tuple[int], np.dtype[np.int64]], worth: Float64) -> Float64:
+    def summed(rows: Int64, worth: Float64) -> Float64:
         return np.bincount(pairs.query[rows], worth, minlength=len(model)).astype(np.float64)
 
     all_rows = np.arange(len(pairs.query))
@@ -262,8 +263,8 @@ def _differences(labelled: LabelledRuns, pairs: list[tuple[str, str]]) -> list[C
     return [replace(one, adjusted=p) for one, p in zip(found, together, strict=True)]
 
 
-def _judged_share(run: Run, human: Qrels, queries: object, k: int) -> float:
-    codes = human.queries.codes(queries)  # type: ignore[arg-type]  # identifiers as Scores holds them
+def _judged_share(run: Run, human: Qrels, queries: Strings, k: int) -> float:
+    codes = human.queries.codes(queries)
     joined = Judged.of(run, human.only(codes[codes >= 0]))
     returned = int(np.minimum(joined.retrieved, k).sum())
     return int((joined.rank <= k).sum()) / returned if returned else 0.0

@@ -12,8 +12,14 @@ from weir.core.query_groups import QueryGroups
 from weir.core.query_weights import QueryWeights
 from weir.core.strings import Float64, Int32
 from weir.errors import BadValue
-from weir.stats.drawn_means import LEAST_IN_STRATUM, partly_judged_mean, stratified_mean, weighted_mean
-from weir.stats.prediction_powered import SampledMean, powered_mean
+from weir.stats.drawn_means import (
+    LEAST_IN_STRATUM,
+    drawn_mean,
+    partly_judged_mean,
+    stratified_mean,
+    weighted_mean,
+)
+from weir.stats.prediction_powered import SampledMean
 
 __all__ = ["AT_RANDOM", "DrawnQueries", "PairedValues", "SampleDesign", "numbered_strata"]
 
@@ -113,7 +119,7 @@ class DrawnQueries:
             return stratified_mean(values.human, values.model, values.alone, self.strata, weight)
         if self.weights is not None:
             return weighted_mean(values.human, values.model, values.alone, self.weights, weight)
-        return powered_mean(values.human, values.model, values.alone, weight)
+        return drawn_mean(values.human, values.model, values.alone, weight)
 
 
 def _strata(

@@ -146,7 +146,7 @@ refuses(
         _columns("metadata", "responses"),
         _columns("strict_vital_score"),
     ),
-    "give its qrels and runs",
+    "give its qrels and runs; nuggets with documents are judgments: weir eval NUGGETS RUN -m NuggetRecall@10",
 )
 refuses(
     "rerank-response",

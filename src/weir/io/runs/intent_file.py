@@ -1,4 +1,4 @@
-"""Judgments for each intent (subtopic) of a query: TREC's four columns with the intent in the second."""
+"""Judgments for each intent (subtopic) of a query: TREC's four columns with the intent in the second, nugget banks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from weir.core.intents import IntentQrels
 from weir.core.qrels import LARGEST, grade_of
 from weir.errors import BadValue, FormatError
 from weir.io.runs.decimals import parse_slowly
+from weir.io.runs.nugget_file import holds_nuggets, nugget_lines, read_nuggets
 from weir.io.storage.atomic import atomic_file
 from weir.io.storage.text_files import read_bytes
 
@@ -21,11 +22,13 @@ _COLUMNS = "4 columns (query intent document grade) between blanks or tabs"
 def read_intents(path: Path | str) -> IntentQrels:
     """Read judgments such as those of TREC's Web track: `query intent document grade`, plain or compressed.
 
-    Empty lines and those that start with `#` are left out; a line that repeats an earlier one counts once. Raises
-    FormatError, with the line, for another number of columns, a grade that is no number within ±16384,
-    and a second grade for the same query, intent and document.
+    JSON lines are read as a nugget bank (`read_nuggets`). Empty lines and those that start with `#` are left out; a
+    line that repeats an earlier one counts once. Raises FormatError, with the line, for another number of columns, a
+    grade that is no number within ±16384, and a second grade for the same query, intent and document.
     """
     path = Path(path)
+    if holds_nuggets(path):
+        return read_nuggets(path)
     grades: dict[tuple[str, str, str], tuple[float, int]] = {}
     try:
         lines = read_bytes(path).decode("utf-8").split("\n")
@@ -50,8 +53,17 @@ def read_intents(path: Path | str) -> IntentQrels:
 def write_intents(qrels: IntentQrels, path: Path | str) -> None:
     """Write judgments as `read_intents` reads them; the file appears when it is complete.
 
-    Raises BadValue for an identifier that the format cannot hold: with white space, or a query that begins with `#`.
+    A file called .jsonl becomes a nugget bank, which alone holds how much each intent counts.
+
+    Raises BadValue for an identifier that the columns cannot hold (with white space, or a query that begins with `#`),
+    and for weights in columns.
     """
+    if Path(path).suffix == ".jsonl":
+        with atomic_file(Path(path)) as temporary:
+            temporary.write_text("".join(nugget_lines(qrels)), encoding="utf-8")
+        return
+    if qrels.weight is not None and (qrels.weight != 1).any():
+        raise BadValue(f"{path}: four columns do not hold how much a nugget counts; name a file .jsonl")
     lines = []
     for query, intents in qrels.to_dict().items():
         for intent, grades in intents.items():

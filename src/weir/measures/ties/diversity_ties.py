@@ -12,6 +12,7 @@ from weir.core.intents import JudgedIntents
 from weir.core.judged import Judged
 from weir.core.strings import Float64, Int64
 from weir.measures.library.arithmetic import ratio
+from weir.measures.library.contexts import nuggets_found
 from weir.measures.library.diversity import (
     Discount,
     gained_by,
@@ -83,6 +84,18 @@ def _st_recall(j: Judged, *, k: int | None, rel: float = 1) -> Float64:
     seen = intents_of(j)
     served = _by_intent(seen, k, rel, lambda _, place, above: (above == 0) * np.ones(place.shape))
     return ratio(seen.total(served), seen.intents(rel))
+
+
+@over_ties("NuggetRecall")
+def _nugget_recall(
+    j: Judged, *, k: int | None, importance: str = "all", partial: float = 0.0, rel: float = 1
+) -> Float64:
+    seen = intents_of(j)
+
+    def served(least: float) -> Float64:
+        return _by_intent(seen, k, least, lambda _, place, above: (above == 0) * np.ones(place.shape))
+
+    return nuggets_found(seen, served, importance, partial, rel)
 
 
 def _normalised(j: Judged, k: int | None, rel: float, alpha: float, discount: Discount) -> Float64:
