@@ -42,6 +42,7 @@ code with Weir's measures: plain Python in exact fractions, with logarithms of 6
 
     weir conform                                     # Weir itself
     weir conform ranx --python ENV/bin/python        # a tool in an environment of its own
+    weir conform birco --checkout BIRCO/             # BIRCO's program, which is no package; it was not at hand here
     weir conform --answers FILE                      # whatever your own program wrote
     weir conform --export DIR                        # the vectors, for any program in any language
 

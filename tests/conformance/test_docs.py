@@ -14,6 +14,8 @@ import pytest
 
 import weir
 from weir.cli.main import COMMANDS, MODULES
+from weir.conform.vectors import vectors
+from weir.experiment.published.published_scores import published
 from weir.measures import MEASURES
 from weir.text import analyzers
 
@@ -49,6 +51,13 @@ def test_generated_pages_are_current(page):
     assert (ROOT / "docs" / page).read_text(encoding="utf-8") == now, (
         "run python scripts/make_docs.py --pages"
     )
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorials/researcher.md"])
+def test_published_scores_and_golden_vectors_are_counted(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert f"{len(published()):,} published scores" in text
+    assert "`weir conform TOOL`" not in text or f"runs {len(vectors())} inputs" in text
 
 
 def test_every_command_and_option_is_documented():

@@ -36,6 +36,7 @@ from weir.systems import parse_system
 from weir.systems.plugins import rankings
 from weir.systems.protocol import Context
 from weir.systems.rerank.kept_places import kept_places
+from weir.systems.rerank.llm_sorting import sorting
 from weir.text import analyzers
 from weir.vectors import ArraySource, search
 from weir.vectors.maxsim_search import HeldTokens, TokenQueries, search_tokens
@@ -145,6 +146,27 @@ def _verdicts() -> str:
     return json.dumps([found, [repr(read_order(r, ("a", "b"))) for r in replies], scores.tolist()])
 
 
+def _sortings() -> str:
+    """What judges are asked by each sort, one who is sure and one who is not."""
+    found = []
+    for sort, width, top in (
+        ("heapsort", 4, 10),
+        ("heapsort", 2, 5),
+        ("bubblesort", 3, 4),
+        ("tournament", 4, 6),
+    ):
+        for modulus in (101, 7):
+            steps, answer = sorting(sort, 30, width, top), None
+            try:
+                while True:
+                    groups = steps.send(answer)
+                    found.append(groups)
+                    answer = [max(group, key=lambda place: (place * 37) % modulus) for group in groups]
+            except StopIteration as done:
+                found.append(done.value)
+    return json.dumps(found)
+
+
 OUTPUTS: dict[str, Callable[[], str]] = {
     "analysis": _terms,
     "bm25f": lambda: _ranked(
@@ -154,6 +176,7 @@ OUTPUTS: dict[str, Callable[[], str]] = {
     "dense search": _dense,
     "fusion": lambda: _ranked("rrf(bm25, rm3)", "wsum(bm25, rm3, weights=[0.6, 0.4])"),
     "late search": _late,
+    "llm sorting": _sortings,
     "llm verdicts": _verdicts,
     "passages": lambda: _ranked(
         "chunked(words=30, overlap=10)", "chunked(collapse='sum', words=30, overlap=10)"
@@ -183,6 +206,7 @@ def _number(name: str) -> int:
 ELSEWHERE = {
     "measures": "each measure has an output of its own",
     "encoding": "its last bits are the machine's: tests/neural/test_kept_encoding.py",
+    "local chat": "its words are a model's: tests/neural/test_local_chat.py",
     "questions": "its words are a model's: tests/neural/test_doc2query.py",
 }
 

@@ -31,6 +31,8 @@ def verdict(system: str, user: str) -> str:
         return " > ".join(f"[{i + 1}]" for i in order)
     if "1 or 2" in user:
         return "1" if found[0] >= found[1] else "2"
+    if "serves the search best?" in user:
+        return str(1 + found.index(max(found)))
     return f"It is of some use.\nScore: {found[0]}" if "Score: " in user else str(found[0])
 
 

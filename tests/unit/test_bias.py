@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 from weir.audit import Subject, audited
 from weir.audit.lengths import document_lengths, length_profile, relevant_by_length
 from weir.audit.lexical_bias import found_by_bm25, term_overlap
-from weir.audit.truncation import lost_behind_the_cut
+from weir.audit.truncation import cut_by_words, lost_behind_the_cut
 from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels
 from weir.core.run import Run
@@ -95,7 +95,7 @@ def test_what_an_encoder_cuts_is_counted_and_what_matches_behind_the_cut_alone()
     corpus = Corpus.of({"late": f"{filler} weir", "early": f"weir {filler}", "short": "weir"})
     queries, qrels = Queries.of({"q": "weirs"}), Qrels.of({"q": {"late": 1, "early": 1, "short": 1}})
     subject = Subject("mine", corpus, queries, qrels)
-    assert lost_behind_the_cut(subject, document_lengths(corpus), 256) == (1, 2)
+    assert lost_behind_the_cut(subject, cut_by_words(document_lengths(corpus), 256)) == (1, 2)
     [found] = audited(subject, ["truncation"]).findings
     assert (found.severity, dict(found.numbers)["cut at 256"], dict(found.numbers)["cut at 512"]) == (
         "note",

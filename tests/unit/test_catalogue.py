@@ -16,6 +16,7 @@ from threading import Thread
 
 import pytest
 
+from tests.unit.brooklet import write_collection
 from weir.datasets import catalogue
 from weir.datasets.fetching import fetch
 from weir.datasets.load import load, load_group
@@ -55,6 +56,20 @@ def test_groups():
     assert {catalogue.get(name).task for name in catalogue.group("brook").members} == TASKS
     with pytest.raises(UnknownName, match="did you mean brook"):
         catalogue.group("brok")
+
+
+def test_a_member_may_stand_behind_its_group(tmp_path, monkeypatch):
+    assert catalogue.get("birco/relic") is catalogue.get("birco-relic")
+    assert catalogue.members("cqadupstack/gis") == ("cqadupstack-gis",)
+    for wrong in ("birco/scifact", "trec/covid", "birco/", "relic/birco"):
+        with pytest.raises(UnknownName):
+            catalogue.get(wrong)
+    with pytest.raises(DownloadError, match="birco-relic is not on this machine"):
+        load("birco/relic")
+    monkeypatch.chdir(tmp_path)
+    assert load("brook/facts").name == "brook-facts"
+    write_collection(tmp_path / "brook" / "facts")
+    assert load("brook/facts").entry is None  # a path that is there is meant
 
 
 @pytest.mark.parametrize("name", catalogue.names())

@@ -26,6 +26,7 @@ def test_the_tools_by_name():
         "sklearn",
         "sentence_transformers",
         "beir",
+        "birco",
         "mteb",
     } == set(tools())
     with pytest.raises(UnknownName, match="did you mean ranx"):
@@ -40,6 +41,31 @@ def test_trec_eval_is_asked_and_every_difference_explained():
     assert {"scores as 32-bit floats", "unanswered queries leave the mean"} <= why
     assert UNEXPLAINED not in why
     assert sum(g.outcome == "passed" for g in found) > 300
+
+
+def test_a_checkout_is_asked_as_its_users_run_it(tmp_path, capsys):
+    """BIRCO's program was not at hand: the one that stands for it is written from its description."""
+    (tmp_path / "evaluation").mkdir()
+    shutil.copy(Path(__file__).with_name("birco_program.py"), tmp_path / "evaluation" / "rank2metric.py")
+    wanted = ("partly-relevant-first", "one-divisor", "no-relevant-document", "judged-tie-order", "judged-twice-conflicting",
+              "identical-ids-drop", "constant-first", "grade-half")  # fmt: skip
+    members = [v for v in vectors() if v.id in wanted]
+    assert len(members) == len(wanted)
+    answers = ask("birco", members, checkout=tmp_path)
+    assert answers.version.startswith("sha256 ")
+    found = {(g.vector.id, g.measure): g for g in grade(answers, members)}
+    assert found["constant-first", "nDCG@10"].why == "ties in the order of the input"
+    assert found["grade-half", "nDCG@10"].outcome == "passed"
+    assert found["identical-ids-drop", "nDCG@10"].note == "it does not offer self_matches=drop"
+    assert found["partly-relevant-first", "RR@10"].why == "the highest grade of a query alone as relevant"
+    assert found["no-relevant-document", "nDCG@10"].note.startswith("ZeroDivisionError")
+    assert found["one-divisor", "RR@10"].why == "documents not returned fill the list"
+    with pytest.raises(BadValue, match=r"birco is not installed .*name its folder with --checkout"):
+        ask("birco", members)
+    with pytest.raises(BadValue, match=r"no evaluation/rank2metric\.py in "):
+        ask("birco", members, checkout=tmp_path / "evaluation")
+    assert main(["conform", "--answers", __file__, "--checkout", str(tmp_path)]) == 2
+    assert "without it" in capsys.readouterr().err
 
 
 def test_answers_survive_a_round_trip(tmp_path):

@@ -70,14 +70,34 @@ KINDS = {
         csv=_REPORT + "efficiency:efficiency_csv",
     ),
     "estimate": ResultKind("weir.stats.corrected_scores:CorrectedScore", _REPORT + "estimate:estimate_text"),
+    "factors": ResultKind(
+        "weir.stats.factorial:FactorStudy",
+        _REPORT + "factors:factors_text",
+        latex=_REPORT + "factors:factors_latex",
+        markdown=_REPORT + "factors:factors_markdown",
+        csv=_REPORT + "factors:factors_csv",
+        html=_REPORT + "factors:factors_html",
+        parts="effects",
+    ),
     "gate": ResultKind(
         "weir.stats.gate:Gate",
         _REPORT + "gate:gate_text",
         markdown=_REPORT + "gate:gate_markdown",
         passed="harmless",
     ),
+    "llm_trace": ResultKind(
+        "weir.experiment.llm_answers:QueryTrace", _REPORT + "llm:trace_text", each=True, parts="exchanges"
+    ),
+    "llm_use": ResultKind("weir.experiment.llm_answers:ModelUse", _REPORT + "llm:use_text"),
+    "judge": ResultKind(
+        "weir.judging.judge_report:JudgeReport", _REPORT + "judge:judge_text", parts="probes"
+    ),
     "orders": ResultKind(
         "weir.stats.order_agreement:OrderAgreement", _REPORT + "agree:orders_text", parts="intervals"
+    ),
+    "official": ResultKind("weir.stats.birco:BircoScore", _REPORT + "birco:birco_text"),
+    "next queries": ResultKind(
+        "weir.audit.estimated_scores:QueryPlan", _REPORT + "estimate:plan_text", each=True, parts="strata"
     ),
     "plan": ResultKind("weir.experiment.plan:Planned", _REPORT + "plan:plan_text"),
     "power": ResultKind("weir.stats.power:PowerPlan", _REPORT + "power:power_text", each=True, parts="needs"),
@@ -86,6 +106,12 @@ KINDS = {
     "reproduce": ResultKind(
         "weir.experiment.published.reproduce:PublishedCheck", _REPORT + "reproduce:reproduce_text"
     ),
+    "reranking": ResultKind(
+        "weir.sensitivity.reordering:Reordering",
+        _REPORT + "reranking:reranking_text",
+        markdown=_REPORT + "reranking:reranking_markdown",
+        parts="means",
+    ),
     "results": ResultKind(
         "weir.core.result_row:Row",
         _REPORT + "results_table:results_text",
@@ -93,6 +119,12 @@ KINDS = {
         markdown=_REPORT + "results_table:results_markdown",
         csv=_REPORT + "table:csv_table",
         html=_REPORT + "results_table:results_html",
+    ),
+    "sensitivity": ResultKind(
+        "weir.sensitivity.studies:Sensitivity",
+        _REPORT + "sensitivity:sensitivity_text",
+        each=True,
+        parts="depths",
     ),
     "subset": ResultKind("weir.audit.subsets:SubsetProof", _REPORT + "subset:subset_text", each=True),
     "threshold": ResultKind(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias, TypeVar
@@ -14,13 +14,27 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
+from weir.core.strings import Int64
 from weir.errors import BadValue
 
-__all__ = ["Subject", "TextEncoder", "Training"]
+__all__ = ["Subject", "TextEncoder", "TokenLimit", "Training"]
 
 T = TypeVar("T")
 TextEncoder: TypeAlias = Callable[[Queries], NDArray[np.float32]]
 """Queries to their vectors, float32[n, d]."""
+
+
+@dataclass(frozen=True, eq=False)
+class TokenLimit:
+    """Where an encoder cuts documents.
+
+    model: its name; tokens: that it reads of a document at most; extents: of some texts the tokens of each if none were
+    cut, and the characters of each that are read, both int64[n].
+    """
+
+    model: str
+    tokens: int
+    extents: Callable[[Sequence[str]], tuple[Int64, Int64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +51,8 @@ class Subject:
     """A collection, judgments and rankings to be audited; what is None or empty is not there.
 
     queries: of every split, judged or not; runs: rankings by the name of their system; training: the other splits, and
-    other data that systems may have been trained on; encoder: what gives queries vectors.
+    other data that systems may have been trained on; encoder: what gives queries vectors; limit: where it cuts
+    documents, None where that is not known; instruction: what queries without one of their own are told to look for.
     """
 
     name: str
@@ -47,6 +62,8 @@ class Subject:
     runs: Mapping[str, Run] = field(default_factory=dict)
     training: tuple[Training, ...] = ()
     encoder: TextEncoder | None = None
+    limit: TokenLimit | None = None
+    instruction: str = ""
 
     @property
     def parts(self) -> frozenset[str]:

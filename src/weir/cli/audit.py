@@ -23,7 +23,7 @@ __all__ = ["command"]
 @click.option("--training", multiple=True, shell_complete=dataset_names,
               help="A collection that systems may have been trained on; repeatable.")  # fmt: skip
 @click.option(
-    "--encoder", help="A model, as dense takes it, that tells what queries mean: for leakage by meaning."
+    "--encoder", help="A model, as dense takes it, that tells what queries mean, and where it cuts documents."
 )
 @click.option("--regression-queries", "regression", type=click.Path(path_type=Path),
               help="Write some queries that stand for all, as a file of groups for --by of weir gate.")  # fmt: skip

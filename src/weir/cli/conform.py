@@ -23,6 +23,8 @@ __all__ = ["command"]
 @click.option(
     "--python", type=click.Path(path_type=Path), help="The Python of the environment that has the tool."
 )
+@click.option("--checkout", type=click.Path(path_type=Path, exists=True, file_okay=False),
+              help="The folder of a tool that is no package: birco.")  # fmt: skip
 @click.option("--answers", type=click.Path(path_type=Path, exists=True, dir_okay=False),
               help="Grade answers that any tool wrote, instead of asking one.")  # fmt: skip
 @click.option("--group", "groups", multiple=True, help="Only this group of vectors; repeatable.")
@@ -35,6 +37,7 @@ __all__ = ["command"]
 def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
     tool: str | None,
     python: Path | None,
+    checkout: Path | None,
     answers: Path | None,
     groups: tuple[str, ...],
     export: Path | None,
@@ -43,10 +46,10 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
 ) -> None:
     """Run the golden vectors against a tool.
 
-    TOOL: weir (the default), beir, ir_measures, mteb, pytrec_eval, ranx, sentence_transformers or sklearn, asked in a
-    process of its own. A value that differs from the exact one is explained by the convention that gives it. The exit
-    code is 0 when every value is exact, 1 when one differs, 2 when the tool could not be asked. The vectors and what
-    an answer looks like: docs/conformance.md.
+    TOOL: weir (the default), beir, birco (with --checkout), ir_measures, mteb, pytrec_eval, ranx,
+    sentence_transformers or sklearn, asked in a process of its own. A value that differs from the exact one is
+    explained by the convention that gives it. The exit code is 0 when every value is exact, 1 when one differs, 2 when
+    the tool could not be asked. The vectors and what an answer looks like: docs/conformance.md.
     """
     from weir.conform.certificate import summary, worst
     from weir.conform.grade import grade
@@ -55,13 +58,13 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     from weir.errors import BadValue
     from weir.io.storage.atomic import write_text
 
-    if answers is not None and (tool is not None or python is not None):
+    if answers is not None and (tool, python, checkout) != (None, None, None):
         raise BadValue("--answers grades a file; name a tool or --python without it")
     if export is not None:
         _export(export)
         return
     chosen = vectors(groups)
-    said = read_answers(answers) if answers is not None else ask(tool or "weir", chosen, python)
+    said = read_answers(answers) if answers is not None else ask(tool or "weir", chosen, python, checkout)
     if save is not None:
         write_text(save, written(said, chosen))
     graded = grade(said, chosen)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from weir.cli.completion import by_option, dataset_names, measures_option
-from weir.cli.table_options import label_option, table_options
+from weir.cli.table_options import label_option, scorer_option, show_birco, table_options
 from weir.cli.terminal import output_width, say, show
 
 if TYPE_CHECKING:
@@ -64,8 +64,7 @@ __all__ = ["command"]
 @click.option("--least", default="binary kappa 0.4", show_default=True, metavar="STATISTIC NUMBER",
               help="What the interval of their agreement with people must reach, on pairs judged by both, such as "
                    "'quadratic kappa 0.6' or 'binary kappa from 2 0.5'.")  # fmt: skip
-@click.option("--scorer", type=click.Choice(["birco"]),
-              help="The official figures of a benchmark's own program, beside the plain means.")  # fmt: skip
+@scorer_option
 def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
     qrels: Path,
     runs: tuple[Path, ...],
@@ -103,7 +102,9 @@ def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
     _check_form(form, {"--per-query": per_query, "--scorer": scorer is not None})
     _check_labels(model_labels, {"--scorer": scorer is not None, "--pairs": pairs is not None})
     if scorer is not None:
-        show(_official(qrels, runs, form))
+        from weir.experiment.official_figures import birco_of_files
+
+        show_birco(*birco_of_files(qrels, runs), form)
         return
     wanted = measures_of(measures or DEFAULT_MEASURES)
     conventions = Conventions(ties, missing, empty, "drop" if drop_self else "keep")
@@ -204,21 +205,6 @@ def _check_form(form: str | None, plain: dict[str, bool]) -> None:
     for option, given in plain.items():
         if given and form not in (None, "json"):
             raise BadValue(f"{option} writes plain lines, or --json; found --{form}")
-
-
-def _official(qrels: Path, runs: tuple[Path, ...], form: str | None) -> str:
-    """BIRCO's figures of each run."""
-    from weir.io.runs.read import read_qrels, read_run
-    from weir.measures.files import names_of_runs
-    from weir.report.birco import birco_json, birco_text
-    from weir.stats.birco import birco_scores
-
-    judgments = read_qrels(qrels)
-    found = {
-        name: birco_scores(judgments, read_run(run))
-        for name, run in zip(names_of_runs(runs), runs, strict=True)
-    }
-    return birco_json(found) if form else birco_text(found, output_width())
 
 
 def _dataset(name: str) -> Dataset:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from weir.cli.completion import by_option, dataset_names, datasets_option, measures_option, systems_option
-from weir.cli.table_options import label_option, table_options
+from weir.cli.table_options import label_option, scorer_option, table_options
 from weir.cli.terminal import output_width, say, show
 
 if TYPE_CHECKING:
@@ -25,10 +25,11 @@ __all__ = ["command"]
 @systems_option("Show this system; repeatable.")
 @by_option
 @click.option("--collection", shell_complete=dataset_names,
-              help="The collection whose column --by names, where it is not found.")  # fmt: skip
+              help="The collection of --by's column or --scorer's judgments, where it is not found.")  # fmt: skip
 @label_option
 @table_options
 @click.option("--provenance", is_flag=True, help="What made each result, stage by stage; with --json whole.")
+@scorer_option
 def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
     folder: Path,
     measures: tuple[str, ...],
@@ -40,6 +41,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     form: str | None,
     long: bool,
     provenance: bool,
+    scorer: str | None,
 ) -> None:
     """Show the results in a folder written by weir run.
 
@@ -57,6 +59,9 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     from weir.report.provenance import provenance_json, provenance_text
 
     cells = chosen_cells(finished_cells(folder), datasets, systems)
+    if scorer is not None:
+        _official(cells, collection, form, bool(measures or by or provenance))
+        return
     wanted = [str(m) for m in measures_of(measures)] if measures else []
     known = {row.measure for cell in cells for row in cell.rows}
     for measure in wanted:
@@ -76,6 +81,17 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
         show_cells(cells, display_of(form, long, labels, [c.label for c in cells]), wanted)
     for note in [*damaged_records(folder), *mixed_worlds(cells)]:
         say(f"note: {note}")
+
+
+def _official(cells: list[Finished], collection: str | None, form: str | None, more: bool) -> None:
+    """BIRCO's figures of the cells; more: whether options were given that it has no use for."""
+    from weir.cli.table_options import show_birco
+    from weir.errors import BadValue
+    from weir.experiment.official_figures import birco_of_cells
+
+    if more or form not in (None, "json"):
+        raise BadValue("--scorer birco has measures of its own and writes text or --json; leave out the rest")
+    show_birco(*birco_of_cells(cells, collection), form)
 
 
 def _by_group(cell: Finished, by: str, collection: str | None) -> list[Row]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from weir.datasets.load import Dataset
     from weir.experiment.finished import Finished
     from weir.report.display import Display
+    from weir.stats.birco import BircoScore
 
 __all__ = [
     "as_it_prints",
@@ -22,6 +23,8 @@ __all__ = [
     "chosen_cells",
     "display_of",
     "label_option",
+    "scorer_option",
+    "show_birco",
     "show_cells",
     "table_options",
 ]
@@ -49,6 +52,22 @@ def label_option(command: F) -> F:
     """--label as the argument `labels`."""
     return click.option("--label", "labels", multiple=True, metavar="NAME=SYSTEM",
         help="What tables call a system; repeatable.")(command)  # fmt: skip
+
+
+def scorer_option(command: F) -> F:
+    """--scorer as the argument `scorer`."""
+    return click.option("--scorer", type=click.Choice(["birco"]),
+        help="A benchmark's own figures, beside the scores and why they differ.")(command)  # fmt: skip
+
+
+def show_birco(found: Sequence[BircoScore], notes: Sequence[str], form: str | None) -> None:
+    """Print BIRCO's figures, as text or JSON lines, and say what has to be said beside them."""
+    from weir.cli.terminal import output_width, show
+    from weir.report.birco import birco_json, birco_text
+
+    show(birco_json(found) if form else birco_text(found, output_width()))
+    for note in notes:
+        say(f"note: {note}")
 
 
 def display_of(form: str | None, long: bool, labels: Sequence[str], systems: Iterable[str]) -> Display:
@@ -134,13 +153,13 @@ def chosen_cells(
 
     kept = list(cells)
     if datasets:
-        members = {d: catalogue.group(d).members if catalogue.is_group(d) else (d,) for d in datasets}
+        members = {d: catalogue.members(d) for d in datasets}
         wanted = {m for group in members.values() for m in group}
         _refuse_unknown("dataset among these results", members, {c.dataset for c in kept})
         kept = [c for c in kept if c.dataset in wanted]
     if systems:
         names = {name for c in kept for name in (c.system, c.label)}
-        asked = {s if s in names else as_it_prints(s): (s,) for s in systems}
+        asked = [one for s in systems for one in ([s] if s in names else singles_as_they_print(s))]
         _refuse_unknown("system among these results", {s: (s,) for s in asked}, names)
         kept = [c for c in kept if c.system in asked or c.label in asked]
     return kept
@@ -152,6 +171,17 @@ def _refuse_unknown(kind: str, wanted: dict[str, tuple[str, ...]], known: set[st
     for name, members in wanted.items():
         if not known.intersection(members):
             raise UnknownName(kind, name, known)
+
+
+def singles_as_they_print(system: str) -> list[str]:
+    """The systems that a text stands for, as they print; itself where this machine does not know it."""
+    from weir.errors import WeirError
+    from weir.systems.grid_expression import single_names
+
+    try:
+        return [as_it_prints(one) for one in single_names(system)]
+    except WeirError:
+        return [system]
 
 
 def as_it_prints(system: str) -> str:

@@ -187,5 +187,10 @@ DEVIATIONS = (
     Deviation("grades below 0 as negative gains", _renamed(r"^DCG(@|$)", r"DCG_signed\1")),
     Deviation("raw grades as gains of RBP", _renamed(r"^RBP(\(p=[^,)]*)?(,[^)]*)?(\))?", r"RBP_raw\1\3")),
     Deviation("recall divided by at most k", _renamed(r"^R(\(.*\))?@", r"R_cap\1@")),
+    Deviation(
+        "the highest grade of a query alone as relevant",
+        _renamed(r"^RR@", "RR(of='best',rel=0.01)@"),
+        last_resort=True,
+    ),
     Deviation("the order of the input in place of scores", _in_input_order, last_resort=True),
 )

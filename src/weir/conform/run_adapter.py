@@ -1,9 +1,10 @@
 """Ask a tool for its answers: vectors as JSON on standard input, answers as JSON lines on standard output.
 
-It runs in the tool's own Python, as `python run_adapter.py NAME`, imports nothing of Weir, and needs nothing but
-adapters/NAME.py beside it. An adapter has
+It runs in the tool's own Python, as `python run_adapter.py NAME [CHECKOUT]`, imports nothing of Weir, and needs
+nothing but adapters/NAME.py beside it. An adapter has
 
     PACKAGE      what to install
+    VERSION      only of a tool that is no package but a checkout, whose folder is the second argument: sys.argv[2]
     FOLLOWS      conventions other than the usual that it can be told or always keeps, such as "self_matches=drop"
     HOLDS        "twice ranked", "twice judged", "unanswered": input that the tool's types can hold
     value(vector, measure)   what the tool says: {"mean": ..., "per_query": {...}, "decimals": ...}, each where it
@@ -111,7 +112,11 @@ def main(name: str) -> int:
     vectors = json.loads(sys.stdin.buffer.read().decode("utf-8"))["vectors"]
     try:
         tool = adapter(name)
-        head = {"tool": name, "package": tool.PACKAGE, "version": version(tool.PACKAGE)}
+        head = {
+            "tool": name,
+            "package": tool.PACKAGE,
+            "version": vars(tool).get("VERSION") or version(tool.PACKAGE),
+        }
     except (ImportError, PackageNotFoundError) as error:
         print(json.dumps({"not_installed": str(error)}), file=out, flush=True)
         return NOT_INSTALLED

@@ -74,19 +74,27 @@ def _script() -> Path:
     return Path(str(resources.files("weir.conform") / "run_adapter.py"))
 
 
-def ask(tool: str, vectors: Sequence[Vector], python: str | Path | None = None) -> Answers:
+def ask(
+    tool: str,
+    vectors: Sequence[Vector],
+    python: str | Path | None = None,
+    checkout: str | Path | None = None,
+) -> Answers:
     """What a tool answers to these vectors.
 
-    python: the interpreter of the environment in which it is installed, by default this one. A tool whose process
+    python: the interpreter of the environment in which it is installed, by default this one; checkout: the folder of a
+    tool that is no package. A tool whose process
     dies is started again behind the vector that it died of. Raises UnknownName for a tool without an adapter,
     BadValue where it is not installed or does not answer.
     """
     if tool not in tools():
         raise UnknownName("tool", tool, tools())
     found = Answers(tool, tool, "", {})
+    command = [str(python or sys.executable), str(_script()), tool]
+    command += [] if checkout is None else [str(Path(checkout).resolve())]
     left = list(vectors)
     while left:
-        head, lines, end = _asked(tool, left, str(python or sys.executable))
+        head, lines, end = _asked(tool, left, command)
         found = replace(found, package=head["package"], version=head["version"])
         found = replace(found, replies=dict(found.replies) | {line["id"]: _reply(line) for line in lines})
         left = left[len(lines) :]
@@ -96,10 +104,9 @@ def ask(tool: str, vectors: Sequence[Vector], python: str | Path | None = None) 
     return found
 
 
-def _asked(tool: str, vectors: Sequence[Vector], python: str) -> tuple[Any, list[Any], str]:
+def _asked(tool: str, vectors: Sequence[Vector], command: list[str]) -> tuple[Any, list[Any], str]:
     """The tool's first line, its answers as far as they go, and how its process ended."""
-    command = [python, str(_script()), tool]
-    text = json.dumps({"vectors": questions(vectors)})
+    python, text = command[0], json.dumps({"vectors": questions(vectors)})
     try:
         done = subprocess.run(
             command, input=text.encode(), capture_output=True, timeout=_SECONDS, check=False

@@ -11,6 +11,7 @@ __all__ = [
     "effect",
     "exact",
     "figure",
+    "money",
     "probability",
     "score",
     "share",
@@ -36,6 +37,11 @@ def share(value: float, decimals: int = 1) -> str:
 def percent_points(value: float) -> str:
     """A score times 100 with three decimals, as BIRCO prints it."""
     return f"{100 * value:.3f}"
+
+
+def percent_step(value: float) -> str:
+    """A difference of scores times 100 with its sign and three decimals, beside `percent_points`."""
+    return f"{100 * value:+.3f}"
 
 
 def change(value: float) -> str:
@@ -66,6 +72,11 @@ def figure(value: float | None) -> str:
         return "-"
     decimals = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
     return f"{value:,.{decimals}f}"
+
+
+def money(value: float) -> str:
+    """An amount of money with up to four digits that count."""
+    return f"{value:.4g}"
 
 
 def duration(seconds: float | None) -> str:

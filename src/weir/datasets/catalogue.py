@@ -12,7 +12,18 @@ from typing import Any
 from weir.errors import UnknownName
 from weir.settings import settings
 
-__all__ = ["Entry", "Group", "entries", "get", "group", "groups", "is_group", "names"]
+__all__ = [
+    "Entry",
+    "Group",
+    "catalogued",
+    "entries",
+    "get",
+    "group",
+    "groups",
+    "is_group",
+    "members",
+    "names",
+]
 
 
 @dataclass(frozen=True)
@@ -107,11 +118,31 @@ def is_group(name: str) -> bool:
     return name in _stems("catalog/groups")
 
 
+def catalogued(name: str) -> str:
+    """The catalogue's name of a collection, "" for one that it does not have.
+
+    A member of a group may also be written behind the group and a slash: birco/relic is birco-relic.
+    """
+    if name in _stems("catalog"):
+        return name
+    of, _, member = name.partition("/")
+    joined = f"{of}-{member}"
+    return joined if is_group(of) and joined in group(of).members else ""
+
+
+def members(name: str) -> tuple[str, ...]:
+    """The collections of a group, or the one of this name, which the catalogue need not have."""
+    return group(name).members if is_group(name) else (catalogued(name) or name,)
+
+
 @cache
 def get(name: str) -> Entry:
-    """The entry of that name; raises UnknownName, suggesting the nearest."""
-    if name not in _stems("catalog"):
-        raise UnknownName("dataset", name, _stems("catalog") | _stems("catalog/groups"))
+    """The entry of a name, as `catalogued` reads it; raises UnknownName, suggesting the nearest."""
+    known = catalogued(name)
+    if known != name:
+        if not known:
+            raise UnknownName("dataset", name, _stems("catalog") | _stems("catalog/groups"))
+        return get(known)
     facts = _facts(f"catalog/{name}.toml")
     facts["grades"] = {int(grade): count for grade, count in facts.get("grades", {}).items()}
     facts |= {key: tuple(facts.get(key, ())) for key in ("urls", "copies")}

@@ -37,12 +37,11 @@ def fetch(name: str, progress: Progress | None = None) -> list[Dataset]:
     if is_reference(name):
         fetched = [_brought(name, progress, again=True)]
     else:
-        members = catalogue.group(name).members if catalogue.is_group(name) else (name,)
         failed: dict[str, str] = {}
-        for entry in map(catalogue.get, members):
+        for entry in map(catalogue.get, catalogue.members(name)):
             if not entry.here:
                 _from_any_source(entry, progress, failed)
-        fetched = load_group(name)
+        fetched = load_group(catalogue.catalogued(name) or name)
     for dataset in fetched:
         dataset.corpus  # noqa: B018  (the first use builds the store)
     return fetched

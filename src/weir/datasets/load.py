@@ -235,7 +235,7 @@ class Dataset:
 
 def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> Dataset:
     """Open a collection by its catalogue name, by the path of a folder, a zip, a TOML file or a golden set, or by
-    reference: `hf:mteb/nfcorpus`, `irds:beir/scifact/test`.
+    reference: `hf:mteb/nfcorpus`, `irds:beir/scifact/test`. Where no such path is there, birco/relic is birco-relic.
 
     split: whose judgments; by default the catalogue's, `test`, or the only one; watch: told what is brought here, and
     how far it is. A reference is downloaded the first time; for a collection of the catalogue nothing is.
@@ -248,9 +248,13 @@ def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -
         raise BadValue(
             f"'{text}' is a group of {len(catalogue.group(text).members)} datasets; take one, or load_group"
         )
-    if isinstance(name, str) and text in catalogue.names():
-        return _known(catalogue.get(text), split)
     path = Path(name)
+    if (
+        isinstance(name, str)
+        and (known := catalogue.catalogued(text))
+        and (known == text or not path.exists())
+    ):
+        return _known(catalogue.get(known), split)
     if isinstance(name, str) and not path.exists() and not set("/\\.:") & set(text):
         raise UnknownName("dataset (or folder)", text, [*catalogue.names(), *catalogue.groups()])
     found = brought(name, watch)
@@ -269,7 +273,7 @@ def of_reference(found: Brought, split: str | None) -> Dataset:
 def load_group(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> list[Dataset]:
     """The members of a group, or the one collection of that name, path or reference; raises what `load` raises."""
     if isinstance(name, str) and catalogue.is_group(name):
-        return [load(member, split) for member in catalogue.group(name).members]
+        return [load(member, split) for member in catalogue.members(name)]
     return [load(name, split, watch)]
 
 

@@ -178,6 +178,12 @@ class Loaded:
             first += len(vectors)
             yield vectors
 
+    def extents(self, texts: Sequence[str]) -> tuple[Int64, Int64]:
+        """(tokens of each document if none were cut, its prompt's among them; characters of it that are read)."""
+        prompt = self.recipe.document_prompt
+        tokens, kept = self.document.tokenizer.extents([prompt + text for text in texts])
+        return tokens, np.maximum(kept - len(prompt), 0)
+
     def _vectors(self, part: TextEncoder, batch: Tokens) -> Tensor:
         torch = require("torch", extra="neural")
         with torch.inference_mode():

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from weir.audit import Subject
-from weir.audit.subject import TextEncoder, Training
+from weir.audit.subject import TextEncoder, TokenLimit, Training
 from weir.core.run import Run
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load_group
+from weir.encode.encoder import Loaded
 from weir.errors import BadValue
 from weir.experiment.finished import Finished, dataset_of, finished_cells
 from weir.io.runs.read import read_qrels, read_run
@@ -22,6 +23,8 @@ from weir.systems.dense import encoder_of, query_vectors
 
 __all__ = ["subjects_of"]
 
+OWN_INSTRUCTIONS = "{task}"
+"""What `Dataset.instruction` is where queries have their own."""
 TRAINING_SPLITS = ("train", "dev", "validation", "valid")
 
 
@@ -35,7 +38,8 @@ def subjects_of(
 
     collection: the documents and queries that run files, or a results folder of a collection that is not here, are
     about; training: collections whose judged queries systems may have been trained on; encoder: a model as `dense`
-    takes it, which tells what queries mean. Raises BadValue for nothing at all, and the WeirErrors of reading.
+    takes it, which tells what queries mean and where it cuts documents. Raises BadValue for nothing at all, and the
+    WeirErrors of reading.
     """
     if not targets:
         raise BadValue("nothing to audit; name a collection, a results folder, or judgments and run files")
@@ -44,25 +48,35 @@ def subjects_of(
         for name in training
         for one in load_group(name)
     )
-    encode = None if encoder is None else _text_encoder(encoder)
+    encode, limit = (None, None) if encoder is None else _asked_of(encoder)
     return [
-        replace(one, training=(*one.training, *trained), encoder=encode)
+        replace(one, training=(*one.training, *trained), encoder=encode, limit=limit)
         for one in _subjects(targets, collection)
     ]
 
 
-def _text_encoder(model: str) -> TextEncoder:
-    """What encodes queries by a model's name; raises as `dense` does."""
+def _asked_of(model: str) -> tuple[TextEncoder, TokenLimit | None]:
+    """(what encodes queries by a model's name, where it cuts documents); raises as `dense` does.
+
+    How an embedding service or an object of one's own cuts is not known.
+    """
     encoder = encoder_of(model)
     loaded = encoder.load(settings().device)
-    return lambda queries: query_vectors(encoder, loaded, queries)
+    limit = None
+    if isinstance(loaded, Loaded):
+        limit = TokenLimit(model, loaded.document.tokenizer.limit, loaded.extents)
+    return lambda queries: query_vectors(encoder, loaded, queries), limit
 
 
 def _subjects(targets: Sequence[str | Path], collection: str | Path | None) -> list[Subject]:
     first = Path(targets[0])
     if len(targets) == 1 and str(targets[0]) not in catalogue.names() and _is_results(first):
         return _of_results(first, collection)
-    if len(targets) > 1 and first.is_file() and all(Path(one).is_file() for one in targets[1:]):
+    if (
+        (len(targets) > 1 or collection)
+        and first.is_file()
+        and all(Path(one).is_file() for one in targets[1:])
+    ):
         return [_of_files(first, [Path(one) for one in targets[1:]], collection)]
     return [_of_dataset(one, {}) for target in targets for one in load_group(target)]
 
@@ -94,7 +108,8 @@ def _of_files(qrels: Path, runs: list[Path], collection: str | Path | None) -> S
     judged, every = read_qrels(qrels), dataset.all_queries
     asked = [judged.queries.strings, *(run.queries.strings for run in rankings.values())]
     here = np.unique(np.concatenate([every.ids.codes(names) for names in asked]))
-    return Subject(qrels.name, dataset.corpus, every.take(here[here >= 0]), judged, rankings)
+    asked_of = every.take(here[here >= 0])
+    return Subject(qrels.name, dataset.corpus, asked_of, judged, rankings, instruction=_instruction(dataset))
 
 
 def _of_dataset(dataset: Dataset, runs: dict[str, Run]) -> Subject:
@@ -106,7 +121,13 @@ def _of_dataset(dataset: Dataset, runs: dict[str, Run]) -> Subject:
         None if not layout.qrels else dataset.qrels,
         runs,
         tuple(_other_splits(dataset)),
+        instruction=_instruction(dataset),
     )
+
+
+def _instruction(dataset: Dataset) -> str:
+    """What queries without an instruction of their own look for; those with one have it in their metadata."""
+    return "" if dataset.instruction == OWN_INSTRUCTIONS else dataset.instruction
 
 
 def _other_splits(dataset: Dataset) -> list[Training]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from weir.llm.chat_shapes import ChatReply
 from weir.llm.passage_text import without_echoes
@@ -23,10 +23,12 @@ _DIGITS = 9
 @dataclass(frozen=True)
 class OrderVerdict:
     """The places of passages from 0, best first: each of them exactly once. Those that the answer does not name stand
-    behind the others in the order in which they were asked about; where it names none, all do."""
+    behind the others in the order in which they were asked about; where it names none, all do. named: how many it
+    names."""
 
     order: tuple[int, ...]
     kind: VerdictKind
+    named: int = field(default=0, repr=False)
 
 
 def read_order(reply: ChatReply, passages: tuple[str, ...]) -> OrderVerdict:
@@ -39,15 +41,19 @@ def read_order(reply: ChatReply, passages: tuple[str, ...]) -> OrderVerdict:
     inside = [number - 1 for number in numbers if 1 <= number <= count]
     named = tuple(dict.fromkeys(inside))
     order = named + tuple(i for i in range(count) if i not in set(named))
+    good: VerdictKind = "ok" if strict else "repaired"
     if not named:
         return OrderVerdict(order, "out of range" if numbers else nothing_said(reply, text))
-    if len(inside) < len(numbers):
-        return OrderVerdict(order, "out of range")
-    if len(named) < len(inside):
-        return OrderVerdict(order, "duplicate")
-    if len(named) < count:
-        return OrderVerdict(order, "missing")
-    return OrderVerdict(order, "ok" if strict else "repaired")
+    return OrderVerdict(order, _kind(len(numbers), len(inside), len(named), count) or good, len(named))
+
+
+def _kind(numbers: int, inside: int, named: int, count: int) -> VerdictKind | None:
+    """What is wrong with an order of so many numbers, so many of them passages, different ones; None for nothing."""
+    if inside < numbers:
+        return "out of range"
+    if named < inside:
+        return "duplicate"
+    return "missing" if named < count else None
 
 
 def _numbers(text: str) -> list[int]:

@@ -14,8 +14,10 @@ from weir.llm.passage_text import without_echoes
 
 __all__ = [
     "HIGHEST_SCORE",
+    "SCORE_NAMES",
     "ScoreVerdict",
     "VerdictKind",
+    "nothing_said",
     "read_choice",
     "read_requirements",
     "read_score",
@@ -33,12 +35,12 @@ _THOUGHT_ENDS = re.compile(r".*</(?:think|thinking|thought|reasoning)>", re.DOTA
 _THOUGHT_BEGINS = re.compile(r"<(?:think|thinking|thought|reasoning)>.*", re.DOTALL | re.IGNORECASE)
 _NUMBER = r"(-?\d+(?:[.,]\d+)?)"
 _PLAIN = re.compile(rf"\W*?{_NUMBER}[.!\s*`]*")
-_NAMES = (
+SCORE_NAMES = (
     "score|rating|relevance|grade|punktzahl|wertung|bewertung|note|puntuaci[oó]n|puntaje|calificaci[oó]n|pontua[cç][aã]o|"
     "nota|punteggio|ocena|оценка|балл|评分|評分|分数|分數|得分|スコア|点数|評価|점수"
 )
 _NAMED = re.compile(
-    rf"(?:{_NAMES})[^\d\n-]{{0,12}}{_NUMBER}(?:\s*(?:/|out of|von|sur|de|из)\s*(\d+))?", re.IGNORECASE
+    rf"(?:{SCORE_NAMES})[^\d\n-]{{0,12}}{_NUMBER}(?:\s*(?:/|out of|von|sur|de|из)\s*(\d+))?", re.IGNORECASE
 )
 _LINE = re.compile(rf"\W*{_NAMED.pattern}\W*", re.IGNORECASE)
 _OF = re.compile(rf"(?<![\d.,]){_NUMBER}\s*(?:/|out of|von|sur|из)\s*(\d+)", re.IGNORECASE)
@@ -52,7 +54,7 @@ _REFUSAL = re.compile(
 
 @dataclass(frozen=True)
 class ScoreVerdict:
-    """A score from 0 to HIGHEST_SCORE, None where the answer has none; written: as the answer writes it."""
+    """A score from 0 to the highest asked for, None where the answer has none; written: as the answer writes it."""
 
     score: float | None
     kind: VerdictKind
@@ -73,8 +75,10 @@ def nothing_said(reply: ChatReply, text: str) -> VerdictKind:
     return "refused" if reply.finish == "refused" or _REFUSAL.search(text) else "missing"
 
 
-def read_score(reply: ChatReply, passage: str, last: bool = False) -> ScoreVerdict:
-    """The score of a passage; last: whether the last one named counts, as it does behind reasoning.
+def read_score(
+    reply: ChatReply, passage: str, last: bool = False, highest: int = HIGHEST_SCORE
+) -> ScoreVerdict:
+    """The score of a passage, 0 to `highest`; last: whether the last one named counts, as it does behind reasoning.
 
     What the answer quotes of the passage is no verdict. Several different scores are none, since nothing tells which
     one is meant, and one beyond the range is not cut to it.
@@ -84,19 +88,19 @@ def read_score(reply: ChatReply, passage: str, last: bool = False) -> ScoreVerdi
         return ScoreVerdict(None, nothing_said(reply, text))
     strict = _strict_score(text)
     if strict is not None:
-        return _ranged([(strict, None)], "ok")
+        return _ranged([(strict, None)], "ok", highest)
     if last and reply.finish == "length":
         return ScoreVerdict(None, "missing")  # the line with the score was cut
     whole = _LINE.fullmatch(text.splitlines()[-1] if last else text)
     if whole is not None:
-        return _ranged([(whole[1], whole[2])], "ok" if last else "repaired")
+        return _ranged([(whole[1], whole[2])], "ok" if last else "repaired", highest)
     own = without_echoes(text.strip("\"'“” "), (passage,))
     found = [(m[1], m[2]) for m in _NAMED.finditer(own)] or [(m[1], m[2]) for m in _OF.finditer(own)]
     if not found and not last:
         found = [(m[1], None) for m in _ANY.finditer(own)]
     if not found:
         return ScoreVerdict(None, nothing_said(reply, own))
-    return _ranged(found[-1:] if last else found, "repaired")
+    return _ranged(found[-1:] if last else found, "repaired", highest)
 
 
 def _strict_score(text: str) -> str | None:
@@ -113,20 +117,20 @@ def _strict_score(text: str) -> str | None:
     return None
 
 
-def _ranged(found: list[tuple[str, str | None]], kind: VerdictKind) -> ScoreVerdict:
+def _ranged(found: list[tuple[str, str | None]], kind: VerdictKind, highest: int) -> ScoreVerdict:
     """The one score among those found, each with the highest that it is out of."""
     values = {float(number.replace(",", ".")) for number, _ in found}
     written, whole = found[-1]
     if len(values) > 1:
         return ScoreVerdict(None, "duplicate")
     [value] = values
-    if not 0 <= value <= HIGHEST_SCORE or (whole is not None and int(whole) != HIGHEST_SCORE):
+    if not 0 <= value <= highest or (whole is not None and int(whole) != highest):
         return ScoreVerdict(None, "out of range")
     return ScoreVerdict(value, kind, written)
 
 
 def read_choice(reply: ChatReply, passages: tuple[str, ...]) -> tuple[int | None, VerdictKind]:
-    """Which of two passages is better, 1 or 2, None where the answer does not say."""
+    """Which of some passages is best, from 1, None where the answer does not say."""
     text = said(reply)
     if reply.finish == "refused" or not text:
         return None, nothing_said(reply, text)
@@ -137,7 +141,9 @@ def read_choice(reply: ChatReply, passages: tuple[str, ...]) -> tuple[int | None
     if len(found) > 1:
         return None, "duplicate"
     [one] = found
-    return (int(one), "ok" if plain else "repaired") if one in ("1", "2") else (None, "out of range")
+    if one not in {str(number) for number in range(1, len(passages) + 1)}:
+        return None, "out of range"
+    return int(one), "ok" if plain else "repaired"
 
 
 def read_requirements(reply: ChatReply) -> tuple[tuple[str, ...], VerdictKind]:

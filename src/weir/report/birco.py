@@ -1,44 +1,52 @@
-"""BIRCO's figures as its program prints them, beside the plain means."""
+"""BIRCO's figures as its program prints them, beside the scores that their names promise."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from weir.core.plain_values import plain
-from weir.core.rounding import count, percent_points, score
+from weir.core.rounding import count, percent_points, percent_step, score
+from weir.report.short_names import short_names
 from weir.report.terminal_layout import columns, paragraph
 from weir.stats.birco import BircoScore
 
 __all__ = ["birco_json", "birco_text"]
 
+LEAST_SHARE = 5e-6
+"""Of a difference that is told, as a share of 1: half of the last digit that BIRCO prints."""
 
-def birco_text(found: Mapping[str, Sequence[BircoScore]], width: int | None = None) -> str:
-    """A line for each ranking and measure: what BIRCO prints, the plain mean, over how many, by which measure."""
-    lines = [["system", "BIRCO's name", "printed", "mean", "queries", "here"]]
-    lines += [
-        [
-            name,
-            one.measure,
-            f"{percent_points(one.printed)} ± {percent_points(one.deviation)}",
-            score(one.mean),
-            count(one.queries),
-            one.definition,
-        ]
-        for name, scores in found.items()
-        for one in scores
-    ]
+
+def birco_text(found: Sequence[BircoScore], width: int | None = None) -> str:
+    """A line for each ranking and measure: what BIRCO prints, the score, and what makes them differ."""
+    several = len({one.dataset for one in found}) > 1
+    head = ["system", "BIRCO's name", "printed", "score", "measure", "printed differs by"]
+    lines = [["dataset", *head] if several else head]
+    systems = tuple(dict.fromkeys(one.system for one in found))
+    names = dict(zip(systems, short_names(systems), strict=True))
+    for one in found:
+        figure = f"{percent_points(one.printed)} ± {percent_points(one.deviation)}"
+        scored = f"{score(one.score)} [{score(one.low)}, {score(one.high)}]"
+        cells = [names[one.system], one.measure, figure, scored, one.plain, "; ".join(_reasons(one))]
+        lines.append([one.dataset, *cells] if several else cells)
     note = (
-        "printed: the mean and deviation of 1,000 bootstrap means, times 100, a standard error and no interval; mean: "
-        "the score itself, over the queries that BIRCO counts; weir eval gives intervals, weir compare verdicts"
+        "printed: the mean and deviation of 1,000 bootstrap means, times 100, a standard error and no interval; "
+        "score: over all judged queries, with its 95% bootstrap interval; weir compare gives verdicts"
     )
-    return columns(lines, width=width) + "\n\n" + paragraph(note, width)
+    return columns(lines, width=width, keys=1 + several) + "\n\n" + paragraph(note, width)
 
 
-def birco_json(found: Mapping[str, Sequence[BircoScore]]) -> str:
+def _reasons(one: BircoScore) -> list[str]:
+    """What printed less score consists of, in per cent, and a name that says something else."""
+    parts = (
+        (one.resampling, "resampled means"),
+        (one.left_out, f"queries left out, {count(one.queries)} count"),
+        (one.best_grade, f"the highest grade alone, {one.definition}"),
+    )
+    said = [f"{percent_step(size)} {why}" for size, why in parts if abs(size) >= LEAST_SHARE]
+    return said + ([f"named {one.line}"] if one.line == "R@100" != one.measure else [])
+
+
+def birco_json(found: Sequence[BircoScore]) -> str:
     """One JSON object for each ranking and measure, at full precision."""
-    return "\n".join(
-        json.dumps({"system": name, **plain(one)}, ensure_ascii=False)
-        for name, scores in found.items()
-        for one in scores
-    )
+    return "\n".join(json.dumps(plain(one), ensure_ascii=False) for one in found)

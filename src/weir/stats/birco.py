@@ -2,80 +2,158 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Float64
 from weir.errors import BadValue
+from weir.measures.evaluate import scores_of
 from weir.measures.measure import Measure, parse_measure
+from weir.stats.score_rows import rows
 
-__all__ = ["BIRCO_MEASURES", "BircoScore", "birco_scores"]
+__all__ = ["BIRCO_MEASURES", "BircoMeasure", "BircoScore", "birco_remarks", "birco_scores"]
 
 SEED = 42
 TRIALS = 1000
 RELEVANT_GRADE = 1
 """Grade from which recall and MAP take a document for relevant, also where grades have fractions."""
-BIRCO_MEASURES: dict[str, Measure] = {
-    "R@5": parse_measure("R@5"),
-    "R@10": parse_measure("R@10"),
-    "R@20": parse_measure("R@20"),
-    "R@100": parse_measure("R@100"),
-    "nDCG@10": parse_measure("nDCG@10"),
-    "MRR@10": parse_measure("RR(of='best', rel=0.001)@10"),
-    "MAP": parse_measure("AP"),
+RANKS_READ = 10
+"""Places of a ranking and of its pool that BIRCO's nDCG reads, whether they are there or not."""
+
+
+@dataclass(frozen=True)
+class BircoMeasure:
+    """A measure of BIRCO's program.
+
+    line: its name where the program prints resampled means; own: what it computes; plain: what its name says;
+    leaves_out: whether its mean leaves out queries without a document of grade 1 or more.
+    """
+
+    line: str
+    own: Measure
+    plain: Measure
+    leaves_out: bool = True
+
+
+def _same(line: str, name: str, leaves_out: bool = True) -> BircoMeasure:
+    return BircoMeasure(line, parse_measure(name), parse_measure(name), leaves_out)
+
+
+BIRCO_MEASURES: dict[str, BircoMeasure] = {
+    "R@5": _same("R@5", "R@5"),
+    "R@10": _same("R@100", "R@10"),
+    "R@20": _same("R@20", "R@20"),
+    "R@100": _same("R@100", "R@100"),
+    "nDCG@10": _same("NDCG", "nDCG@10", leaves_out=False),
+    "MRR@10": BircoMeasure(
+        "MRR", parse_measure("RR(of='best', rel=0.001)@10"), parse_measure("RR@10"), leaves_out=False
+    ),
+    "MAP": _same("MAP", "AP"),
 }
-"""What BIRCO calls a measure, and what it is here: MRR@10 looks for the documents of the query's highest grade."""
-LEAVING_OUT = {"R@5", "R@10", "R@20", "R@100", "MAP"}
-"""Those whose mean leaves out queries without a document of grade 1 or more."""
+"""BIRCO's measures by what its program calls them without resampling. MRR@10 looks for the documents of the query's
+highest grade, and two lines of resampled means are named R@100, of which the first is R@10."""
 
 
 @dataclass(frozen=True)
 class BircoScore:
-    """A figure of BIRCO's rank2metric beside the plain mean.
+    """A figure of BIRCO's rank2metric beside the score that its name promises, and why they differ.
 
-    mean: over the queries that count; queries: how many do; printed: the mean of 1,000 bootstrap means, which BIRCO
-    prints as the score; deviation: theirs, with n in the denominator, printed behind a plus-minus sign.
+    measure: BIRCO's name, and line: that of its output; definition: its measure here; mean: over the queries that
+    count; queries: how many do; printed: the mean of 1,000 bootstrap means, which BIRCO prints as the score; deviation:
+    theirs, with n in the denominator, printed behind a plus-minus sign. plain: the measure of that name; score, low,
+    high: its mean over all judged queries and the 95% bootstrap interval. printed - score is the sum of resampling: the
+    mean of bootstrap means less the mean; left_out: what leaving out queries adds; best_grade: what looking for the
+    highest grade alone adds.
     """
 
+    dataset: str
+    system: str
     measure: str
+    line: str
     definition: str
     mean: float
     queries: int
     printed: float
     deviation: float
+    plain: str
+    score: float
+    low: float
+    high: float
+    resampling: float
+    left_out: float
+    best_grade: float
 
 
-def birco_scores(qrels: Qrels, run: Run) -> list[BircoScore]:
-    """BIRCO's figures of a ranking, to the last digit.
+def birco_scores(qrels: Qrels, run: Run, dataset: str = "", system: str = "") -> list[BircoScore]:
+    """BIRCO's figures of a ranking, to the last digit, and the scores beside them.
 
     The pool of a query are its judged documents, grade 0 included, and the ranking must hold all of them and no other.
-    For each measure NumPy's legacy generator is seeded with 42 anew. Raises BadValue for a ranking that leaves out a
+    For each measure NumPy's legacy generator is seeded with 42 anew. dataset, system: their names, by default none and
+    the run's. Raises BadValue for a ranking that leaves out a
     query or a document of its pool or holds another, where BIRCO's program ends with an error. Source: Wang et al.
     2024, evaluation/rank2metric.py of its repository at 84b2b05.
     """
-    _refuse_other_than_pools(qrels, run)
+    name = system or run.name
+    for said in _other_than_pools(qrels, run):
+        raise BadValue(f"{name}: {said}; BIRCO scores rankings of whole candidate pools")
     joined = Judged.of(run, qrels)
     counted = joined.relevant(RELEVANT_GRADE) > 0
+    beside = rows(scores_of(joined, tuple(one.plain for one in BIRCO_MEASURES.values())), dataset, name)
     found = []
-    for name, measure in BIRCO_MEASURES.items():
-        values = measure.per_query(joined)
-        values = values[counted] if name in LEAVING_OUT else values
+    for (measure, one), row in zip(BIRCO_MEASURES.items(), beside, strict=True):
+        every = one.own.per_query(joined)
+        values = every[counted] if one.leaves_out else every
         means = _bootstrap_means(values)
-        found.append(
-            BircoScore(
-                name,
-                str(measure),
-                float(np.mean(values)),
-                len(values),
-                float(np.mean(means)),
-                float(np.std(means)),
-            )
-        )
+        mean, printed, over_all = float(np.mean(values)), float(np.mean(means)), float(np.mean(every))
+        names = (dataset, name, measure, one.line, str(one.own))
+        figure = (mean, len(values), printed, float(np.std(means)))
+        scored = (str(one.plain), row.mean, row.low, row.high)
+        best_grade = 0.0 if one.own == one.plain else over_all - row.mean
+        found.append(BircoScore(*names, *figure, *scored, printed - mean, mean - over_all, best_grade))
     return found
+
+
+def birco_remarks(qrels: Qrels) -> list[str]:
+    """What of these judgments BIRCO's program does not take as it should, in sentences; [] where there is nothing.
+
+    Weir scores such queries by their definitions. Source: as `birco_scores`.
+    """
+    return [
+        f"{_named(qrels, which)}: {said}"
+        for which, said in (
+            (
+                np.diff(qrels.ptr) < RANKS_READ,
+                f"fewer than {RANKS_READ} candidates, where BIRCO's program ends with an error (IndexError) and "
+                "prints nothing; these figures are by its rules",
+            ),
+            (
+                _every(qrels, qrels.grade <= 0),
+                "no grade above 0, where BIRCO's program divides by zero and prints no nDCG@10; here it is 0",
+            ),
+            (
+                _every(qrels, qrels.grade == qrels.grade[qrels.ptr[:-1]].repeat(np.diff(qrels.ptr)))
+                & ~_every(qrels, qrels.grade <= 0),
+                "all grades are equal, where BIRCO's MRR@10 leaves out the last candidate of its list; here none is",
+            ),
+        )
+        if which.any()
+    ]
+
+
+def _every(qrels: Qrels, holds: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether something holds of every judgment of a query."""
+    return np.logical_and.reduceat(holds, qrels.ptr[:-1]) if len(qrels) else np.zeros(0, bool)
+
+
+def _named(qrels: Qrels, which: NDArray[np.bool_]) -> str:
+    first, *others = np.flatnonzero(which).tolist()
+    return f"query '{qrels.queries[first]}'" + (f" and {len(others):,} others" if others else "")
 
 
 def _bootstrap_means(values: Float64) -> Float64:
@@ -86,14 +164,16 @@ def _bootstrap_means(values: Float64) -> Float64:
     return np.array([np.mean(values[generator.choice(count, size=count)]) for _ in range(TRIALS)])
 
 
-def _refuse_other_than_pools(qrels: Qrels, run: Run) -> None:
+def _other_than_pools(qrels: Qrels, run: Run) -> Iterator[str]:
+    """What rankings leave out of their pools, or hold besides, in words."""
     ranked = {query: set(docs) for query, docs in run.to_dict().items()}
     for query, judged in qrels.to_dict().items():
-        held = ranked.get(query, set())
-        if held == judged.keys():
+        if query not in ranked:
+            yield f"no ranking of query '{query}'"
             continue
+        held = ranked[query]
         missing, strange = sorted(judged.keys() - held), sorted(held - judged.keys())
-        said = f"leaves out '{missing[0]}'" if missing else f"holds '{strange[0]}', which is no candidate"
-        raise BadValue(
-            f"{run.name}: the ranking of query '{query}' {said}; BIRCO scores rankings of whole candidate pools"
-        )
+        if missing:
+            yield f"the ranking of query '{query}' leaves out '{missing[0]}'"
+        elif strange:
+            yield f"the ranking of query '{query}' holds '{strange[0]}', which is no candidate"

@@ -12,7 +12,16 @@ from weir.core.strings import Float64
 from weir.errors import BadValue
 from weir.stats.resampling import resampled_sums
 
-__all__ = ["LEVEL", "RESAMPLES", "SEED", "Interval", "interval", "intervals", "resampled_means"]
+__all__ = [
+    "LEVEL",
+    "RESAMPLES",
+    "SEED",
+    "Interval",
+    "interval",
+    "intervals",
+    "ratio_interval",
+    "resampled_means",
+]
 
 LEVEL = 0.95
 RESAMPLES = 10_000
@@ -62,6 +71,32 @@ def interval(
     """
     low, high = _bounds(values[None, ~np.isnan(values)], generator, level, resamples)[0]
     return float(low), float(high)
+
+
+def ratio_interval(
+    parts: tuple[Float64, Float64],
+    generator: np.random.Generator,
+    less: tuple[Float64, Float64] | None = None,
+    level: float = LEVEL,
+    resamples: int = RESAMPLES,
+) -> tuple[float, float]:
+    """Bounds of the percentile bootstrap interval of a ratio of two sums over queries, or of two ratios' difference.
+
+    parts, less: (numerator, denominator) by query, float64[Q] each; with `less`, the interval is of the ratio of
+    `parts` minus that of `less`, on the same samples. Samples with a denominator of 0 are left out; NaN bounds where
+    all are. Raises BadValue for a level outside 0..1. Source: Efron and Tibshirani 1993, section 13.3.
+    """
+    if not 0 < level < 1:
+        raise BadValue(f"the level of an interval is {level}; expected between 0 and 1")
+    columns = np.stack([*parts, *(less or ())])
+    sums = np.concatenate(list(resampled_sums(columns, resamples, generator)))
+    sums = sums[(sums[:, 1::2] > 0).all(axis=1)]
+    if not len(sums):
+        return math.nan, math.nan
+    ratios = sums[:, 0::2] / sums[:, 1::2]
+    found = ratios[:, 0] - (ratios[:, 1] if less else 0.0)
+    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2]).tolist()
+    return low, high
 
 
 def resampled_means(values: Float64, generator: np.random.Generator, resamples: int) -> Float64:

@@ -1,4 +1,7 @@
-"""Means of human values from few of them and many of a model: prediction-powered inference, and Rogan and Gladen's."""
+"""Means of human values from few of them and many of a model: prediction-powered inference, and Rogan and Gladen's.
+
+How the few were drawn (by strata, with known probabilities, in parts) is said to `stats/drawn_means.py`.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ import numpy as np
 
 from weir.core.strings import Float64
 from weir.errors import BadValue
-from weir.stats.distributions import normal_quantile
+from weir.stats.distributions import normal_quantile, normal_tail, student_quantile, student_tail
 
-__all__ = ["Estimate", "prediction_powered", "rogan_gladen"]
+__all__ = ["Estimate", "SampledMean", "powered_mean", "prediction_powered", "rogan_gladen"]
 
 LEVEL = 0.95
 
@@ -29,16 +32,56 @@ class Estimate:
     weight: float
 
 
+@dataclass(frozen=True)
+class SampledMean:
+    """An estimated mean with its standard error.
+
+    degrees: of freedom of Student's t, infinite for the normal distribution; weight: as of `Estimate`.
+    """
+
+    value: float
+    error: float
+    degrees: float
+    weight: float
+
+    def estimate(self, level: float = LEVEL) -> Estimate:
+        """The mean with its interval of this level; raises BadValue for a level outside 0..1."""
+        if not 0 < level < 1:
+            raise BadValue(f"the level is {level}; expected between 0 and 1")
+        upper = (1 + level) / 2
+        normal = math.isinf(self.degrees)
+        margin = self.error * (normal_quantile(upper) if normal else student_quantile(upper, self.degrees))
+        return Estimate(self.value, self.value - margin, self.value + margin, self.weight)
+
+    @property
+    def p(self) -> float:
+        """The two-sided p-value of a mean of 0, of the same distribution as the interval; 1 for 0 without error."""
+        if not self.error:
+            return 0.0 if self.value else 1.0
+        far = abs(self.value) / self.error
+        return 2 * (normal_tail(far) if math.isinf(self.degrees) else student_tail(far, self.degrees))
+
+
 def prediction_powered(
     human: Float64, model: Float64, model_alone: Float64, weight: float | None = None, level: float = LEVEL
 ) -> Estimate:
-    """The mean that people would give to all items, of which they judged some.
+    """The mean that people would give to all items, of which they judged some, with its interval.
+
+    Arguments, errors and sources as `powered_mean`; raises BadValue for a level outside 0..1, too.
+    """
+    return powered_mean(human, model, model_alone, weight).estimate(level)
+
+
+def powered_mean(
+    human: Float64, model: Float64, model_alone: Float64, weight: float | None = None
+) -> SampledMean:
+    """The mean that people would give to all items, of which they judged some drawn at random.
 
     human, model: float64[n], both values of the same items; model_alone: float64[N], the model's of the others, drawn
     as those were; weight: None takes the one that makes the interval narrowest (PPI++), within 0..1. An item is what
-    was drawn independently: a query, not a pair. The interval is that of the normal distribution. Raises BadValue for
-    fewer than two items of a kind, values that are not finite, and a level outside 0..1. Sources: Angelopoulos et al.
-    2023 (PPI), Angelopoulos, Duchi and Zrnic 2023 (PPI++); equals ppi-python's ppi_mean_ci.
+    was drawn independently: a query, not a pair. The distribution is the normal one. Raises BadValue for fewer than two
+    items of a kind and values that are not finite. Sources: Angelopoulos et al. 2023 (PPI), Angelopoulos, Duchi and
+    Zrnic 2023 (PPI++); equals ppi-python's ppi_mean_ci.
     """
     n, alone = len(human), len(model_alone)
     if n != len(model) or n < 2 or alone < 2:
@@ -48,8 +91,6 @@ def prediction_powered(
         )
     if not all(np.isfinite(values).all() for values in (human, model, model_alone)):
         raise BadValue("a value is not finite; leave its item out of all of them")
-    if not 0 < level < 1:
-        raise BadValue(f"the level is {level}; expected between 0 and 1")
     if weight is None:
         spread = float(np.concatenate([model, model_alone]).var(ddof=1))
         covariance = float(((human - human.mean()) * (model - model.mean())).mean())
@@ -57,8 +98,7 @@ def prediction_powered(
     rectifier = human - weight * model
     value = weight * float(model_alone.mean()) + float(rectifier.mean())
     error = math.sqrt(weight**2 * float(model_alone.var()) / alone + float(rectifier.var()) / n)
-    margin = normal_quantile((1 + level) / 2) * error
-    return Estimate(value, value - margin, value + margin, weight)
+    return SampledMean(value, error, math.inf, weight)
 
 
 def rogan_gladen(human: Float64, model: Float64, model_alone: Float64, level: float = LEVEL) -> Estimate:

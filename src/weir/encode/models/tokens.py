@@ -98,6 +98,18 @@ class ModelTokenizer:
         segment = np.concatenate([np.array(e.type_ids, np.uint8) for e in found])
         return Tokens(ids, ptr, segment)
 
+    def extents(self, texts: Sequence[str]) -> tuple[Int64, Int64]:
+        """(tokens of each text if none were cut, characters of it that are before the cut), each int64[n]."""
+        given = [t.lower() for t in texts] if self.lower else list(texts)
+        whole = type(self.inner).from_str(self.inner.to_str())
+        whole.no_truncation()
+        tokens = np.array([len(e) for e in whole.encode_batch_fast(given)], np.int64)
+        kept = np.array([len(t) for t in given], np.int64)
+        cut = np.flatnonzero(tokens > self.limit)
+        for at, encoding in zip(cut, self.inner.encode_batch([given[i] for i in cut]), strict=True):
+            kept[at] = max((stop for _, stop in encoding.offsets), default=0)
+        return tokens, kept
+
     def with_limit(self, limit: int) -> ModelTokenizer:
         """The same tokenizer, cutting elsewhere."""
         inner = type(self.inner).from_str(self.inner.to_str())

@@ -9,9 +9,12 @@ from weir.core.corpus import Corpus
 from weir.errors import BadValue
 from weir.llm.chat_model import ChatModel
 from weir.llm.prompt import PromptTemplate, prompt_template
+from weir.llm.verdicts import HIGHEST_SCORE
 from weir.systems.compose import DEPTH, behind, shown
 from weir.systems.protocol import IN_MEMORY, RERANKERS, Context, called, check_depth
-from weir.systems.rerank.llm_scorer import METHODS, LLMScorer, PromptSettings, Windows
+from weir.systems.rerank.llm_methods import METHODS, Asking
+from weir.systems.rerank.llm_scorer import LLMScorer, PromptSettings
+from weir.systems.rerank.llm_windows import Ordering
 from weir.systems.rerank.score_cache import VIEW
 
 __all__ = ["LLMReranker", "llm"]
@@ -27,19 +30,39 @@ class LLMReranker:
     method: str
     chat: ChatModel
     depth: int = DEPTH
-    windows: Windows = field(default_factory=Windows)
+    ordering: Ordering = field(default_factory=Ordering)
     prompts: PromptSettings = field(default_factory=PromptSettings)
     concurrency: int = CONCURRENCY
 
     def __post_init__(self) -> None:
         if not isinstance(self.method, str) or self.method not in METHODS:
             raise BadValue(f"llm: method is {self.method!r}; expected {', '.join(METHODS)}")
-        if self.method != "listwise" and self.windows != Windows():
-            raise BadValue(f'llm: window, step and passes belong to "listwise", not to "{self.method}"')
+        self._check_settings()
         check_depth("llm", self.depth)
         if not (type(self.concurrency) is int and 1 <= self.concurrency <= 256):
             raise BadValue(f"llm: concurrency is {self.concurrency!r}; expected a whole number from 1 to 256")
         self.templates()
+
+    def _check_settings(self) -> None:
+        """Raise BadValue for settings that mean nothing to the method, or to one another."""
+        given = self.ordering.given | ({} if self.prompts.scale == HIGHEST_SCORE else {"scale": 0})
+        for name in given:
+            if name not in METHODS[self.method].takes:
+                takers = ", ".join(f'"{known}"' for known, method in METHODS.items() if name in method.takes)
+                raise BadValue(f'llm: {name} belongs to {takers}; "{self.method}" does not take it')
+        if "seed" in given and self.ordering.order != "shuffled":
+            raise BadValue('llm: seed is that of order="shuffled"')
+        if self.method == "setwise" and self.ordering.sort == "all":
+            raise BadValue('llm: "setwise" sorts by heapsort, bubblesort or tournament, not by all')
+        if "top" in given and self.method == "pairwise" and self._resolved.sort == "all":
+            raise BadValue('llm: "pairwise" has a top where it sorts: sort="heapsort"')
+        if self.method == "listwise":
+            _ = self._resolved.windows  # raises for a step that is longer than the window
+
+    @property
+    def _resolved(self) -> Ordering:
+        method = METHODS[self.method]
+        return self.ordering.resolved(method.window, method.sort)
 
     __repr__ = shown
     __rrshift__ = behind
@@ -47,11 +70,13 @@ class LLMReranker:
     def __str__(self) -> str:
         given: dict[str, object] = {"model": self.chat.model}
         given |= {} if self.depth == DEPTH else {"depth": self.depth}
-        for part in (self.windows, self.prompts):
-            shown_fields = [f for f in fields(part) if f.name != "task"]
-            given |= {
-                f.name: getattr(part, f.name) for f in shown_fields if getattr(part, f.name) != f.default
-            }
+        given |= self.ordering.given
+        shown_fields = [f for f in fields(self.prompts) if f.name != "task"]
+        given |= {
+            f.name: getattr(self.prompts, f.name)
+            for f in shown_fields
+            if getattr(self.prompts, f.name) != f.default
+        }
         given |= self.chat.given
         given |= {} if self.concurrency == CONCURRENCY else {"concurrency": self.concurrency}
         return called("llm", [self.method], given)
@@ -69,9 +94,14 @@ class LLMReranker:
         found = [prompt_template(name, ("query",)) for name in first]
         return (*found, prompt_template(last if own is None else own, method.places))
 
+    def asks(self, candidates: int) -> tuple[Asking, ...]:
+        """What it asks at most about a query with so many candidates, of which it takes `depth` at most."""
+        return METHODS[self.method].asks(self._resolved, min(candidates, self.depth))
+
     def describe(self) -> dict[str, object]:
         """Everything that decides the rankings: model, method, prompts and their versions; nothing is asked."""
-        windows = {f.name: getattr(self.windows, f.name) for f in fields(Windows)}
+        takes = [name for name in METHODS[self.method].takes if name != "scale"]
+        ordering = {name: getattr(self._resolved, name) for name in takes}
         own: dict[str, object] = {
             "reranker": "llm",
             "method": self.method,
@@ -81,7 +111,8 @@ class LLMReranker:
             "algorithm": algorithm("llm verdicts"),
         }
         own |= {f.name: getattr(self.prompts, f.name) for f in fields(PromptSettings) if f.name != "prompt"}
-        return own | (windows if self.method == "listwise" else {}) | {"chat": self.chat.describe()}
+        own |= {"sorting": algorithm("llm sorting")} if "sort" in takes else {}
+        return own | ordering | {"chat": self.chat.describe()}
 
     def adapted_to(self, collection: str, instruction: str) -> LLMReranker:
         """The re-ranker as it runs on a collection, whose instruction is the objective of queries without their own."""
@@ -97,7 +128,7 @@ class LLMReranker:
             self.chat,
             method.score,
             self.templates(),
-            self.windows,
+            self._resolved,
             self.prompts,
             self.concurrency,
             corpus,
@@ -109,15 +140,20 @@ def llm(  # noqa: PLR0913, PLR0917 - the settings of a re-ranker, as they are wr
     method: str,
     model: str,
     depth: int = DEPTH,
-    window: int = 20,
-    step: int = 10,
+    window: int | None = None,
+    step: int | None = None,
     passes: int = 1,
+    sort: str | None = None,
+    top: int = 10,
+    order: str = "first stage",
+    seed: int = 0,
     objective: bool = True,
     prompt: str | None = None,
     temperature: float | None = 0.0,
     max_tokens: int | None = None,
     max_length: int | None = None,
     expected: bool = True,
+    scale: int = HIGHEST_SCORE,
     base: str | None = None,
     key: str | None = None,
     version: str = "",
@@ -125,17 +161,22 @@ def llm(  # noqa: PLR0913, PLR0917 - the settings of a re-ranker, as they are wr
 ) -> LLMReranker:
     """Order the first documents by a language model, whose answers are kept.
 
-    method: "score", 0 to 10 for each document; "reason", the same behind reasoning; "listwise", orders of `window`
-    documents from the last to the first, `step` further each time, `passes` times; "pairwise", every two documents
-    in both orders; "subtask", requirements named once for a query and a score of each document for each of them.
+    method: "score", 0 to `scale` for each document; "reason", the same behind reasoning; "listwise", orders of
+    `window` documents (20) from the last to the first, `step` (half a window) further each time, `passes` times;
+    "setwise", the best of `window` documents (4), by which `sort` finds the `top` places; "pairwise", every two
+    documents in both orders, or those that a `sort` compares; "subtask", requirements named once for a query and a
+    score of each document for each of them. sort: "heapsort", "bubblesort" or "tournament", for "pairwise" also "all";
+    order: "first stage", "reversed" or "shuffled" (by `seed`), how documents stand before the first prompt.
     model: address#name of a server that speaks OpenAI's API, or openai:, anthropic: or gemini: and a name; depth: how
     many documents; objective: whether the prompt has the query's instruction, or the collection's; prompt: a TOML file
     instead of Weir's own; temperature: None leaves it to the model; max_tokens: of an answer, None takes the prompt's;
     max_length: tokens of a document at most, by estimate; expected: whether a score is the mean by log-probabilities,
-    where they are told; base, key, version: see weir.llm.chat_model; concurrency: prompts at a time. A document without
-    a verdict keeps its place. Source: Qin et al. 2024 (pairwise); Sun et al. 2023 (listwise); Wang et al. 2024 (BIRCO).
+    and a choice the likeliest, where they are told; base, key, version: see weir.llm.chat_model; concurrency: prompts
+    at a time. A document without a verdict keeps its place. Source: Qin et al. 2024 (pairwise); Sun et al. 2023
+    (listwise); Zhuang et al. 2024 (set-wise); Chen et al. 2025 (tournament); Wang et al. 2024 (BIRCO).
     Raises BadValue, UnknownName and FormatError for settings.
     """
-    settings = PromptSettings(objective, prompt, temperature, max_tokens, max_length, expected)
+    settings = PromptSettings(objective, prompt, temperature, max_tokens, max_length, expected, scale)
     chat = ChatModel(model, base, key, version)
-    return LLMReranker(method, chat, depth, Windows(window, step, passes), settings, concurrency)
+    ordering = Ordering(window, step, passes, sort, top, order, seed)
+    return LLMReranker(method, chat, depth, ordering, settings, concurrency)

@@ -1,0 +1,223 @@
+"""Analyse stored re-rankings by language models, and write docs/rerankings.md from docs/rerankings.jsonl.
+
+The words of the page stand in rerankings_page.md beside this script.
+
+    python scripts/make_rerankings.py [FOLDER]   # analyses, half a minute
+    python scripts/make_rerankings.py --page     # rewrites the page alone
+
+FOLDER: qrels and runs of TREC DL 2019 and 2020, rerank.FIRST.MODEL.trec.gz beside FIRST.trec.gz; by default
+../shared/data/trec-dl beside the checkout. They are not part of the project, the figures found are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from weir.core.plain_values import plain
+from weir.core.rounding import change, figure, probability, score, share
+from weir.io.runs.read import read_qrels, read_run
+from weir.measures import parse_measure
+from weir.report.reranking import markdown_table
+from weir.sensitivity.order_changes import ReorderRules
+from weir.sensitivity.reordering import reorderings
+from weir.stats.corrections import adjusted
+
+ROOT = Path(__file__).resolve().parents[1]
+STORED, PAGE = ROOT / "docs" / "rerankings.jsonl", ROOT / "docs" / "rerankings.md"
+TEMPLATE = Path(__file__).with_name("rerankings_page.md")
+TRACKS = {"dl19": "DL 2019", "dl20": "DL 2020"}
+RELEVANT_GRADE = 2
+"""From which the tracks call a passage relevant."""
+LEVEL = 0.05
+KEPT_SHARE = 0.5
+STRONG_SCORE = 0.6
+"""nDCG@10 of a first stage above which there is little left to gain."""
+
+Record = dict[str, Any]
+
+
+def analysed(folder: Path) -> Iterator[Record]:
+    """A record for each re-ranking: the track, the model, and what `weir reranking` says."""
+    for track in TRACKS:
+        qrels = read_qrels(folder / "qrels" / f"qrels.{track}-passage.txt")
+        for path in sorted((folder / "runs" / track).glob("rerank.*.trec.gz")):
+            _, first, model = path.name.removesuffix(".trec.gz").split(".", 2)
+            before = read_run(folder / "runs" / track / f"{first}.trec.gz")
+            rules = ReorderRules(rel=RELEVANT_GRADE)
+            [found] = reorderings(before, {model: read_run(path)}, qrels, parse_measure("nDCG@10"), rules)
+            yield {"track": track, **plain(found), "first": first}
+
+
+def page(stored: Path) -> str:
+    """The page of stored figures."""
+    records = [json.loads(line) for line in stored.read_text(encoding="utf-8").splitlines()]
+    holm = adjusted(np.array([one["gain"]["p"] for one in records]))
+    for one, p in zip(records, holm.tolist(), strict=True):
+        one["gain"]["adjusted"] = p
+    said = {
+        "count": len(records),
+        "strong_score": STRONG_SCORE,
+        "queries": {track: next(r["queries"] for r in records if r["track"] == track) for track in TRACKS},
+        **_failures(records),
+        **_learned(records),
+        **{name: _table(records, columns) for name, columns in TABLES.items()},
+        "blocks": _block_table(records),
+    }
+    return TEMPLATE.read_text(encoding="utf-8").format(**said)
+
+
+def _mean(one: Record, name: str, part: str = "mean") -> float:
+    found: float = next(m[part] for m in one["means"] if m["name"] == name)
+    return found
+
+
+def _points(one: Record) -> str:
+    mean, low, high = (100 * _mean(one, "sealed", part) for part in ("mean", "low", "high"))
+    return f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]"
+
+
+def _reach(one: Record, part: str) -> str:
+    found = one["bias"][part]
+    return f"{found['ratio']:.2f}"
+
+
+Column = tuple[str, Callable[[Record], str]]
+TABLES: dict[str, Sequence[Column]] = {
+    "orders": (
+        ("first 10 kept", lambda r: share(_mean(r, "kept first"))),
+        ("all kept", lambda r: share(_mean(r, "kept"))),
+        ("one order", lambda r: share(r["repeated"] / r["queries"])),
+        ("lost, new", lambda r: f"{r['lost']}, {r['new']}"),
+        ("places moved", lambda r: figure(_mean(r, "moved"))),
+        ("tau-b", lambda r: score(_mean(r, "tau"))),
+        ("RBO", lambda r: score(_mean(r, "rbo"))),
+        ("sealed at borders", _points),
+        ("too deep", lambda r: str(r["beyond"])),
+        ("tied", lambda r: share(r["tied"])),
+    ),
+    "gains": (
+        ("before", lambda r: score(r["gain"]["before"])),
+        ("after", lambda r: score(r["gain"]["after"])),
+        ("change", lambda r: change(r["gain"]["change"])),
+        ("95% interval", lambda r: f"[{change(r['gain']['low'])}, {change(r['gain']['high'])}]"),
+        ("p, Holm", lambda r: probability(r["gain"]["adjusted"])),
+        ("hurt", lambda r: share(r["gain"]["hurt"])),
+        ("helped", lambda r: share(r["gain"]["helped"])),
+        (
+            "judged at 10",
+            lambda r: f"{share(r['gain']['judged_before'])} to {share(r['gain']['judged_after'])}",
+        ),
+    ),
+    "places": (
+        ("from the first 10", lambda r: _reach(r, "early")),
+        ("from behind", lambda r: _reach(r, "late")),
+        ("difference", lambda r: f"{r['bias']['difference']:+.2f}"),
+        ("95% interval", lambda r: f"[{r['bias']['low']:+.2f}, {r['bias']['high']:+.2f}]"),
+    ),
+}
+
+
+def _table(records: Sequence[Record], columns: Sequence[Column]) -> str:
+    lines = [["re-ranking", *(name for name, _ in columns)]]
+    lines += [[_name(one), *(cell(one) for _, cell in columns)] for one in records]
+    return markdown_table(lines)
+
+
+def _block_table(records: Sequence[Record]) -> str:
+    starts = [block["start"] for block in records[0]["blocks"]]
+    lines = [["re-ranking", *(f"{start} to {start + 9}" for start in starts)]]
+    lines += [[_name(one), *(f"{b['reach']['ratio']:.2f}" for b in one["blocks"])] for one in records]
+    return markdown_table(lines)
+
+
+def _name(one: Record) -> str:
+    return f"{one['track']} {one['first']} {one['system']}"
+
+
+def _failures(records: Sequence[Record]) -> dict[str, object]:
+    """What failed outright: kept orders, fixed orders, documents lost."""
+    kept = [one for one in records if _mean(one, "kept first") >= KEPT_SHARE]
+    fixed = [one for one in records if one["repeated"] >= KEPT_SHARE * one["queries"]]
+    [one_kept], [one_fixed] = kept, fixed
+    return {
+        "kept": one_kept["system"],
+        "kept_first": round(_mean(one_kept, "kept first") * one_kept["queries"]),
+        "kept_all": round(_mean(one_kept, "kept") * one_kept["queries"]),
+        "fixed": one_fixed["system"],
+        "fixed_times": one_fixed["repeated"],
+        "fixed_order": ", ".join(map(str, one_fixed["pattern"])),
+        "fixed_kept": round(_mean(one_fixed, "kept first") * one_fixed["queries"]),
+        "fixed_change": change(one_fixed["gain"]["change"]),
+        "fixed_hurt": share(one_fixed["gain"]["hurt"]),
+        "lost": sum(one["lost"] + one["new"] for one in records),
+        "deep": sum(one["beyond"] for one in records),
+        "candidates": f"{sum(one['candidates'] for one in records):,}",
+        "tied": sum(one["tied"] > 0 for one in records),
+    }
+
+
+def _learned(records: Sequence[Record]) -> dict[str, object]:
+    """Which gains are real, and what distinguishes the models."""
+    strong = [one for one in records if one["gain"]["before"] > STRONG_SCORE]
+    up, down, alone = (
+        lambda group: [r for r in group if r["gain"]["adjusted"] <= LEVEL and r["gain"]["change"] > 0],
+        lambda group: [r for r in group if r["gain"]["adjusted"] <= LEVEL and r["gain"]["change"] < 0],
+        lambda group: [r for r in group if r["gain"]["p"] <= LEVEL < r["gain"]["adjusted"]],
+    )
+    weak = [one for one in records if one not in strong]
+    by_model = {
+        m: [r for r in records if r["system"].startswith(m)]
+        for m in ("output_v2_aug", "vicuna-7b-checkpoint")
+    }
+    shown: dict[str, object] = {
+        "up": len(up(records)),
+        "down": len(down(records)),
+        "weak": len(weak),
+        "weak_up": len(up(weak)),
+        "strong": len(strong),
+        "strong_up": len(up(strong)),
+        "alone": len(alone(records)),
+        "apart": sum(one["bias"]["high"] < 0 for one in records),
+        "strong_names": " and ".join(sorted({r["system"] for r in up(strong)})),
+    }
+    for name, group in (("weak", weak), ("strong", strong)):
+        shown[f"unjudged_{name}"] = sum(r["gain"]["judged_after"] < r["gain"]["judged_before"] for r in group)
+    for name, group in zip(("aug", "checkpoint"), by_model.values(), strict=True):
+        for what, values in (
+            ("late", [f"{r['bias']['late']['ratio']:.2f}" for r in group]),
+            ("kept", [share(_mean(r, "kept first"), 0) for r in group]),
+            ("sealed", [f"{100 * _mean(r, 'sealed'):.1f}" for r in group]),
+            ("hurt", [share(r["gain"]["hurt"], 0) for r in group if r in strong]),
+        ):
+            ordered = sorted(values, key=lambda text: float(text.rstrip("%")))
+            shown[f"{name}_{what}"] = f"{ordered[0]} to {ordered[-1]}"
+        shown[f"{name}_runs"] = len(group)
+        shown[f"{name}_traced"] = sum(_mean(r, "sealed", "low") > 0 for r in group)
+    return shown
+
+
+def main() -> int:
+    """Analyse, or rewrite the page; the exit code."""
+    parser = argparse.ArgumentParser(description="Analyse stored re-rankings by language models.")
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT.parent / "shared" / "data" / "trec-dl")
+    parser.add_argument("--page", action="store_true", help="rewrite the page alone")
+    given = parser.parse_args()
+    if not given.page:
+        if not (given.folder / "runs").is_dir():
+            print(f"{given.folder}: no runs of TREC DL are there", file=sys.stderr)
+            return 2
+        lines = [json.dumps(one) for one in analysed(given.folder)]
+        STORED.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    PAGE.write_text(page(STORED), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""Re-rankings in Python: what they did to their first stage, and how far they depend on what should not matter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weir.api.result_set import ResultSet
+
+if TYPE_CHECKING:
+    from weir.datasets.load import Dataset
+    from weir.measures.measure import Measure
+    from weir.sensitivity.order_changes import ReorderRules
+    from weir.sensitivity.reordering import Reordering
+    from weir.sensitivity.studies import Sensitivity, StudyRules
+
+__all__ = ["reranking", "sensitivity_of"]
+
+
+def reranking(
+    first: object,
+    *reranked: object,
+    qrels: object = None,
+    measure: Measure | str = "nDCG@10",
+    rules: ReorderRules | None = None,
+) -> ResultSet[Reordering]:
+    """What re-rankings did to their first stage, from rankings alone: `weir reranking`.
+
+    first: the rankings whose first documents were ordered anew; reranked: re-rankings of it; qrels: judgments, all as
+    `weir.evaluate` takes them; None leaves out scores and position bias. rules: weir.ReorderRules, with first ranks,
+    depth, blocks of places, the least relevant grade and windows. Raises BadValue for a re-ranking of other queries and
+    judgments of others, and the WeirErrors of the parts.
+    """
+    from weir.io.runs.frames import qrels_from, run_from
+    from weir.io.runs.pairing import refuse_mismatched
+    from weir.measures.files import distinct_names
+    from weir.measures.measure import parse_measure
+    from weir.sensitivity.reordering import reorderings
+
+    if qrels is not None:
+        refuse_mismatched(qrels, first)
+    runs = [run_from(one) for one in reranked]
+    names = distinct_names([run.name for run in runs], [f"re-ranking {n}" for n in range(1, len(runs) + 1)])
+    judgments = None if qrels is None else qrels_from(qrels)
+    by_name = dict(zip(names, runs, strict=True))
+    found = reorderings(run_from(first), by_name, judgments, parse_measure(str(measure)), rules)
+    return ResultSet("reranking", tuple(found))
+
+
+def sensitivity_of(
+    dataset: str | Path | Dataset,
+    system: object,
+    measure: Measure | str = "nDCG@10",
+    rules: StudyRules | None = None,
+    out: str | Path | None = None,
+) -> ResultSet[Sensitivity]:
+    """What re-ranking by a language model depends on: `weir sensitivity`.
+
+    dataset: by name, path or itself; system: such as 'bm25 >> llm("listwise", model=...)'; rules: weir.StudyRules, with
+    the number of orders and samples, depths, and queries at most; out: the folder of the records, None for none. Raises
+    BadValue for a system without a language model at its end, ServiceError where the budget ends or a prompt stays
+    without an answer (the same call continues), and the WeirErrors of the parts.
+    """
+    from weir.datasets.load import Dataset, load
+    from weir.measures.measure import parse_measure
+    from weir.sensitivity.studies import StudyRules
+    from weir.sensitivity.studies import sensitivity as studied
+    from weir.systems import parse_system
+    from weir.systems.expression import system as system_of
+
+    collection = dataset if isinstance(dataset, Dataset) else load(dataset)
+    asked = parse_system(system) if isinstance(system, str) else system_of(system)
+    folder = None if out is None else Path(out)
+    found = studied(collection, asked, parse_measure(str(measure)), rules or StudyRules(), folder)
+    return ResultSet("sensitivity", (found,))
