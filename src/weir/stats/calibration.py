@@ -240,9 +240,9 @@ def uncalibrated(qrels: Qrels) -> LabelUse | None:
     if not rows.any():
         return None
     above = qrels.grade > 0
-    among = f", and of those above 0 {share(float(rows[above].mean()))}" if above.any() else ""
+    among = f" ({share(float(rows[above].mean()))} of those above 0)" if above.any() else ""
     return LabelUse(
-        f"{share(float(rows.mean()))} of the judgments{among}, are a model's and not held against people's; "
-        "give people's as the judgments and these by --labels",
+        f"{share(float(rows.mean()))} of the judgments{among} are a model's, not held against people's; give people's "
+        "as the judgments and these by --labels",
         False,
     )
