@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weir
+from tests.unit.brooklet import write_collection
 from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
@@ -151,3 +152,18 @@ def test_published_judges_of_dl19_fall_on_both_sides_of_the_default(shared):
              for name in ("umbrela_gpt4o", "umbrela_llama3.2")}  # fmt: skip
     assert [use.calibrated for use in found.values()] == [True, False]
     assert "binary kappa 0.5203 [0.4320, 0.6011] on 9,260 pairs of 43 queries" in found["umbrela_gpt4o"].said
+
+
+def test_a_folder_of_results_says_that_a_model_judged(tmp_path, capsys):
+    folder = write_collection(tmp_path / "mine")
+    path = folder / "qrels" / "test.tsv"
+    head, *rows = path.read_text(encoding="utf-8").splitlines()
+    marked = [f"{row}\t{'llm:small' if n == 0 else 'human'}" for n, row in enumerate(rows)]
+    path.write_text("\n".join([f"{head}\torigin", *marked]) + "\n", encoding="utf-8")
+    out = str(tmp_path / "results")
+    assert main(["run", "-d", str(folder), "-s", "bm25", "-m", "nDCG@10", "-o", out, "--quiet"]) == 0
+    said = f"labels: {100 / len(rows):.1f}% of the judgments"
+    assert said in capsys.readouterr().out
+    assert main(["results", out]) == 0
+    assert said in capsys.readouterr().out
+    assert weir.results(out)[0].labels
