@@ -73,8 +73,9 @@ def test_the_lower_end_of_the_interval_decides_and_few_pairs_do_not():
 
 @settings(max_examples=4, deadline=None)
 @given(st.integers(0, 10_000))
-def test_scores_behind_the_gate_are_of_layers_or_of_people_alone(seed):
+def test_scores_behind_the_gate_are_of_layers_or_of_people_alone(tmp_path_factory, seed):
     """By loops over the first ten places: whose label each has."""
+    folder = tmp_path_factory.mktemp("gate")
     rng = np.random.default_rng(seed)
     run = {q: rng.permutation(DOCS).tolist() for q in QUERIES}
     scores = weir.evaluate(PEOPLE, run, ["P@10", "nDCG@10"], labels=GOOD)
@@ -86,6 +87,10 @@ def test_scores_behind_the_gate_are_of_layers_or_of_people_alone(seed):
     of_people = sum(d in PEOPLE[q] for q in QUERIES for d in run[q][:10])
     places = sum(d in both[q] for q in QUERIES for d in run[q][:10])
     assert scores.labels.share == pytest.approx(1 - of_people / places, abs=1e-12)
+    scores.save(folder / "scores.json")
+    kept = weir.Scores.load(folder / "scores.json")
+    assert (kept.labels.said, kept.labels.share) == (scores.labels.said, scores.labels.share)
+    assert np.array_equal(kept.people_means(), scores.people_means())
     refused = weir.evaluate(PEOPLE, run, ["P@10", "nDCG@10"], labels=BAD)
     assert refused.means() == alone.means()
     assert not refused.labels.calibrated
