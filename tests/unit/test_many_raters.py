@@ -186,7 +186,7 @@ def test_a_system_called_like_the_model_that_labels_is_named(tmp_path):
     runs = {"bm25": systems(1)["s0"], "rankgpt-4o": systems(1)["s1"]}
     assert weir.orders(labels, labels.labelled("human"), runs=runs)[0].alike == ()
     result = weir.orders(labels, labels.labelled("llm:gpt-4o:umbrela-12ab"), runs=runs)
-    assert "named like the model that labels: rankgpt-4o (gpt)" in repr(result)
+    assert "named like the model that labels: rankgpt-4o (GPT)" in repr(result)
 
 
 def test_one_file_of_several_raters_is_compared_with_itself(tmp_path, capsys):

@@ -119,7 +119,8 @@ def _alike(systems: Iterable[str], labels: Qrels) -> tuple[tuple[str, str], ...]
     from weir.judging.model_families import families_of
 
     models = [] if labels.origin is None else [name for name in labels.origin.names if name.startswith(MODEL)]
-    judges = frozenset[str]().union(*(families_of(name) for name in models))
+    told = (name.removeprefix(MODEL) for name in models)  # model:prompt, of which the prompt may be missing
+    judges = frozenset[str]().union(*(families_of(name.rpartition(":")[0] or name) for name in told))
     return tuple((name, family) for name in systems for family in sorted(families_of(name) & judges))
 
 
