@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from weir.api.fusing import fit_fusion, fuse
     from weir.api.gating import gate, save_baseline
     from weir.api.judges import judge
-    from weir.api.labelling import agree, orders, raters
+    from weir.api.labelling import agree, holes, orders, raters
     from weir.api.official import official
     from weir.api.paired_queries import p_mrr, within_groups
     from weir.api.rerankings import reranking, sensitivity_of
@@ -269,6 +269,7 @@ __all__ = [
     "gate",
     "gmAP",
     "gmbpref",
+    "holes",
     "import_files",
     "infAP",
     "isr",
@@ -324,7 +325,7 @@ _MODULES = {
     "api.fusing": "fit_fusion fuse",
     "api.gating": "gate save_baseline",
     "api.judges": "judge",
-    "api.labelling": "agree orders raters",
+    "api.labelling": "agree holes orders raters",
     "api.official": "official",
     "api.paired_queries": "p_mrr within_groups",
     "api.rerankings": "reranking sensitivity_of",

@@ -119,6 +119,13 @@ def test_what_cannot_be_read_ends_in_one_line(tmp_path, text, said):
     assert str(path) in str(error.value)
 
 
+def test_what_spreadsheets_write_is_read(tmp_path):
+    text = '\ufeff"qid","passage_id","verdict","why, if at all"\r\n"q1","d1","Yes","a, b"\r\n"q1","d2","no",""\r\n'
+    path = tmp_path / "sheet.csv"
+    path.write_bytes(text.encode())
+    assert read_labels(path).to_dict() == {"q1": {"d1": 1, "d2": 0}}
+
+
 IDS = st.text("abc#,\"' é", min_size=1, max_size=4).filter(lambda text: text.strip() == text)
 
 

@@ -56,7 +56,7 @@ def alpha_by_loops(columns, level):
     return 1 - within / among if among else math.nan
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(RATINGS)
 def test_alpha_of_raters_that_leave_pairs_out_is_that_of_loops_over_all_ratings(columns):
     labels = {f"rater {n}": qrels(column) for n, column in enumerate(columns)}
@@ -184,13 +184,9 @@ def test_decisions_are_counted_pair_by_pair():
 def test_a_system_called_like_the_model_that_labels_is_named(tmp_path):
     labels = random_labels(1)
     runs = {"bm25": systems(1)["s0"], "rankgpt-4o": systems(1)["s1"]}
-    found = order_agreement(
-        runs, labels, labels.labelled("llm:gpt-4o:umbrela-12ab"), parse_measure("nDCG@10")
-    )
-    assert found.alike == (("rankgpt-4o", "gpt"),)
-    assert order_agreement(runs, labels, labels.labelled("human"), parse_measure("nDCG@10")).alike == ()
+    assert weir.orders(labels, labels.labelled("human"), runs=runs)[0].alike == ()
     result = weir.orders(labels, labels.labelled("llm:gpt-4o:umbrela-12ab"), runs=runs)
-    assert "named like the model that labels: rankgpt-4o (gpt)" in repr(result)
+    assert "named like the model that labels: rankgpt-4o (GPT)" in repr(result)
 
 
 def test_one_file_of_several_raters_is_compared_with_itself(tmp_path, capsys):

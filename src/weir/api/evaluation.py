@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from weir.core.intents import IntentQrels, joined
 from weir.core.judged import Judged
@@ -21,7 +22,11 @@ from weir.measures.conventions import DEFAULT, Conventions, parse_conventions
 from weir.measures.evaluate import listed, ranked_by, refuse_strangers
 from weir.measures.files import judge
 
-__all__ = ["conventions_of", "evaluate", "judgments_from"]
+if TYPE_CHECKING:
+    from weir.core.label_use import LabelUse
+    from weir.stats.calibration import GatedLabels
+
+__all__ = ["conventions_of", "evaluate", "gated_by", "judgments_from"]
 
 
 def evaluate(
@@ -29,6 +34,9 @@ def evaluate(
     run: object,
     measures: Measure | str | Iterable[Measure | str] = DEFAULT_MEASURES,
     conventions: Conventions | str = DEFAULT,
+    *,
+    labels: object = None,
+    least: str = "binary kappa 0.4",
 ) -> Scores:
     """Score a ranking against judgments: one value for each measure and judged query.
 
@@ -38,9 +46,11 @@ def evaluate(
     tools too. Every judged query counts; one that the run does not answer scores 0. conventions: other rules for
     ties, missing and empty queries and self-matches, such as "ties=expected, missing=answered-only". A measure of
     diversity needs judgments for each intent: IntentQrels, {query: {intent: {document: grade}}}, or a path. A measure
-    is found in the result by the name it prints and by the name asked for. Raises BadValue for arguments the wrong way
-    round and identifiers of two types (see `refuse_mismatched`) and for a run without a judged query, and the
-    WeirErrors of the parts.
+    is found in the result by the name it prints and by the name asked for. labels: those of a model, as `weir.agree`
+    takes them, which count where people judged nothing and their calibration on pairs judged by both passes `least`: a
+    statistic and what the lower end of its interval must reach. `scores.labels` says what became of them.
+    Raises BadValue for arguments the wrong way round and identifiers of two types (see `refuse_mismatched`) and for a
+    run without a judged query, and the WeirErrors of the parts.
     """
     refuse_mismatched(qrels, run)
     asked = listed(measures)
@@ -48,11 +58,35 @@ def evaluate(
     rules = conventions_of(conventions)
     if isinstance(run, Run) and run.ties == "trec9" and rules.ties == "trec":
         rules = replace(rules, ties="trec9")
-    judged = _judged(run, judgments_from(qrels, wanted), rules)
+    judgments = judgments_from(qrels, wanted)
+    gate = None if labels is None else gated_by(judgments, labels, least)
+    used = judgments if gate is None else gate.qrels
+    judged = _judged(run, used, rules)
     refuse_strangers(judged)
     found = scores_of(judged, wanted, rules)
+    if gate is not None:
+        found = gate.marked(found, judged, lambda people: _judged(run, people, rules), wanted, rules)
+    elif isinstance(used, Qrels) and used.origin is not None:
+        found = replace(found, labels=_uncalibrated(used))
     names = [(str(m), str(one)) for m in asked for one in measures_of(m)]
     return replace(found, asked=tuple(pair for pair in names if pair[0] != pair[1]))
+
+
+def gated_by(judgments: Qrels | IntentQrels, labels: object, least: str) -> GatedLabels:
+    """Judgments with a model's labels under them where their calibration passes; raises BadValue for intents."""
+    from weir.io.runs.labels import labels_from, rater_name
+    from weir.stats.calibration import gated, parse_least
+
+    if isinstance(judgments, IntentQrels):
+        raise BadValue("a model's labels are of documents, not of intents; take measures without intents")
+    name = rater_name(Path(labels)) if isinstance(labels, (str, os.PathLike)) else "the model"
+    return gated(judgments, labels_from(labels), parse_least(least), name)
+
+
+def _uncalibrated(qrels: Qrels) -> LabelUse | None:
+    from weir.stats.calibration import uncalibrated
+
+    return uncalibrated(qrels)
 
 
 def _judged(run: object, judgments: Qrels | IntentQrels, rules: Conventions) -> Judged:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weir.api.result_set import ResultSet
+from weir.core.origins import MODEL
 
 if TYPE_CHECKING:
+    from weir.audit.hole_study import HoleStudy
     from weir.core.qrels import Qrels
+    from weir.core.run import Run
     from weir.measures.measure import Measure
     from weir.stats.label_agreement import Agreement
     from weir.stats.many_raters import ManyRaters
     from weir.stats.order_agreement import OrderAgreement
 
-__all__ = ["agree", "labels_by_name", "orders", "raters"]
+__all__ = ["agree", "holes", "labels_by_name", "orders", "raters"]
 
 
 def agree(first: object, *others: object, words: Sequence[str] = ()) -> ResultSet[Agreement]:
@@ -58,24 +62,66 @@ def orders(
     runs: rankings by name, or several, as `weir.evaluate` takes them. Raises BadValue for fewer than two systems or
     queries in common, and the WeirErrors of reading.
     """
-    from weir.io.runs.frames import run_from
-    from weir.measures.files import distinct_names
     from weir.measures.measure import parse_measure
     from weir.stats.order_agreement import order_agreement
 
-    if isinstance(runs, Mapping):
-        systems = {str(name): run_from(run) for name, run in runs.items()}
-    else:
-        held = [run_from(run) for run in runs]
-        long = [
-            str(run) if isinstance(run, (str, os.PathLike)) else f"system {n}"
-            for n, run in enumerate(runs, 1)
-        ]
-        systems = dict(zip(distinct_names([run.name for run in held], long), held, strict=True))
+    systems = _systems(runs)
     (name, labels), *rest = labels_by_name((first, *others), words).items()
     asked = parse_measure(str(measure))
-    found = [order_agreement(systems, labels, other, asked, (name, beside)) for beside, other in rest]
+    found = [
+        replace(order_agreement(systems, labels, other, asked, (name, beside)), alike=_alike(systems, other))
+        for beside, other in rest
+    ]
     return ResultSet("orders", tuple(found))
+
+
+def holes(
+    qrels: object,
+    *runs: object,
+    human: object,
+    model: object,
+    measure: Measure | str = "nDCG@10",
+    rel: float = 1,
+) -> ResultSet[HoleStudy]:
+    """What people and a model find among the unjudged documents of runs: `weir holes`.
+
+    qrels, runs: as `weir.evaluate` takes them; human, model: labels as `agree` takes them; rel: the grade from which a
+    document is relevant. Raises BadValue where nothing is unjudged or no hole is judged by both, and for a measure
+    without a corridor, and the WeirErrors of reading.
+    """
+    from weir.audit.hole_study import hole_study
+    from weir.io.runs.frames import qrels_from
+    from weir.io.runs.labels import labels_from
+    from weir.measures.measure import parse_measure
+
+    labels = labels_from(human), labels_from(model)
+    return ResultSet(
+        "holes", (hole_study(_systems(runs), qrels_from(qrels), *labels, parse_measure(str(measure)), rel),)
+    )
+
+
+def _systems(runs: Mapping[str, object] | Sequence[object]) -> dict[str, Run]:
+    """Rankings by name: the given ones, or those of the runs, or their paths where these repeat."""
+    from weir.io.runs.frames import run_from
+    from weir.measures.files import distinct_names
+
+    if isinstance(runs, Mapping):
+        return {str(name): run_from(run) for name, run in runs.items()}
+    held = [run_from(run) for run in runs]
+    long = [
+        str(run) if isinstance(run, (str, os.PathLike)) else f"system {n}" for n, run in enumerate(runs, 1)
+    ]
+    return dict(zip(distinct_names([run.name for run in held], long), held, strict=True))
+
+
+def _alike(systems: Iterable[str], labels: Qrels) -> tuple[tuple[str, str], ...]:
+    """Systems that are called like a model of the family that made labels, with that family."""
+    from weir.judging.model_families import families_of
+
+    models = [] if labels.origin is None else [name for name in labels.origin.names if name.startswith(MODEL)]
+    told = (name.removeprefix(MODEL) for name in models)  # model:prompt, of which the prompt may be missing
+    judges = frozenset[str]().union(*(families_of(name.rpartition(":")[0] or name) for name in told))
+    return tuple((name, family) for name in systems for family in sorted(families_of(name) & judges))
 
 
 def labels_by_name(given: Sequence[object], words: Sequence[str] = ()) -> dict[str, Qrels]:

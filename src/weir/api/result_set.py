@@ -92,6 +92,7 @@ KINDS = {
     "judge": ResultKind(
         "weir.judging.judge_report:JudgeReport", _REPORT + "judge:judge_text", parts="probes"
     ),
+    "holes": ResultKind("weir.audit.hole_study:HoleStudy", _REPORT + "holes:holes_text", parts="found"),
     "orders": ResultKind(
         "weir.stats.order_agreement:OrderAgreement", _REPORT + "agree:orders_text", parts="intervals"
     ),

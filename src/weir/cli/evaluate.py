@@ -12,8 +12,11 @@ from weir.cli.table_options import label_option, scorer_option, show_birco, tabl
 from weir.cli.terminal import output_width, say, show
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from weir.core.corpus import Queries
     from weir.core.intents import IntentQrels
+    from weir.core.label_use import LabelUse
     from weir.core.qrels import Qrels
     from weir.core.result_row import Row
     from weir.core.scores import Scores
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from weir.measures import Measure
     from weir.measures.conventions import Conventions
     from weir.report.display import Display
+    from weir.stats.calibration import GatedLabels
 
 __all__ = ["command"]
 
@@ -54,6 +58,12 @@ __all__ = ["command"]
 )
 @click.option("--abstention", type=click.Choice(["max", "std", "diff1"]),
               help="Show what leaving out the least sure queries gains (nAUC), by this confidence.")  # fmt: skip
+@click.option("--labels", "model_labels", metavar="LABELS",
+              help="Labels of a model, which count where people judged nothing if they pass --least; a folder of weir "
+                   "judge, or a file.")  # fmt: skip
+@click.option("--least", default="binary kappa 0.4", show_default=True, metavar="STATISTIC NUMBER",
+              help="What the interval of their agreement with people must reach, on pairs judged by both, such as "
+                   "'quadratic kappa 0.6' or 'binary kappa from 2 0.5'.")  # fmt: skip
 @scorer_option
 def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
     qrels: Path,
@@ -72,6 +82,8 @@ def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
     drop_self: bool,
     collection: str | None,
     abstention: str | None,
+    model_labels: str | None,
+    least: str,
     scorer: str | None,
 ) -> None:
     """Score run files against judgments.
@@ -88,6 +100,7 @@ def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
     from weir.report.notes import grade_notes, judged_notes
 
     _check_form(form, {"--per-query": per_query, "--scorer": scorer is not None})
+    _check_labels(model_labels, {"--scorer": scorer is not None, "--pairs": pairs is not None})
     if scorer is not None:
         from weir.experiment.official_figures import birco_of_files
 
@@ -99,7 +112,8 @@ def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
     display = display_of(form, long, labels, names)
     dataset = None if collection is None else _dataset(collection)
     asked, judgments = _asked(dataset, judgments_for(qrels, wanted))
-    scored = [_scored(run, judgments, wanted, conventions, asked) for run in runs]
+    judgments, gate = _gated(judgments, model_labels, least)
+    scored = [_scored(run, judgments, wanted, conventions, asked, gate) for run in runs]
     named = {name: one for name, (one, _) in zip(names, scored, strict=True)}
     found = _rows(qrels, named, dict(zip(names, runs, strict=True)), (None if within else by, dataset, pairs))
     if within:
@@ -108,11 +122,12 @@ def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
         _per_query(named, form == "json")
     else:
         _means(found, display)
-    for name, run, (scores, notes) in zip(names, runs, scored, strict=True):
-        if abstention:
+    if within or per_query:
+        _say_labels(one.labels for one in named.values())
+    if abstention:
+        for run, (scores, _) in zip(runs, scored, strict=True):
             _abstention(run, scores, abstention, form == "json")
-        for note in notes:
-            say(note.replace("note: ", f"note: {name}: ", 1) if len(runs) > 1 else note)
+    _say_notes({name: notes for name, (_, notes) in zip(names, scored, strict=True)})
     said = [*grade_notes(judgments, wanted), *judged_notes(found)]
     for note in [*said, *_collection_notes(dataset, wanted, drop_self)]:
         say(note)
@@ -124,10 +139,12 @@ def _scored(
     wanted: tuple[Measure, ...],
     conventions: Conventions,
     asked: Queries | None,
+    gate: GatedLabels | None,
 ) -> tuple[Scores, list[str]]:
     """The scores of a run file, and what has to be said beside them."""
     from dataclasses import replace
 
+    from weir.core.qrels import Qrels
     from weir.measures import scores_of
     from weir.measures.files import judge
     from weir.report.notes import float_tie_notes, score_notes
@@ -135,10 +152,50 @@ def _scored(
     judged = judge(run, judgments, conventions, asked)
     scores = scores_of(judged, wanted, conventions)
     notes = score_notes(scores)
+    if gate is not None:
+        scores = gate.marked(scores, judged, lambda p: judge(run, p, conventions, asked), wanted, conventions)
+    elif isinstance(judgments, Qrels) and judgments.origin is not None:
+        from weir.stats.calibration import uncalibrated
+
+        scores = replace(scores, labels=uncalibrated(judgments))
     if judged.close and conventions.ties == "trec":  # else trec_eval 9 puts every ranking in the same order
         nine = replace(conventions, ties="trec9")
         notes += float_tie_notes(scores, scores_of(judge(run, judgments, nine, asked), wanted, nine))
     return scores, notes
+
+
+def _gated(
+    judgments: Qrels | IntentQrels, labels: str | None, least: str
+) -> tuple[Qrels | IntentQrels, GatedLabels | None]:
+    """The judgments that count, and the gate before a model's labels where some are given."""
+    if labels is None:
+        return judgments, None
+    from weir.api.evaluation import gated_by
+
+    gate = gated_by(judgments, labels, least)
+    return gate.qrels, gate
+
+
+def _say_notes(notes: dict[str, list[str]]) -> None:
+    """The sentences on each run, with its name where there are several."""
+    for name, sentences in notes.items():
+        for note in sentences:
+            say(note.replace("note: ", f"note: {name}: ", 1) if len(notes) > 1 else note)
+
+
+def _say_labels(uses: Iterable[LabelUse | None]) -> None:
+    """What a table would say of a model's labels, where none is shown."""
+    for said in dict.fromkeys(use.said for use in uses if use is not None):
+        say(f"note: labels: {said}")
+
+
+def _check_labels(labels: str | None, apart: dict[str, bool]) -> None:
+    """Raise BadValue for an option that reads QRELS as they are together with --labels."""
+    from weir.errors import BadValue
+
+    for option, given in apart.items():
+        if given and labels is not None:
+            raise BadValue(f"{option} takes the judgments as they are; found --labels too")
 
 
 def _check_form(form: str | None, plain: dict[str, bool]) -> None:

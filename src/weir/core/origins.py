@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 
 from weir.core.strings import Int32
 
-__all__ = ["Origins"]
+__all__ = ["MODEL", "Origins"]
+
+MODEL = "llm:"
+"""How the origin of a model's judgments begins; its name follows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +52,11 @@ class Origins:
     def tolist(self) -> list[str]:
         """The origin of each judgment."""
         return [self.names[code] for code in self.code.tolist()]
+
+    def of_models(self) -> NDArray[np.bool_]:
+        """Which judgments are a model's: those whose origin begins with "llm:", bool[n]."""
+        models = np.array([name.startswith(MODEL) for name in self.names], np.bool_)
+        return np.asarray(models[self.code], np.bool_)
 
     def counts(self, rows: NDArray[np.bool_] | None = None) -> dict[str, int]:
         """How many judgments, or of these, come from where, the most first."""

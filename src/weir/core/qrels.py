@@ -171,6 +171,15 @@ class Qrels:
             for name, a, b in zip(self.queries.tolist(), cuts[:-1], cuts[1:], strict=True)
         }
 
+    def of_rows(self, rows: NDArray[np.bool_]) -> Qrels:
+        """These judgments alone, bool[n]; a query without any is no judged query, the others keep their order."""
+        query = self.query_of_row()[rows]
+        kept, renumbered = np.unique(query, return_inverse=True)
+        named = None if self.origin is None else self.origin.take(np.flatnonzero(rows))
+        return Qrels.from_columns(
+            self.queries.take(kept), self.docs, renumbered, self.doc[rows], self.grade[rows], named
+        )
+
     def only(self, queries: NDArray[np.integer]) -> Qrels:
         """The judgments of these queries, renumbered from 0 in the given order."""
         lengths = np.diff(self.ptr)[queries]

@@ -18,7 +18,9 @@ class Row:
     movable: how many could have another value by the order of tied documents, and lowest, highest: the means that
     worst and best orders give, None where they are not known. judged_at_10: the mean share of the first 10 documents
     returned that were judged, whatever the measure; None where it is not known. group: the group of queries that it is
-    about, "" for all; groups: of a macro mean, over how many means of groups it is.
+    about, "" for all; groups: of a macro mean, over how many means of groups it is. labels: a sentence on a model's
+    labels, "" where there are none; people: the mean by people's labels alone, where a model's count too; model_share:
+    of the judged places among the first 10, those that a model judged.
     """
 
     dataset: str
@@ -37,6 +39,9 @@ class Row:
     judged_at_10: float | None = None
     group: str = ""
     groups: int | None = None
+    labels: str = ""
+    people: float | None = None
+    model_share: float | None = None
 
     @staticmethod
     def of(fields: dict[str, Any]) -> Row:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from weir.core.doors import opened
 from weir.core.frame import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
 from weir.core.ids import Ids
+from weir.core.label_use import LabelUse
 from weir.core.query_groups import QueryGroups
 from weir.core.strings import Float64, Int64
 from weir.errors import BadValue, UnknownName, WeirError
@@ -81,7 +82,8 @@ class Scores:
     measures whose values are logarithms; conventions: those in force, as they print; low, high: float64[M, Q] the
     least and the greatest value that another order of tied documents gives, NaN where it is not known; None: not
     looked at; asked: other names by which measures were asked for, such as "AP(rel=1)", with those in `measures`;
-    judged_at_10: the mean share of the first 10 documents returned that were judged, NaN where it is not known.
+    judged_at_10: the mean share of the first 10 documents returned that were judged, NaN where it is not known;
+    labels: what a model's labels have to do with them, None where all are people's as far as is known.
     """
 
     measures: tuple[str, ...]
@@ -96,6 +98,7 @@ class Scores:
     high: Float64 | None = None
     asked: tuple[tuple[str, str], ...] = ()
     judged_at_10: float = math.nan
+    labels: LabelUse | None = None
 
     def __getitem__(self, measure: object) -> MeasureScores:
         """The values of a measure by query, by any name of it; raises UnknownName where it is not among these."""
@@ -167,6 +170,7 @@ class Scores:
             low=ends[0],
             high=ends[1],
             asked=self.asked,
+            labels=None if self.labels is None else self.labels.take(rows),
         )
 
     def by(self, groups: object) -> GroupedScores:
@@ -212,6 +216,12 @@ class Scores:
         Where the values are logarithms it is the geometric mean of what they are logarithms of.
         """
         return self._means(self.values)
+
+    def people_means(self) -> Float64:
+        """The mean of each measure by people's labels alone, float64[M]; NaN where that is not known."""
+        if self.labels is None or self.labels.people is None:
+            return np.full(len(self.measures), np.nan)
+        return self._means(self.labels.people)
 
     def counted(self) -> Int64:
         """How many queries the mean of each measure is over, int64[M]."""

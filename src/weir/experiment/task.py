@@ -33,6 +33,7 @@ from weir.measures import Measure, parse_measure, scores_of
 from weir.stages.maker import made_now
 from weir.stages.stage import RECORD, Record, Stage, read_record, record_of, records_in, write_record
 from weir.stages.stopwatch import Making
+from weir.stats.calibration import uncalibrated
 from weir.stats.score_rows import rows
 from weir.systems.composite import adapted_to
 from weir.systems.protocol import Retriever
@@ -191,7 +192,7 @@ class Cell:
         for name in (path.name, f"scores-{stage.key}.json"):
             sweep(folder / name)
         with self.shelf.bench.making() as made, self.shelf.bench.timed():
-            scores = scores_of(judged, measures)
+            scores = replace(scores_of(judged, measures), labels=uncalibrated(dataset.qrels))
             found = rows(scores, dataset.name, str(self.system))
         write_scores(scores, path)
         record = Record(

@@ -48,7 +48,8 @@ def rows_shown(
     named = [replace(r, system=display.labels.get(r.system, r.system)) for r in rows]
     used = {r.system for r in rows}
     notes = tuple(f"{label}: {system}" for system, label in display.labels.items() if system in used)
-    table = replace(long_table(named), notes=notes)
+    table = long_table(named)
+    table = replace(table, notes=(*table.notes, *notes))
     if display.form == "html":
         return html_page("results", [table])
     if display.form == "text":

@@ -11,7 +11,7 @@ from weir.core.rounding import score
 from weir.datasets import catalogue
 from weir.report.marked_table import SIGNS, MarkedCell, MarkedTable, html_page
 from weir.report.short_names import short_names
-from weir.report.table import JUDGED, UNRANKED, says_judged
+from weir.report.table import JUDGED, UNRANKED, label_notes, says_judged
 from weir.report.terminal_layout import layout_blocks, paragraph
 from weir.stats.comparison import Comparison
 
@@ -128,10 +128,12 @@ def grid_tables(
         means.setdefault(r.measure, {})[r.dataset, r.system] = r.mean
     if says_judged(rows):
         means[JUDGED] = {(r.dataset, r.system): r.judged_at_10 for r in rows if r.judged_at_10 is not None}
-    return tuple(
+    said = label_notes(rows)
+    tables = (
         _table(measure, of_one, (systems, shown), [c for c in compared if c.measure == measure])
         for measure, of_one in means.items()
     )
+    return tuple(replace(one, notes=(*one.notes, *said)) for one in tables)
 
 
 def write_grids(

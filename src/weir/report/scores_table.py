@@ -8,6 +8,7 @@ from weir.core.rounding import count, score
 from weir.core.scores import Scores
 from weir.report.marked_table import MarkedCell, MarkedTable
 from weir.report.notes import score_notes
+from weir.report.table import label_notes
 from weir.stats.score_rows import rows
 
 __all__ = ["cells_html", "scores_html", "scores_text"]
@@ -30,9 +31,11 @@ def cells_html(title: str, lines: Sequence[Sequence[str]], keys: int) -> str:
 
 
 def _table(scores: Scores) -> MarkedTable:
-    found = []
-    for row, counted in zip(rows(scores, "", ""), scores.counted().tolist(), strict=True):
+    found, shown = [], rows(scores, "", "")
+    by_people = any(row.people is not None for row in shown)
+    for row, counted in zip(shown, scores.counted().tolist(), strict=True):
         cells = (row.measure, score(row.mean), f"{score(row.low)} to {score(row.high)}", count(counted))
-        found.append(tuple(map(MarkedCell, cells)))
-    header = ("measure", "mean", "95% interval", "queries")
-    return MarkedTable("", header, tuple(found), tuple(score_notes(scores)))
+        beside = ("-" if row.people is None else score(row.people),) * by_people
+        found.append(tuple(map(MarkedCell, (*cells, *beside))))
+    header = ("measure", "mean", "95% interval", "queries", *("by people",) * by_people)
+    return MarkedTable("", header, tuple(found), (*label_notes(shown), *score_notes(scores)))

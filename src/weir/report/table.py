@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from weir.core.result_row import Row
-from weir.core.rounding import score
+from weir.core.rounding import score, share
 from weir.report.escaping import csv_text
 from weir.report.marked_table import MarkedCell, MarkedTable
 
-__all__ = ["JUDGED", "UNRANKED", "csv_table", "json_lines", "long_table", "says_judged", "text_table"]
+__all__ = [
+    "JUDGED",
+    "UNRANKED",
+    "csv_table",
+    "json_lines",
+    "label_notes",
+    "long_table",
+    "says_judged",
+    "text_table",
+]
 
 JUDGED = "Judged@10"
 UNRANKED = ("Judged", "Hole", "NumRet", "NumRel", "NumNonrelRet", "IDCG")
@@ -21,8 +30,9 @@ def long_table(rows: Sequence[Row]) -> MarkedTable:
     """A line for each dataset, system and group of queries, a column for each measure.
 
     Each value is a mean with its 95% bootstrap interval, and with ties=bounds the means of the worst and the best
-    order of ties, * behind the best of several systems; then follow Judged@10, where it is no measure of the rows
-    already, and how many of the judged queries were answered.
+    order of ties, * behind the best of several systems; then follow, where a model's labels count, the means by
+    people's alone and the model's share of the judged places among the first 10, then Judged@10, where it is no
+    measure of the rows already, and how many of the judged queries were answered.
     """
     measures = list(dict.fromkeys(r.measure for r in rows))
     there: dict[tuple[str, ...], list[float]] = {}
@@ -32,17 +42,38 @@ def long_table(rows: Sequence[Row]) -> MarkedTable:
         key: max(means) for key, means in there.items() if len(means) > 1 and not key[-1].startswith(UNRANKED)
     }
     judged = says_judged(rows)
+    people = [m for m in measures if any(r.measure == m and r.people is not None for r in rows)]
     keys = _keys(rows)
     lines = []
     for group in _grouped(rows).values():
         any_row = next(iter(group.values()))
         names = [MarkedCell(_NAMES[key](any_row)) for key in keys]
         cells = [_cell(row, best) if (row := group.get(m)) else MarkedCell("") for m in measures]
-        beside = [MarkedCell(_rate(any_row))] * judged
+        beside = _by_people(group, people) + [MarkedCell(_rate(any_row))] * judged
         answered = MarkedCell(f"{any_row.answered}/{any_row.queries}")
         lines.append((*names, *cells, *beside, answered))
-    header = (*keys, *measures, *[JUDGED] * judged, "answered")
-    return MarkedTable("", header, tuple(lines), keys=len(keys))
+    by_people = [f"{m} by people" for m in people] + ["labels of the model"] * bool(people)
+    header = (*keys, *measures, *by_people, *[JUDGED] * judged, "answered")
+    return MarkedTable("", header, tuple(lines), label_notes(rows), keys=len(keys))
+
+
+def label_notes(rows: Sequence[Row]) -> tuple[str, ...]:
+    """What has to be said of a model's labels, once for all rows of which it is so."""
+    several = len({r.dataset for r in rows}) > 1
+    return tuple(
+        dict.fromkeys(f"labels: {f'{r.dataset}: ' if several else ''}{r.labels}" for r in rows if r.labels)
+    )
+
+
+def _by_people(group: Mapping[str, Row], people: Sequence[str]) -> list[MarkedCell]:
+    """The means by people's labels alone, and the share of places that the model judged."""
+    if not people:
+        return []
+    means = [None if m not in group else group[m].people for m in people]
+    rate = next(iter(group.values())).model_share
+    return [MarkedCell("-" if mean is None else score(mean)) for mean in means] + [
+        MarkedCell("-" if rate is None else share(rate))
+    ]
 
 
 def says_judged(rows: Sequence[Row]) -> bool:

@@ -31,6 +31,7 @@ __all__ = [
     "drawn_tables",
     "krippendorff_alpha",
     "label_tables",
+    "shared_pairs",
 ]
 
 Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
@@ -100,27 +101,45 @@ def label_tables(first: Qrels, second: Qrels) -> LabelTables:
 
     Raises BadValue where no pair is judged by both, and for more than MOST_LABELS different grades.
     """
-    docs = second.docs.codes(first.docs.strings)[first.doc].astype(np.int64)
-    queries = second.queries.codes(first.queries.strings)[first.query_of_row()].astype(np.int64)
-    here = second.query_of_row().astype(np.int64) * max(1, len(second.docs)) + second.doc
-    wanted = np.where((docs >= 0) & (queries >= 0), queries * max(1, len(second.docs)) + docs, -1)
-    at = np.minimum(np.searchsorted(here, wanted), max(0, len(here) - 1))
-    both = np.flatnonzero(here[at] == wanted) if len(here) else np.zeros(0, np.int64)
+    both, at = shared_pairs(first, second)
     if not len(both):
         raise BadValue("no pair of query and document is judged by both")
-    pair = (first.grade[both].astype(np.float64), second.grade[at[both]].astype(np.float64))
+    pair = (first.grade[both].astype(np.float64), second.grade[at].astype(np.float64))
     labels = np.unique(np.concatenate(pair))
     if len(labels) > MOST_LABELS:
         raise BadValue(
             f"{len(labels):,} different grades; agreement is of at most {MOST_LABELS}: round them first"
         )
     row, column = (np.searchsorted(labels, grades) for grades in pair)
-    asked, query = np.unique(first.query_of_row()[both], return_inverse=True)
+    asked, query = _in_id_order(first, both)
     table = np.zeros((len(asked), len(labels), len(labels)), np.int64)
     np.add.at(table, (query, row, column), 1)
     return LabelTables(
         first.queries.take(asked), labels, table, len(first.doc) - len(both), len(second.doc) - len(both)
     )
+
+
+def _in_id_order(qrels: Qrels, rows: Int64) -> tuple[Int64, Int64]:
+    """(the queries of these judgments by identifier, the place of each judgment's query among them).
+
+    So resampling draws the same, whatever order a file lists queries in.
+    """
+    asked, query = np.unique(qrels.query_of_row()[rows], return_inverse=True)
+    order = np.argsort(qrels.queries.take(asked).tie_ranks)
+    place = np.empty(len(asked), np.int64)
+    place[order] = np.arange(len(asked))
+    return asked[order].astype(np.int64), place[query]
+
+
+def shared_pairs(first: Qrels, second: Qrels) -> tuple[Int64, Int64]:
+    """The judgments of pairs that both judge: their rows in the first, ascending, and in the second."""
+    docs = second.docs.codes(first.docs.strings)[first.doc].astype(np.int64)
+    queries = second.queries.codes(first.queries.strings)[first.query_of_row()].astype(np.int64)
+    here = second.query_of_row().astype(np.int64) * max(1, len(second.docs)) + second.doc
+    wanted = np.where((docs >= 0) & (queries >= 0), queries * max(1, len(second.docs)) + docs, -1)
+    at = np.minimum(np.searchsorted(here, wanted), max(0, len(here) - 1))
+    both = np.flatnonzero(here[at] == wanted) if len(here) else np.zeros(0, np.int64)
+    return both, at[both]
 
 
 def cohen_kappa(

@@ -8,6 +8,7 @@ from typing import get_args
 
 import numpy as np
 
+from weir.core.ids import Ids
 from weir.core.qrels import Qrels
 from weir.core.strings import Float64, Int64, Strings
 from weir.errors import BadValue
@@ -84,12 +85,13 @@ def many_raters(labels: Mapping[str, Qrels]) -> ManyRaters:
 
 
 def _ratings(labels: list[Qrels]) -> tuple[Int64, Float64]:
-    """(the number of each pair's query, float64[raters, pairs] with NaN where a rater left a pair out)."""
-    of_query, _ = distinct_strings(Strings.concatenated([one.queries.strings for one in labels]))
+    """(the place of each pair's query by identifier, float64[raters, pairs] with NaN where a rater left a pair out)."""
+    of_query, queries = distinct_strings(Strings.concatenated([one.queries.strings for one in labels]))
+    place = Ids(queries).tie_ranks  # resampling draws the same in whatever order files list queries
     of_doc, docs = distinct_strings(Strings.concatenated([one.docs.strings for one in labels]))
     pairs, queries_before, docs_before = [], 0, 0
     for one in labels:
-        query = of_query[queries_before + one.query_of_row().astype(np.int64)].astype(np.int64)
+        query = place[of_query[queries_before + one.query_of_row().astype(np.int64)]].astype(np.int64)
         pairs.append(query * len(docs) + of_doc[docs_before + one.doc.astype(np.int64)])
         queries_before, docs_before = queries_before + len(one.queries), docs_before + len(one.docs)
     known, at = np.unique(np.concatenate(pairs), return_inverse=True)

@@ -25,23 +25,6 @@ ALPHA = 0.05
 TOP_SYSTEMS = 5
 MEAN_DECIMALS = 12
 STATISTICS_OF_ORDERS = ("tau", "tau_ap", "spearman", "rbo", "top", "top_tau")
-MODEL_FAMILIES = (
-    *(
-        "claude",
-        "command",
-        "deepseek",
-        "gemini",
-        "gemma",
-        "glm",
-        "gpt",
-        "granite",
-        "llama",
-        "mistral",
-        "mixtral",
-    ),
-    *("nova", "olmo", "phi", "qwen", "rankvicuna", "rankzephyr", "yi-"),
-)
-"""How names of models begin that are of one maker: their judges favour their own rankings (arXiv 2412.17156)."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +104,6 @@ def order_agreement(
         int(((says[0] != 0) & (says[1] == 0)).sum()),
         int(((says[0] == 0) & (says[1] != 0)).sum()),
         int((says[0] * says[1] < 0).sum()),
-        _alike(runs, second),
     )
 
 
@@ -158,17 +140,6 @@ def _resampled(one: Float64, other: Float64, top: int) -> tuple[tuple[str, float
     return tuple(
         (name, *bounds(values))
         for name, values in zip(STATISTICS_OF_ORDERS, zip(*drawn, strict=True), strict=True)
-    )
-
-
-def _alike(runs: Mapping[str, Run], labels: Qrels) -> tuple[tuple[str, str], ...]:
-    """Systems whose name has a family of models that an origin "llm:..." of the labels has too."""
-    judges = [] if labels.origin is None else [n.lower() for n in labels.origin.names if n.startswith("llm:")]
-    return tuple(
-        (name, family)
-        for name in runs
-        for family in MODEL_FAMILIES
-        if family in name.lower() and any(family in judge for judge in judges)
     )
 
 

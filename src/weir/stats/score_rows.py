@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from weir.core.label_use import LabelUse
 from weir.core.result_row import Row
 from weir.core.scores import Scores
 from weir.core.strings import Float64
@@ -21,12 +22,13 @@ def rows(scores: Scores, dataset: str, system: str) -> list[Row]:
     queries, answered = len(scores.queries), int(np.count_nonzero(scores.answered))
     plain = scores.conventions == "default"
     found = []
-    for measure, i, counted, movable, ends in zip(
+    for measure, i, counted, movable, ends, people in zip(
         scores.measures,
         intervals(scores),
         scores.counted(),
         scores.movable(),
         scores.tie_bounds(),
+        scores.people_means().tolist(),
         strict=True,
     ):
         row = Row(dataset, system, measure, i.mean, i.low, i.high, queries, answered, scores.conventions)
@@ -37,8 +39,13 @@ def rows(scores: Scores, dataset: str, system: str) -> list[Row]:
             row = replace(row, movable=int(movable), lowest=lowest, highest=highest)
         if not math.isnan(scores.judged_at_10):
             row = replace(row, judged_at_10=scores.judged_at_10)
-        found.append(row)
+        found.append(row if scores.labels is None else _labelled(row, scores.labels, people))
     return found
+
+
+def _labelled(row: Row, labels: LabelUse, people: float) -> Row:
+    known = [None if math.isnan(value) else value for value in (people, labels.share)]
+    return replace(row, labels=labels.said, people=known[0], model_share=known[1])
 
 
 def group_row(name: str, members: list[Row], values: list[Float64], geometric: bool = False) -> Row:

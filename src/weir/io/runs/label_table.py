@@ -12,6 +12,7 @@ from weir.core.origins import Origins
 from weir.core.qrels import LARGEST, Qrels, shown_number
 from weir.errors import FormatError
 from weir.io.runs.column_names import ORIGIN, is_label, pair_columns
+from weir.io.runs.formats import cells_of
 from weir.io.runs.json_rows import json_records
 from weir.io.runs.sources import table_records
 from weir.io.storage.text_files import read_bytes
@@ -162,7 +163,7 @@ def read_label_table(path: Path, words: Mapping[str, float] = BINARY_WORDS) -> L
     else:
         first = head.partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
         separator = "\t" if "\t" in first else ","
-        names = tuple(cell.strip().strip('"') for cell in first.split(separator))
+        names = tuple(cell.strip() for cell in cells_of(first, separator))
     found = pair_columns(names, path) if len(names) > 2 else None
     if found is None:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.ids import Ids
+from weir.core.label_use import LabelUse
 from weir.core.scores import Scores
 from weir.core.strings import Float64
 from weir.errors import FormatError
@@ -35,6 +37,7 @@ def write_scores_value(scores: Scores, path: Path | str) -> None:
         "low": None if scores.low is None else _numbers(scores.low),
         "high": None if scores.high is None else _numbers(scores.high),
         "asked": [list(pair) for pair in scores.asked],
+        "labels": None if scores.labels is None else _use_fields(scores.labels),
     }
     with atomic_file(Path(path)) as temporary:
         temporary.write_text(json.dumps(fields, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -56,6 +59,7 @@ def read_scores_value(path: Path | str) -> Scores:
             None if fields["low"] is None else _array(fields["low"]),
             None if fields["high"] is None else _array(fields["high"]),
             tuple((str(theirs), str(ours)) for theirs, ours in fields["asked"]),
+            labels=_use_of(fields.get("labels")),  # none in files of before there were labels
         )
     except FileNotFoundError:
         raise FormatError(path, "no such file", _EXPECTED) from None
@@ -65,6 +69,20 @@ def read_scores_value(path: Path | str) -> Scores:
     if scores.values.shape != shape or len(scores.answered) != shape[1]:
         raise FormatError(path, "values of another number of measures or queries", _EXPECTED)
     return scores
+
+
+def _use_fields(use: LabelUse) -> dict[str, object]:
+    share = None if math.isnan(use.share) else use.share
+    people = None if use.people is None else _numbers(use.people)
+    return {"said": use.said, "calibrated": use.calibrated, "share": share, "people": people}
+
+
+def _use_of(fields: dict[str, Any] | None) -> LabelUse | None:
+    if fields is None:
+        return None
+    share = math.nan if fields["share"] is None else float(fields["share"])
+    people = None if fields["people"] is None else _array(fields["people"])
+    return LabelUse(str(fields["said"]), bool(fields["calibrated"]), share, people)
 
 
 def _numbers(values: Float64) -> list[list[float | None]]:

@@ -1,0 +1,248 @@
+"""Whether a model's labels count: they do where their agreement with people's, measured on shared pairs, is enough."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from weir.core.judged import Judged
+from weir.core.label_use import LabelUse
+from weir.core.layers import layered
+from weir.core.origins import MODEL
+from weir.core.qrels import Qrels
+from weir.core.rounding import change, count, score, share
+from weir.core.scores import Scores
+from weir.core.strings import Float64, Int64
+from weir.errors import BadValue, UnknownName
+from weir.measures.conventions import Conventions
+from weir.measures.evaluate import scores_of
+from weir.measures.measure import Measure
+from weir.stats.intervals import fewest
+from weir.stats.label_agreement import (
+    STATISTICS,
+    binary_table,
+    bounds,
+    cohen_kappa,
+    drawn_tables,
+    label_tables,
+    shared_pairs,
+)
+
+__all__ = [
+    "DEFAULT_LEAST",
+    "Calibration",
+    "GatedLabels",
+    "LeastAgreement",
+    "calibration",
+    "gated",
+    "parse_least",
+    "uncalibrated",
+]
+
+DEFAULT_LEAST = "binary kappa 0.4"
+"""What the lower end of the interval must reach; docs/decisions/015-labels.md says why."""
+FEWEST_PAIRS = 30
+"""Pairs judged by both below which a kappa says nothing (McHugh 2012)."""
+BINARY = "binary kappa"
+PLACES = 10
+"""Of a ranking, in which judged documents are counted as a model's or people's."""
+_ERRORS = ("mean absolute error", "bias")  # of which more is not better
+_WRITTEN = re.compile(r"(?P<statistic>.+?)(?: from (?P<cut>[0-9.]+))? (?P<least>-?[0-9.]+)")
+
+
+@dataclass(frozen=True)
+class LeastAgreement:
+    """The least agreement with people from which a model's labels count.
+
+    statistic: of label_agreement.STATISTICS, or "binary kappa", which is of grades from `cut` on; least: what the lower
+    end of its interval reaches. It prints as it is written: "binary kappa from 2 0.5".
+    """
+
+    statistic: str
+    least: float
+    cut: float = 1.0
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.least:g}"
+
+    @property
+    def name(self) -> str:
+        """The statistic, with the grade from which a pair is relevant where that is not 1."""
+        return self.statistic if self.cut == 1 else f"{self.statistic} from {self.cut:g}"
+
+
+def parse_least(text: str) -> LeastAgreement:
+    """A threshold from "STATISTIC NUMBER", as "quadratic kappa 0.6", or "binary kappa from 2 0.5".
+
+    Raises UnknownName for another statistic, BadValue for what is written otherwise and a number outside -1..1.
+    """
+    written = _WRITTEN.fullmatch(" ".join(text.split()))
+    if written is None:
+        raise BadValue(f"--least: found '{text}'; expected a statistic and a number, as in '{DEFAULT_LEAST}'")
+    statistic, cut = written["statistic"], written["cut"]
+    known = [BINARY, *(name for name in STATISTICS if name not in _ERRORS)]
+    if statistic not in known:
+        raise UnknownName("statistic of agreement", statistic, known)
+    if cut is not None and statistic != BINARY:
+        raise BadValue(f"--least: 'from {cut}' is of '{BINARY}' alone; '{statistic}' is of all grades")
+    try:
+        least, from_grade = float(written["least"]), float(cut or 1)
+    except ValueError:
+        least, from_grade = math.nan, 1.0
+    if not -1 <= least <= 1:
+        raise BadValue(f"--least: found '{text}'; expected a number from -1 to 1 behind the statistic")
+    return LeastAgreement(statistic, least, from_grade)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How well a model's labels agree with people's where both judged, held against what is asked.
+
+    value, low, high: the statistic with its 95% interval by resampling queries, NaN where no pair is judged by both;
+    bias: the model's mean grade less people's; passed: the interval is above the least, and rests on FEWEST_PAIRS and
+    as many queries as an interval takes.
+    """
+
+    least: LeastAgreement
+    value: float
+    low: float
+    high: float
+    pairs: int
+    queries: int
+    bias: float
+    passed: bool
+
+    def sentence(self) -> str:
+        """The statistic, what it rests on, and why it is enough or not."""
+        if not self.pairs:
+            return "not calibrated, as no pair is judged by people and by it"
+        basis = f"on {count(self.pairs)} pairs of {count(self.queries)} queries judged by both"
+        shown = f"{self.least.name} {score(self.value)} [{score(self.low)}, {score(self.high)}]"
+        if math.isnan(self.value):
+            shown = f"{self.least.name} undefined"
+        if self.passed:
+            return f"{shown} {basis}, at least {self.least.least:g} asked, bias {change(self.bias)}"
+        if self.pairs < FEWEST_PAIRS or self.queries < fewest():
+            need = f"{FEWEST_PAIRS} pairs of {fewest()} queries are needed"
+            return f"not calibrated: {shown} {basis}, and {need}"
+        return f"not calibrated: {shown} {basis}, where its interval must lie above {self.least.least:g}"
+
+
+def calibration(people: Qrels, model: Qrels, least: LeastAgreement) -> Calibration:
+    """Hold a model's labels against people's; raises BadValue for more grades than agreement is of."""
+    if not len(shared_pairs(people, model)[0]):
+        return Calibration(least, math.nan, math.nan, math.nan, 0, 0, math.nan, False)
+    tables = label_tables(people, model)
+    statistic, whole = _statistic(least), tables.table.sum(axis=0)
+    value = statistic(whole, tables.labels)
+    low, high = bounds([statistic(table, tables.labels) for table in drawn_tables(tables.table)])
+    pairs, queries = int(whole.sum()), len(tables.table)
+    enough = pairs >= FEWEST_PAIRS and queries >= fewest()
+    bias = STATISTICS["bias"](whole, tables.labels)
+    return Calibration(least, value, low, high, pairs, queries, bias, bool(enough and low >= least.least))
+
+
+def _statistic(least: LeastAgreement) -> Callable[[Int64, Float64], float]:
+    if least.statistic != BINARY:
+        return STATISTICS[least.statistic]
+
+    def binary(table: Int64, labels: Float64) -> float:
+        return cohen_kappa(binary_table(table, int(np.searchsorted(labels, least.cut))))
+
+    return binary
+
+
+@dataclass(frozen=True, eq=False)
+class GatedLabels:
+    """The judgments that scores are of, after the gate.
+
+    qrels: people's, and where the calibration passed, the model's for pairs that people left open, in queries that
+    people judged; people: theirs alone; name: what the model's labels are called; left_out: queries that the model
+    alone judged; strange: judgments among people's that are a model's by their origin, which count for nothing.
+    """
+
+    qrels: Qrels
+    people: Qrels
+    name: str
+    calibration: Calibration
+    left_out: int = 0
+    strange: int = 0
+
+    def marked(
+        self,
+        scores: Scores,
+        joined: Judged,
+        join: Callable[[Qrels], Judged],
+        measures: tuple[Measure, ...],
+        conventions: Conventions,
+    ) -> Scores:
+        """The scores of a run by `qrels` with what is to be said beside them.
+
+        joined: its join with `qrels`; join: what joins it with other judgments, here people's alone.
+        """
+        if not self.calibration.passed:
+            said = f"{self.name}: {self.calibration.sentence()}; scores are by people's labels alone{self._beside()}"
+            return replace(scores, labels=LabelUse(said, False))
+        people = join(self.people)
+        near, of_people = (int(np.count_nonzero(one.rank <= PLACES)) for one in (joined, people))
+        said = f"{self.name} judges what people left open: {self.calibration.sentence()}{self._beside()}"
+        values = scores_of(people, measures, conventions).values
+        return replace(
+            scores, labels=LabelUse(said, True, 1 - of_people / near if near else math.nan, values)
+        )
+
+    def _beside(self) -> str:
+        said = f"; {count(self.left_out)} queries that it alone judged are left out" if self.left_out else ""
+        if self.strange:
+            said += (
+                f"; {count(self.strange)} judgments of QRELS are a model's by their origin and are left out"
+            )
+        return said
+
+
+def gated(people: Qrels, model: Qrels, least: LeastAgreement, name: str = "the model") -> GatedLabels:
+    """Put a model's labels under people's where their calibration passes; raises BadValue where people judged nothing.
+
+    Judgments of `people` whose origin is a model's are not people's and are left out.
+    """
+    strange = 0
+    if people.origin is not None:
+        of_models = people.origin.of_models()
+        strange = int(np.count_nonzero(of_models))
+        people = people.of_rows(~of_models) if strange else people
+    if not len(people.doc):
+        raise BadValue(
+            "none of the judgments is of people, so that nothing says how good the model's labels are"
+        )
+    found = calibration(people, model, least)
+    known = people.queries.codes(model.queries.strings) >= 0
+    left_out = int(np.count_nonzero(~known)) if found.passed else 0
+    qrels = people
+    if found.passed:
+        base = people if people.origin is not None else people.labelled("human")
+        other = model.only(np.flatnonzero(known))
+        qrels = layered(base, other if other.origin is not None else other.labelled(f"{MODEL}{name}"))
+    return GatedLabels(qrels, people, name, found, left_out, strange)
+
+
+def uncalibrated(qrels: Qrels) -> LabelUse | None:
+    """What to say of judgments of which some are a model's by their origin; None where none is.
+
+    share is not of places but unknown: the sentence has the share of the judgments.
+    """
+    if qrels.origin is None:
+        return None
+    rows = qrels.origin.of_models()
+    if not rows.any():
+        return None
+    above = qrels.grade > 0
+    among = f" ({share(float(rows[above].mean()))} of those above 0)" if above.any() else ""
+    return LabelUse(
+        f"{share(float(rows.mean()))} of the judgments{among} are a model's, not held against people's; give people's "
+        "as the judgments and these by --labels",
+        False,
+    )
