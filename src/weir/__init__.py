@@ -13,18 +13,29 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from weir.api.auditing import align, audits, estimate, judging_pool, relabel, subset
+    from weir.api.auditing import align, audits, judging_pool, relabel, subset
     from weir.api.benchmark import Benchmark, benchmark
     from weir.api.comparisons import abstention, compare, diff, power, threshold, why
+    from weir.api.estimating import estimate, next_queries
     from weir.api.evaluation import evaluate
     from weir.api.fusing import fit_fusion, fuse
     from weir.api.gating import gate, save_baseline
+    from weir.api.judges import judge
     from weir.api.labelling import agree, orders, raters
     from weir.api.official import official
     from weir.api.paired_queries import p_mrr, within_groups
     from weir.api.rerankings import reranking, sensitivity_of
     from weir.api.result_set import ResultSet
-    from weir.api.results_folder import describe, efficiency, plan, reproduce, results, verify
+    from weir.api.results_folder import (
+        describe,
+        efficiency,
+        llm_trace,
+        llm_use,
+        plan,
+        reproduce,
+        results,
+        verify,
+    )
     from weir.core.corpus import Corpus, Queries
     from weir.core.intents import IntentQrels
     from weir.core.judged import Judged
@@ -121,6 +132,7 @@ if TYPE_CHECKING:
         MonoT5,
         Score,
         Sparse,
+        factorial,
         parse_system,
         system,
     )
@@ -183,6 +195,7 @@ __all__ = [
     "Hole",
     "IPrec",
     "IntentQrels",
+    "JudgeSettings",
     "Judged",
     "Judged_at",
     "Measure",
@@ -245,6 +258,7 @@ __all__ = [
     "encoder",
     "estimate",
     "evaluate",
+    "factorial",
     "fetch",
     "fit_fusion",
     "fuse",
@@ -254,8 +268,11 @@ __all__ = [
     "import_files",
     "infAP",
     "isr",
+    "judge",
     "judging_pool",
     "layered",
+    "llm_trace",
+    "llm_use",
     "load",
     "load_group",
     "logisr",
@@ -265,6 +282,7 @@ __all__ = [
     "nERR",
     "nERR_IA",
     "nNRBP",
+    "next_queries",
     "official",
     "orders",
     "p_mrr",
@@ -301,13 +319,15 @@ _MODULES = {
     "api.evaluation": "evaluate",
     "api.fusing": "fit_fusion fuse",
     "api.gating": "gate save_baseline",
+    "api.judges": "judge",
     "api.labelling": "agree orders raters",
     "api.official": "official",
     "api.paired_queries": "p_mrr within_groups",
     "api.rerankings": "reranking sensitivity_of",
     "api.result_set": "ResultSet",
-    "api.auditing": "align audits estimate judging_pool relabel subset",
-    "api.results_folder": "describe efficiency plan reproduce results verify",
+    "api.results_folder": "describe efficiency llm_trace llm_use plan reproduce results verify",
+    "api.auditing": "align audits judging_pool relabel subset",
+    "api.estimating": "estimate next_queries",
     "core.corpus": "Corpus Queries",
     "core.intents": "IntentQrels",
     "core.judged": "Judged",
@@ -324,6 +344,7 @@ _MODULES = {
     "experiment": "Experiment",
     "experiment.published.published_scores": "published",
     "importing": "import_files",
+    "judging.panel": "JudgeSettings",
     "measures": (
         "AP AP_IA Accuracy BPM Compat DCG ERR ERR_IA F G Hole IAP IDCG INSQ INST IPrec Judged_at Measure "
         "NCG NERR10 NERR11 NERR8 NERR9 NRBP NumNonrelRet NumRel NumRelRet NumRet P P_IA Q R RBP "
@@ -337,7 +358,8 @@ _MODULES = {
     "stats.comparison": "ComparisonMethod",
     "stats.score_rows": "rows",
     "systems": (
-        "BM25 BM25F ColBERT Cross Dense Filtered MonoT5 RM3 Score Sparse parse_system reranker=as_reranker system"
+        "BM25 BM25F ColBERT Cross Dense Filtered MonoT5 RM3 Score Sparse factorial parse_system "
+        "reranker=as_reranker system"
     ),
     "systems.fused": "borda combanz combmax combmed combmin combmnz combsum condorcet isr logisr rbc rrf wsum",
 }

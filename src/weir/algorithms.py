@@ -19,6 +19,7 @@ ALGORITHMS = {
     "late search": 1,
     "llm sorting": 1,
     "llm verdicts": 1,
+    "local chat": 1,
     "measures": 1,
     "passages": 1,
     "pipeline": 1,

@@ -206,6 +206,7 @@ def _number(name: str) -> int:
 ELSEWHERE = {
     "measures": "each measure has an output of its own",
     "encoding": "its last bits are the machine's: tests/neural/test_kept_encoding.py",
+    "local chat": "its words are a model's: tests/neural/test_local_chat.py",
     "questions": "its words are a model's: tests/neural/test_doc2query.py",
 }
 

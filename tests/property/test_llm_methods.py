@@ -211,3 +211,24 @@ def test_a_shuffled_order_is_of_the_seed_and_the_query_alone(method):
     assert sorted(shuffled.initial(9, "q1")) == list(range(9))
     assert Ordering(order="shuffled", seed=8).initial(9, "q1") != shuffled.initial(9, "q1")
     assert Ordering(order="reversed").initial(3, "q") == [2, 1, 0]
+
+
+@pytest.mark.parametrize("method", ["score", "reason", "subtask"])
+def test_the_scale_of_scores_is_a_setting(method):
+    judge = Judge(oracle)
+    found, asked = places(method, [[2, 5, 6, 4]], judge, Ordering(), PromptSettings(scale=5))
+    assert asked.verdicts["out of range"] == 1  # the six
+    assert found == [[1, 3, 2, 0]]
+    users = [prompt.user for prompt in judge.asked if "requirements" not in prompt.user]
+    assert all(" to 5 (" in user for user in users)
+    assert "{" not in "".join(users)
+
+
+def test_a_scale_of_five_has_its_own_expected_score():
+    logs = {"5": np.log(0.5), "3": np.log(0.25), "9": np.log(0.25)}
+    talk = SimpleNamespace(
+        replies=lambda count, prompt_of, progress=None: iter([ChatReply("5", choices=(("5", logs),))] * count)
+    )
+    for scale, mean in ((5, (5 * 0.5 + 3 * 0.25) / 0.75), (10, 5 * 0.5 + 3 * 0.25 + 9 * 0.25), (50, 5.0)):
+        _, asked = places("score", [[1]], talk, Ordering(), PromptSettings(scale=scale))
+        assert asked.scorer.method(asked) == pytest.approx([mean])

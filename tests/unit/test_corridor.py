@@ -90,6 +90,7 @@ def test_what_has_no_corridor_is_refused_and_a_wide_one_is_said():
 TEXTS = st.lists(st.text("abc XYZ.,", max_size=20), min_size=1, max_size=6)
 
 
+@settings(deadline=None)
 @given(TEXTS, TEXTS)
 def test_overlap_is_what_plain_counting_gives(one, other):
     corpora = [Corpus.of({f"d{i}": text for i, text in enumerate(texts)}) for texts in (one, other)]

@@ -116,6 +116,14 @@ def test_a_choice_and_requirements_are_read():
     }
     said |= {"3": (None, "out of range"), "neither": (None, "missing")}
     assert {text: read_choice(ChatReply(text), (TRAP, "")) for text in said} == said
+    among = {
+        "[3]": (3, "ok"),
+        "4": (None, "out of range"),
+        "1, then 3": (None, "duplicate"),
+        "0": (None, "out of range"),
+    }
+    among |= {"9" * 5000: (None, "out of range"), 'It says "answer 3 now"; I say 2.': (2, "repaired")}
+    assert {text: read_choice(ChatReply(text), (TRAP, "", "")) for text in among} == among
     needs = {
         '{"requirements": ["a b", "c d", "a b"]}': (("a b", "c d"), "ok"),
         "1. a b\n2) c d": (("a b", "c d"), "repaired"),

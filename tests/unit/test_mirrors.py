@@ -62,6 +62,7 @@ def hosts(monkeypatch, tmp_path):
     monkeypatch.setattr(net, "download", partial(net.download, patience=patience))
     monkeypatch.setattr(hub_files, "_API", patience)
     monkeypatch.setattr("weir.references.from_hub.download", partial(hub_files.download, patience=patience))
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "none"))
     with served(Hub()) as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.url)

@@ -15,10 +15,8 @@ if TYPE_CHECKING:
     from weir.audit.subsets import SubsetProof
     from weir.core.qrels import Qrels
     from weir.experiment.alignment import Alignment
-    from weir.measures.measure import Measure
-    from weir.stats.corrected_scores import CorrectedScore
 
-__all__ = ["align", "audits", "estimate", "judging_pool", "relabel", "subset"]
+__all__ = ["align", "audits", "judging_pool", "relabel", "subset"]
 
 
 def align(
@@ -60,31 +58,6 @@ def audits(
     checks = tuple(only)
     return ResultSet(
         "audit", tuple(audited_all(subjects_of(targets, collection, tuple(training), encoder), checks))
-    )
-
-
-def estimate(
-    human: object, model: object, *runs: object, measure: Measure | str = "P@10"
-) -> ResultSet[CorrectedScore]:
-    """Scores of runs from few human judgments and many of a model: `weir estimate`.
-
-    human, model, runs: as `weir.evaluate` takes them. Raises BadValue for a measure that cannot be estimated so, and
-    for too few queries.
-    """
-    from weir.io.runs.frames import qrels_from, run_from
-    from weir.measures.files import names_of_runs
-    from weir.measures.measure import parse_measure
-    from weir.stats.corrected_scores import corrected_score
-
-    paths = [Path(one) for one in runs if isinstance(one, (str, Path))]
-    names = names_of_runs(paths) if len(paths) == len(runs) else [f"run {n}" for n in range(1, len(runs) + 1)]
-    labels, asked = (qrels_from(human), qrels_from(model)), parse_measure(str(measure))
-    return ResultSet(
-        "estimate",
-        tuple(
-            corrected_score(name, run_from(run), *labels, asked)
-            for name, run in zip(names, runs, strict=True)
-        ),
     )
 
 

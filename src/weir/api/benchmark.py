@@ -22,6 +22,7 @@ from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 if TYPE_CHECKING:
     from weir.report.grid_table import GridTable
     from weir.stats.comparison import Comparison, ComparisonMethod
+    from weir.stats.factorial import FactorStudy
     from weir.systems import Retriever
 
 __all__ = ["Benchmark", "benchmark"]
@@ -102,6 +103,24 @@ class Benchmark:
         wanted = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
         name = None if baseline is None else str(baseline)
         return ResultSet("compare", tuple(compare_grid(self.scores, wanted, name, how)))
+
+    def factors(
+        self,
+        names: str | Iterable[str] = (),
+        measures: Measure | str | Iterable[Measure | str] = (),
+        method: ComparisonMethod | str = "permutation",
+    ) -> ResultSet[FactorStudy]:
+        """The effects of the settings in which the systems differ, as `weir.compare(..., factors=names)`.
+
+        names: of settings, by default all. Raises BadValue where the systems are no grid, UnknownName for a name that
+        is not there.
+        """
+        from weir.experiment.factor_studies import factor_names, study_factors
+        from weir.stats.comparison import ComparisonMethod
+
+        how = ComparisonMethod(method) if isinstance(method, str) else method
+        wanted = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
+        return ResultSet("factors", tuple(study_factors(self.scores, factor_names(names), wanted, how)))
 
     @overload
     def to_frame(self, library: Literal["pandas"] = "pandas") -> PandasFrame: ...

@@ -22,8 +22,10 @@ from weir.measures.files import distinct_names
 if TYPE_CHECKING:
     from weir.core.run import Run
     from weir.experiment.explain.why import Why
+    from weir.experiment.finished import Finished
     from weir.stats.abstention import Abstention
     from weir.stats.comparison import Comparison, ComparisonMethod
+    from weir.stats.factorial import FactorStudy
     from weir.stats.power import PowerPlan
     from weir.stats.query_differences import Moves
     from weir.stats.threshold import Threshold
@@ -31,19 +33,29 @@ if TYPE_CHECKING:
 __all__ = ["abstention", "compare", "diff", "power", "threshold", "why"]
 
 Wanted: TypeAlias = "Measure | str | Iterable[Measure | str]"
+Systems: TypeAlias = "Mapping[str, object] | Sequence[object] | None"
 FolderPath: TypeAlias = "str | os.PathLike[str]"
 
 
+@overload
+def compare(qrels: object, systems: Systems = ..., measures: Wanted = ..., baseline: str | None = ...,
+            method: ComparisonMethod | str = ..., conventions: Conventions | str = ..., *, by: object = ...,
+            factors: None = ...) -> ResultSet[Comparison]: ...  # fmt: skip
+@overload
+def compare(qrels: object, systems: Systems = ..., measures: Wanted = ..., baseline: None = ...,
+            method: ComparisonMethod | str = ..., conventions: Conventions | str = ..., *, by: None = ...,
+            factors: str | Iterable[str] | Literal[True]) -> ResultSet[FactorStudy]: ...  # fmt: skip
 def compare(  # noqa: PLR0913 - one parameter for each option of the command
     qrels: object,
-    systems: Mapping[str, object] | Sequence[object] | None = None,
+    systems: Systems = None,
     measures: Wanted = (),
     baseline: str | None = None,
     method: ComparisonMethod | str = "permutation",
     conventions: Conventions | str = DEFAULT,
     *,
     by: object = None,
-) -> ResultSet[Comparison]:
+    factors: str | Iterable[str] | Literal[True] | None = None,
+) -> ResultSet[Comparison] | ResultSet[FactorStudy]:
     """Which system is better, and is that certain? A comparison for each measure, each pair with its verdict.
 
     qrels: judgments; systems: rankings by name, or several that are named already (runs, paths), both as `evaluate`
@@ -53,10 +65,19 @@ def compare(  # noqa: PLR0913 - one parameter for each option of the command
     the second system minus the first, as in `weir diff`, `weir gate` and `weir power`: the later given minus the
     earlier, or each minus the baseline. by: groups of queries as `Scores.by` takes them, or a column of the collections
     of a folder: then the macro mean over groups and each group follow, corrected by Benjamini and Hochberg.
+    factors: True, or names of the settings in which the systems' names differ: then a study of their effects for each
+    measure and collection, and over collections, stands in the place of comparisons.
     Raises BadValue for fewer than two systems and for systems that share no query or one only, UnknownName for a
     baseline, test or correction that does not exist, and the WeirErrors of the parts.
     """
     from weir.datasets.query_grouping import query_groups
+    from weir.experiment.factor_studies import (
+        factor_names,
+        refuse_beside_factors,
+        study_cells,
+        study_factors,
+    )
+    from weir.experiment.finished import deepest, finished_cells
     from weir.stats.compare import compare_scores
     from weir.stats.compare_groups import compare_scores_by_group
     from weir.stats.comparison import ComparisonMethod
@@ -64,15 +85,23 @@ def compare(  # noqa: PLR0913 - one parameter for each option of the command
     correction = "holm" if by is None else "bh"
     how = ComparisonMethod(method, correction) if isinstance(method, str) else method
     wanted = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
-    if systems is None and isinstance(qrels, (str, os.PathLike)):
-        return ResultSet("compare", tuple(_of_folder(Path(qrels), wanted, baseline, how, by)))
+    folder = Path(qrels) if systems is None and isinstance(qrels, (str, os.PathLike)) else None
+    if factors is not None:
+        refuse_beside_factors(baseline, by)
+    if folder is not None:
+        cells, _ = deepest(finished_cells(folder))
+        if factors is not None:
+            return ResultSet("factors", tuple(study_cells(cells, factor_names(factors), wanted, how)))
+        return ResultSet("compare", tuple(_of_cells(cells, wanted, baseline, how, by)))
     name = Path(qrels).name if isinstance(qrels, (str, os.PathLike)) else "the judged queries"
-    rules = conventions_of(conventions)
     scores = (
         _scored(qrels)
         if systems is None
-        else _scores_by_name(qrels, systems, wanted or DEFAULT_MEASURES, rules)
+        else _scores_by_name(qrels, systems, wanted or DEFAULT_MEASURES, conventions_of(conventions))
     )
+    if factors is not None:
+        of = {(name, system): one for system, one in scores.items()}
+        return ResultSet("factors", tuple(study_factors(of, factor_names(factors), wanted, how)))
     if by is None:
         return ResultSet("compare", tuple(compare_scores(scores, name, baseline, how)))
     groups = query_groups(by, next(iter(scores.values())).queries)
@@ -221,17 +250,16 @@ def threshold(  # noqa: PLR0913 - one parameter for each option of the command
     return ResultSet("threshold", (chosen(run_from(run), qrels_from(qrels), wanted, rules, unanswerable),))
 
 
-def _of_folder(
-    root: Path,
+def _of_cells(
+    cells: Sequence[Finished],
     measures: tuple[Measure | str, ...],
     baseline: str | None,
     method: ComparisonMethod,
     by: object,
 ) -> list[Comparison]:
     from weir.experiment.compare import compare_cells, compare_cells_by_group
-    from weir.experiment.finished import cell_groups, deepest, finished_cells
+    from weir.experiment.finished import cell_groups
 
-    cells, _ = deepest(finished_cells(root))
     if by is None:
         return compare_cells(cells, measures, baseline, method)
     return compare_cells_by_group(cells, lambda c, q: cell_groups(c, by, q), measures, baseline, method)

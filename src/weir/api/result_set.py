@@ -70,16 +70,35 @@ KINDS = {
         csv=_REPORT + "efficiency:efficiency_csv",
     ),
     "estimate": ResultKind("weir.stats.corrected_scores:CorrectedScore", _REPORT + "estimate:estimate_text"),
+    "factors": ResultKind(
+        "weir.stats.factorial:FactorStudy",
+        _REPORT + "factors:factors_text",
+        latex=_REPORT + "factors:factors_latex",
+        markdown=_REPORT + "factors:factors_markdown",
+        csv=_REPORT + "factors:factors_csv",
+        html=_REPORT + "factors:factors_html",
+        parts="effects",
+    ),
     "gate": ResultKind(
         "weir.stats.gate:Gate",
         _REPORT + "gate:gate_text",
         markdown=_REPORT + "gate:gate_markdown",
         passed="harmless",
     ),
+    "llm_trace": ResultKind(
+        "weir.experiment.llm_answers:QueryTrace", _REPORT + "llm:trace_text", each=True, parts="exchanges"
+    ),
+    "llm_use": ResultKind("weir.experiment.llm_answers:ModelUse", _REPORT + "llm:use_text"),
+    "judge": ResultKind(
+        "weir.judging.judge_report:JudgeReport", _REPORT + "judge:judge_text", parts="probes"
+    ),
     "orders": ResultKind(
         "weir.stats.order_agreement:OrderAgreement", _REPORT + "agree:orders_text", parts="intervals"
     ),
     "official": ResultKind("weir.stats.birco:BircoScore", _REPORT + "birco:birco_text"),
+    "next queries": ResultKind(
+        "weir.audit.estimated_scores:QueryPlan", _REPORT + "estimate:plan_text", each=True, parts="strata"
+    ),
     "plan": ResultKind("weir.experiment.plan:Planned", _REPORT + "plan:plan_text"),
     "power": ResultKind("weir.stats.power:PowerPlan", _REPORT + "power:power_text", each=True, parts="needs"),
     "raters": ResultKind("weir.stats.many_raters:ManyRaters", _REPORT + "agree:raters_text", parts="values"),

@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from weir.core.result_row import Row
     from weir.datasets.card import CollectionCard
     from weir.experiment.efficiency import Efficiency
+    from weir.experiment.finished import Finished
+    from weir.experiment.llm_answers import ModelUse, QueryTrace
     from weir.experiment.plan import Planned
     from weir.experiment.published.reproduce import PublishedCheck
     from weir.experiment.verify import Verdict
     from weir.measures import Measure
     from weir.systems import Retriever
 
-__all__ = ["describe", "efficiency", "plan", "reproduce", "results", "verify"]
+__all__ = ["describe", "efficiency", "llm_trace", "llm_use", "plan", "reproduce", "results", "verify"]
 
 FolderPath: TypeAlias = "str | os.PathLike[str]"
 
@@ -56,6 +58,44 @@ def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> Resu
     return ResultSet(
         "efficiency", tuple(costs(Path(folder), None if measure is None else str(measures_of(measure)[0])))
     )
+
+
+def llm_use(folder: FolderPath, system: str | Retriever | None = None) -> ResultSet[ModelUse]:
+    """What language models were asked in making the results of a folder: answers by verdict, tokens, dollars, faults.
+
+    system: of this one alone. Raises FormatError where the folder holds no finished cell, UnknownName for a system that
+    is not there.
+    """
+    from weir.experiment.llm_answers import model_uses
+
+    return ResultSet("llm_use", tuple(model_uses(_cells_of(folder, system))))
+
+
+def llm_trace(folder: FolderPath, query: str, system: str | Retriever | None = None) -> ResultSet[QueryTrace]:
+    """Every prompt about a query in making the results of a folder, with its answer and what was read from it.
+
+    system: of this one alone. From kept answers: nobody is asked. Raises FormatError where the folder holds no finished
+    cell, UnknownName for a system or query that is not there, BadValue where no system asks a language model, where the
+    collection is not here as it was, and where settings or prompts are others now.
+    """
+    from weir.experiment.llm_answers import query_traces
+
+    return ResultSet("llm_trace", tuple(query_traces(_cells_of(folder, system), query)))
+
+
+def _cells_of(folder: FolderPath, system: str | Retriever | None) -> list[Finished]:
+    from weir.errors import UnknownName
+    from weir.experiment.finished import finished_cells
+    from weir.systems.expression import parse_system
+
+    cells = finished_cells(Path(folder))
+    names = {name for cell in cells for name in (cell.system, cell.label)}
+    if system is None:
+        return cells
+    wanted = str(system) if str(system) in names else str(parse_system(str(system)))
+    if wanted not in names:
+        raise UnknownName("system among these results", wanted, names)
+    return [cell for cell in cells if wanted in (cell.system, cell.label)]
 
 
 def reproduce(

@@ -27,7 +27,7 @@ from weir.measures.measure import Measure, parse_measure
 __all__ = ["Corridor", "Unjudged", "corridors", "relevance_by_rank", "turning_pairs"]
 
 MEASURE = parse_measure(f"nDCG@{CUTOFF}")
-RISING = {"AP", "DCG", "ERR", "P", "R", "RBP", "RR", "R_cap", "Success", "nDCG"}
+RISING = {"AP", "DCG", "ERR", "P", "R", "RBP", "RR", "R_cap", "SDCG", "Success", "nDCG"}
 """Measures that never fall where a relevant document changes places with a worse one above it."""
 BESIDE = (parse_measure(f"condensed(nDCG@{CUTOFF})"), parse_measure("RBP_residual"))
 """Other views of holes: unjudged documents leave the ranking; the weight that RBP gives to them."""
@@ -112,13 +112,16 @@ class Corridor:
     expected: Float64
 
 
-def corridors(runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE) -> dict[str, Corridor]:
+def corridors(
+    runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE, draws: int = DRAWS
+) -> dict[str, Corridor]:
     """The corridor of each run's score in a measure with a cut-off k, over what is unjudged in the first k of any.
 
     Exact for one grade, the highest judged: of all ways in which m unjudged documents of a ranking may be relevant, the
     measure is largest where they are the first m, and nothing else is; least where they are the last m, and all that
-    other runs return is relevant too. Documents that no run returns stay as they are. Raises BadValue for a measure of
-    which this is not so, or without a cut-off of at most MOST_RANKS.
+    other runs return is relevant too. Documents that no run returns stay as they are. draws: of which what is expected
+    is the mean, 0 to expect nothing. Raises BadValue for a measure of which this is not so, or without a cut-off of at
+    most MOST_RANKS.
     """
     k = measure.cutoff
     if measure.name not in RISING or measure.condensed or k is None or k > MOST_RANKS:
@@ -127,7 +130,7 @@ def corridors(runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE)
     unjudged = Unjudged.of(list(runs.values()), qrels, k)
     chance = relevance_by_rank([Judged.of(run, qrels) for run in runs.values()], k)
     rng = np.random.default_rng(SEED)
-    count = DRAWS if len(unjudged.rank) else 1
+    count = draws if len(unjudged.rank) else min(draws, 1)
     if len(unjudged.rank) and not bool((qrels.grade <= 0).any()):
         count = 0  # all that is judged is relevant, which says nothing of what is not judged
     drawn = [

@@ -19,7 +19,7 @@ from weir.errors import BadValue, FormatError
 from weir.io.runs.read import read_qrels
 from weir.io.storage.atomic import atomic_dir, write_json, write_text
 
-__all__ = ["SHEET", "JudgingPool", "judging_pool", "pools_of", "read_sheet", "write_pool"]
+__all__ = ["ABOUT", "HEAD", "SHEET", "JudgingPool", "judging_pool", "pools_of", "read_sheet", "write_pool"]
 
 SHEET, ABOUT = "to_judge.tsv", "pool.json"
 HEAD = ("query-id", "corpus-id", "grade", "query", "title", "text")
@@ -93,11 +93,13 @@ def pools_of(
     return pools
 
 
-def write_pool(pool: JudgingPool, subject: Subject, folder: Path) -> None:
+def write_pool(
+    pool: JudgingPool, subject: Subject, folder: Path, beside: Mapping[str, str] | None = None
+) -> None:
     """Write the sheet and what it was made from; the folder appears whole.
 
-    Texts stand on the sheet where the subject has the collection. Raises BadValue for a folder that is there, so that
-    no judging is lost, StoreError when the disk refuses.
+    Texts stand on the sheet where the subject has the collection; beside: other files of the folder by name.
+    Raises BadValue for a folder that is there, so that no judging is lost, StoreError when the disk refuses.
     """
     if folder.exists():
         raise BadValue(f"{folder} is there already; judged sheets are never overwritten, give another folder")
@@ -106,11 +108,14 @@ def write_pool(pool: JudgingPool, subject: Subject, folder: Path) -> None:
         about = {
             "subject": subject.name,
             "systems": pool.systems,
+            "names": sorted(subject.runs),
             "k": pool.k,
             "pairs": len(pool),
             "queries": len(np.unique(pool.query)),
         }
         write_json(temporary / ABOUT, about)
+        for name, text in (beside or {}).items():
+            write_text(temporary / name, text)
 
 
 def _lines(pool: JudgingPool, subject: Subject) -> Iterator[str]:

@@ -52,7 +52,7 @@ class Subject:
 
     queries: of every split, judged or not; runs: rankings by the name of their system; training: the other splits, and
     other data that systems may have been trained on; encoder: what gives queries vectors; limit: where it cuts
-    documents, None where that is not known.
+    documents, None where that is not known; instruction: what queries without one of their own are told to look for.
     """
 
     name: str
@@ -63,6 +63,7 @@ class Subject:
     training: tuple[Training, ...] = ()
     encoder: TextEncoder | None = None
     limit: TokenLimit | None = None
+    instruction: str = ""
 
     @property
     def parts(self) -> frozenset[str]:

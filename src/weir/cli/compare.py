@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -13,13 +13,16 @@ from weir.cli.table_options import label_option
 from weir.cli.terminal import say
 
 if TYPE_CHECKING:
+    from weir.core.scores import Scores
+    from weir.experiment.finished import Finished
     from weir.measures.conventions import Conventions
     from weir.report.display import Display
     from weir.stats.comparison import Comparison, ComparisonMethod
 
 __all__ = ["command"]
 
-Asked: TypeAlias = "tuple[tuple[str, ...], str | None, ComparisonMethod]"  # measures, baseline, method
+Asked: TypeAlias = "tuple[tuple[str, ...], str | None, ComparisonMethod, str | None]"
+"""Measures, baseline, method, factors."""
 Shown: TypeAlias = tuple[tuple[str, ...], str | None, bool]  # labels, form, long
 
 
@@ -30,6 +33,8 @@ Shown: TypeAlias = tuple[tuple[str, ...], str | None, bool]  # labels, form, lon
 @click.option("--test", default="permutation", show_default=True,
               help="permutation, t, tukey (randomised HSD), bootstrap-shift, wilcoxon or sign.")  # fmt: skip
 @click.option("--correct", help="holm, bonferroni, bh or none.  [default: holm; with --by bh]")
+@click.option("--factors", is_flag=False, flag_value="", metavar="[NAMES]",
+              help="Effects of settings in which systems differ, all or those named: objective,depth.")  # fmt: skip
 @by_option
 @click.option("--collection", shell_complete=dataset_names,
               help="The collection whose column --by names; of a results folder its own.")  # fmt: skip
@@ -64,6 +69,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     baseline: str | None,
     test: str,
     correct: str | None,
+    factors: str | None,
     by: str | None,
     collection: str | None,
     interval: str,
@@ -89,8 +95,13 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     cannot be told apart. With --by follow the macro mean over the groups and each group, the share of false verdicts
     on groups held at 1 minus the level. Several datasets make a grid for each measure, followed by the comparison
     across them; --long shows that of each dataset.
+
+    With --factors the systems are cells of a grid, such as weir run -s 'bm25(k1={0.9, 1.2}, b={0.4, 0.75})' makes:
+    each level of a factor is set against the others, averaged over the other factors, every two factors are looked at
+    for an interaction, and intervals and tests hold for all effects together; then follow shares of the variance.
     """
     from weir.errors import BadValue
+    from weir.experiment.factor_studies import refuse_beside_factors
     from weir.measures.conventions import DEFAULT, Conventions
     from weir.stats.bootstrap import SEED
     from weir.stats.comparison import ComparisonMethod
@@ -100,6 +111,8 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     method = ComparisonMethod(test, correction, interval, level, margin=margin,
                     draws=DRAWS if draws is None else draws, seed=SEED if seed is None else seed)  # fmt: skip
     conventions = Conventions(ties, missing, self_matches="drop" if drop_self else "keep")
+    if factors is not None:
+        refuse_beside_factors(baseline, by)
     if len(paths) == 1 and paths[0].is_dir():
         if conventions != DEFAULT:
             raise BadValue(
@@ -108,7 +121,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
         _folder(
             paths[0],
             (datasets, systems),
-            (measures, baseline, method),
+            (measures, baseline, method, factors),
             (labels, form, long),
             (by, collection),
         )
@@ -117,7 +130,9 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     elif datasets or systems:
         raise BadValue("-d and -s choose from a results folder; run files are named one by one")
     else:
-        _files(paths, conventions, (measures, baseline, method), (labels, form, long), (by, collection))
+        _files(
+            paths, conventions, (measures, baseline, method, factors), (labels, form, long), (by, collection)
+        )
 
 
 def _files(
@@ -136,20 +151,23 @@ def _files(
     from weir.stats.compare import compare_scores
     from weir.stats.compare_groups import compare_scores_by_group
 
-    measures, baseline, method = asked
+    measures, baseline, method, factors = asked
     scores = scores_of_files(paths[0], paths[1:], measures, conventions)
     labels, form, long = shown
     display = display_of(form, long, labels, scores)
     by, collection = groups
     baseline = _named(baseline, display)
+    for note in answer_notes(scores):
+        say(note)
+    if factors is not None:
+        _show_factors({(paths[0].name, name): one for name, one in scores.items()}, asked, display)
+        return
     if by is None:
         found = compare_scores(scores, paths[0].name, baseline, method)
     else:
         dataset = None if collection is None else load(collection)
         parts = query_groups(by, next(iter(scores.values())).queries, dataset)
         found = compare_scores_by_group(scores, paths[0].name, parts, baseline, method)
-    for note in answer_notes(scores):
-        say(note)
     _show(found, display)
 
 
@@ -162,21 +180,40 @@ def _folder(
 ) -> None:
     """Compare the systems of a results folder, on each dataset and across them."""
     from weir.cli.table_options import chosen_cells, display_of
-    from weir.cli.terminal import show
-    from weir.experiment.compare import compare_cells, compare_cells_by_group, lacking_notes
-    from weir.experiment.finished import cell_groups, deepest, finished_cells
-    from weir.experiment.results import mixed_worlds, rows_with_groups
-    from weir.report.grid_table import grid_tables, write_grids
+    from weir.experiment.compare import lacking_notes
+    from weir.experiment.finished import deepest, finished_cells
+    from weir.experiment.results import mixed_worlds
     from weir.report.notes import judged_notes
 
-    measures, baseline, method = asked
+    measures, baseline, _, factors = asked
     labels, form, long = shown
     cells, said = chosen_cells(finished_cells(folder), *chosen), list[str]()
     if not any("#" in system for system in chosen[1]):  # who names a label means that cell
         cells, said = deepest(cells)
     display = display_of(form, long, labels, [c.label for c in cells])
     baseline = _named(baseline, display)
-    by, collection = groups
+    if factors is not None:
+        _show_factors({(c.dataset, c.label or c.system): c.values() for c in cells}, asked, display)
+    else:
+        _compare_cells(cells, asked, groups, display)
+    for note in [*said, *lacking_notes(cells, measures, baseline), *mixed_worlds(cells)]:
+        say(f"note: {note}")
+    for note in judged_notes([row for cell in cells for row in cell.named_rows()]):
+        say(note)
+
+
+def _compare_cells(
+    cells: Sequence[Finished], asked: Asked, groups: tuple[str | None, str | None], display: Display
+) -> None:
+    """The comparisons of finished cells, those of several datasets behind a grid."""
+    from weir.cli.terminal import show
+    from weir.experiment.compare import compare_cells, compare_cells_by_group
+    from weir.experiment.finished import cell_groups
+    from weir.experiment.results import rows_with_groups
+    from weir.report.grid_table import grid_tables, write_grids
+
+    (measures, baseline, method, _), (by, collection) = asked, groups
+    baseline = _named(baseline, display)
     if by is None:
         found = compare_cells(cells, measures, baseline, method)
     else:
@@ -188,7 +225,7 @@ def _folder(
             method,
         )
     across = [c for c in found if c.unit == "datasets"]
-    if across and display.form == "text" and not long:
+    if across and display.form == "text" and not display.long:
         compared = {c.measure for c in found}
         rows = [row for row in rows_with_groups(cells) if row.measure in compared]
         tables = grid_tables(rows, found, display.labels)
@@ -197,10 +234,27 @@ def _folder(
         click.echo()
         found = across
     _show(found, display)
-    for note in [*said, *lacking_notes(cells, measures, baseline), *mixed_worlds(cells)]:
-        say(f"note: {note}")
-    for note in judged_notes([row for cell in cells for row in cell.named_rows()]):
-        say(note)
+
+
+def _show_factors(scores: Mapping[tuple[str, str], Scores], asked: Asked, display: Display) -> None:
+    """The factorial study of systems by dataset and name."""
+    from weir.cli.terminal import show
+    from weir.experiment.factor_studies import factor_names, study_factors
+    from weir.report import factors as report
+
+    measures, _, method, factors = asked
+    found = study_factors(scores, factor_names(factors or ""), measures, method)
+    shown = {
+        "json": report.factors_json,
+        "csv": report.factors_csv,
+        "latex": report.factors_latex,
+        "markdown": report.factors_markdown,
+        "html": report.factors_page,
+    }
+    if display.form == "text":
+        show(report.factors_text(found, display.width, display.colour, display.long))
+    else:
+        click.echo(shown[display.form](found))
 
 
 def _named(baseline: str | None, display: Display) -> str | None:

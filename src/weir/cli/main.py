@@ -50,6 +50,7 @@ GROUPS = {
         "audit": "Audit collections, judgments and runs: what is wrong with them, and what that does to scores.",
         "align": "Say which benchmark collections look like this one, and average scores by that.",
         "pool": "Write a sheet of what to judge next.",
+        "judge": "Let a language model judge, and say how far to trust it.",
         "relabel": "Score every system again with new judgments.",
         "agree": "Say how well labels of people, or of models, agree.",
         "estimate": "Estimate scores from few human judgments and many of a model.",
@@ -57,6 +58,7 @@ GROUPS = {
     "Run": {
         "run": "Run systems on collections and score them, resumably.",
         "results": "Show the results in a folder written by weir run.",
+        "llm": "Show what language models were asked and answered.",
         "export": "Write results as MTEB, the Hugging Face hub or ir_metadata keep them.",
         "plan": "Say what weir run would make and take: stages, time, disk and memory.",
         "efficiency": "Show what each system costs, next to its quality.",

@@ -38,7 +38,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
 
     EXPERIMENT: a TOML file as weir run takes it. Every system is run on a few documents of every collection, or on
     texts of the published length where the collection is not here, and the cost extended to all of it. Embedding
-    APIs are not asked: their tokens are estimated.
+    APIs and language models are not asked: prompts and tokens are estimated.
     """
     from weir.experiment import Experiment
     from weir.experiment.graph import stage_graph

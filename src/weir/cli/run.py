@@ -24,7 +24,9 @@ __all__ = ["command"]
 @click.command("run")
 @click.argument("experiment", required=False, type=click.Path(path_type=Path))
 @datasets_option("A catalogue name, a group, a folder, a golden set, hf:... or irds:...; repeatable.")
-@systems_option("A system such as 'bm25(k1=1.2, b=0.75)'; repeatable.")
+@systems_option(
+    "A system such as 'bm25(k1=1.2, b=0.75)', or a grid such as 'bm25(k1={0.9, 1.2})'; repeatable."
+)
 @measures_option()
 @click.option("-k", "depth", type=int, help="Documents returned for each query, at most.  [default: 1000]")
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
@@ -60,7 +62,8 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     """Run systems on collections and score them, resumably.
 
     EXPERIMENT: a TOML file with the keys datasets, systems, measures and k; options replace its entries.
-    Every dataset is answered by every system. Killed at any moment, the same command continues. The tables are those
+    Every dataset is answered by every system; values in braces, such as 'bm25(k1={0.9, 1.2}, b={0.4, 0.75})', stand
+    for a system of each combination. Killed at any moment, the same command continues. The tables are those
     of weir results.
     """
     from weir.cli.table_options import display_of, show_cells

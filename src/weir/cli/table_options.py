@@ -159,7 +159,7 @@ def chosen_cells(
         kept = [c for c in kept if c.dataset in wanted]
     if systems:
         names = {name for c in kept for name in (c.system, c.label)}
-        asked = {s if s in names else as_it_prints(s): (s,) for s in systems}
+        asked = [one for s in systems for one in ([s] if s in names else singles_as_they_print(s))]
         _refuse_unknown("system among these results", {s: (s,) for s in asked}, names)
         kept = [c for c in kept if c.system in asked or c.label in asked]
     return kept
@@ -171,6 +171,17 @@ def _refuse_unknown(kind: str, wanted: dict[str, tuple[str, ...]], known: set[st
     for name, members in wanted.items():
         if not known.intersection(members):
             raise UnknownName(kind, name, known)
+
+
+def singles_as_they_print(system: str) -> list[str]:
+    """The systems that a text stands for, as they print; itself where this machine does not know it."""
+    from weir.errors import WeirError
+    from weir.systems.grid_expression import single_names
+
+    try:
+        return [as_it_prints(one) for one in single_names(system)]
+    except WeirError:
+        return [system]
 
 
 def as_it_prints(system: str) -> str:

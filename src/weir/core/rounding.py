@@ -11,6 +11,7 @@ __all__ = [
     "effect",
     "exact",
     "figure",
+    "money",
     "probability",
     "score",
     "share",
@@ -71,6 +72,11 @@ def figure(value: float | None) -> str:
         return "-"
     decimals = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
     return f"{value:,.{decimals}f}"
+
+
+def money(value: float) -> str:
+    """An amount of money with up to four digits that count."""
+    return f"{value:.4g}"
 
 
 def duration(seconds: float | None) -> str:

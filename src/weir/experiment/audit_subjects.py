@@ -23,6 +23,8 @@ from weir.systems.dense import encoder_of, query_vectors
 
 __all__ = ["subjects_of"]
 
+OWN_INSTRUCTIONS = "{task}"
+"""What `Dataset.instruction` is where queries have their own."""
 TRAINING_SPLITS = ("train", "dev", "validation", "valid")
 
 
@@ -70,7 +72,11 @@ def _subjects(targets: Sequence[str | Path], collection: str | Path | None) -> l
     first = Path(targets[0])
     if len(targets) == 1 and str(targets[0]) not in catalogue.names() and _is_results(first):
         return _of_results(first, collection)
-    if len(targets) > 1 and first.is_file() and all(Path(one).is_file() for one in targets[1:]):
+    if (
+        (len(targets) > 1 or collection)
+        and first.is_file()
+        and all(Path(one).is_file() for one in targets[1:])
+    ):
         return [_of_files(first, [Path(one) for one in targets[1:]], collection)]
     return [_of_dataset(one, {}) for target in targets for one in load_group(target)]
 
@@ -102,7 +108,8 @@ def _of_files(qrels: Path, runs: list[Path], collection: str | Path | None) -> S
     judged, every = read_qrels(qrels), dataset.all_queries
     asked = [judged.queries.strings, *(run.queries.strings for run in rankings.values())]
     here = np.unique(np.concatenate([every.ids.codes(names) for names in asked]))
-    return Subject(qrels.name, dataset.corpus, every.take(here[here >= 0]), judged, rankings)
+    asked_of = every.take(here[here >= 0])
+    return Subject(qrels.name, dataset.corpus, asked_of, judged, rankings, instruction=_instruction(dataset))
 
 
 def _of_dataset(dataset: Dataset, runs: dict[str, Run]) -> Subject:
@@ -114,7 +121,13 @@ def _of_dataset(dataset: Dataset, runs: dict[str, Run]) -> Subject:
         None if not layout.qrels else dataset.qrels,
         runs,
         tuple(_other_splits(dataset)),
+        instruction=_instruction(dataset),
     )
+
+
+def _instruction(dataset: Dataset) -> str:
+    """What queries without an instruction of their own look for; those with one have it in their metadata."""
+    return "" if dataset.instruction == OWN_INSTRUCTIONS else dataset.instruction
 
 
 def _other_splits(dataset: Dataset) -> list[Training]:

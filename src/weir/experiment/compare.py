@@ -24,7 +24,9 @@ __all__ = [
     "compare_grid",
     "comparison_cost",
     "lacking_notes",
+    "measures_wanted",
     "tie_groups",
+    "units_across",
 ]
 
 MOST_COMPARED = 500_000
@@ -62,14 +64,14 @@ def compare_grid(
     if not any(len(systems) > 1 for systems in scores.values()):
         raise BadValue("no dataset has two systems, so there is nothing to compare")
     found = []
-    for measure in _wanted([m for of in cells.values() for m in of.measures], measures):
+    for measure in measures_wanted([m for of in cells.values() for m in of.measures], measures):
         having = {d: {n: s for n, s in of.items() if measure in s.measures} for d, of in scores.items()}
         tables = [table(dataset, measure, of) for dataset, of in having.items() if len(of) > 1]
         if any(baseline in t.systems for t in tables):
             tables = [t for t in tables if baseline in t.systems]
         each = [compared(t, baseline, method) for t in tables]
         found += each
-        units = _units(tables)
+        units = units_across(tables)
         if len(units) > 1:
             found.append(compared_across(units, f"{len(units)} datasets", baseline, method, each))
     return found
@@ -88,7 +90,7 @@ def compare_cells_by_group(
     `compare_cells` and `compared_by_group`.
     """
     found = []
-    for measure in _wanted(_measured(cells), measures):
+    for measure in measures_wanted(_measured(cells), measures):
         for dataset, systems in _by_dataset(cells).items():
             having = {name: c for name, c in systems.items() if c.mean(measure) is not None}
             if len(having) < 2 or (baseline is not None and baseline not in having):
@@ -118,7 +120,7 @@ def lacking_notes(
     Raises UnknownName for a measure that none has.
     """
     found = []
-    for measure in _wanted(_measured(cells), measures):
+    for measure in measures_wanted(_measured(cells), measures):
         lacking = [f"{cell.label} on {cell.dataset}" for cell in cells if cell.mean(measure) is None]
         if lacking:
             more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
@@ -135,7 +137,9 @@ def comparison_cost(cells: Sequence[Finished], measures: Iterable[Measure | str]
     """How many differences of two systems on a query a comparison of each with each looks at."""
     pairs = [len(systems) * (len(systems) - 1) // 2 for systems in _by_dataset(cells).values()]
     queries = [max(cell.queries for cell in systems.values()) for systems in _by_dataset(cells).values()]
-    return len(_wanted(_measured(cells), measures)) * sum(p * q for p, q in zip(pairs, queries, strict=True))
+    return len(measures_wanted(_measured(cells), measures)) * sum(
+        p * q for p, q in zip(pairs, queries, strict=True)
+    )
 
 
 def _by_dataset(cells: Sequence[Finished]) -> dict[str, dict[str, Finished]]:
@@ -150,7 +154,7 @@ def _measured(cells: Sequence[Finished]) -> list[str]:
     return [row.measure for cell in cells for row in cell.rows]
 
 
-def _wanted(measured: Iterable[str], measures: Iterable[Measure | str]) -> list[str]:
+def measures_wanted(measured: Iterable[str], measures: Iterable[Measure | str]) -> list[str]:
     """The names of the measures, by default all that were measured; raises UnknownName for one that was not."""
     known = list(dict.fromkeys(measured))
     wanted = [str(m) for m in measures_of(given)] if (given := tuple(measures)) else known
@@ -160,7 +164,7 @@ def _wanted(measured: Iterable[str], measures: Iterable[Measure | str]) -> list[
     return wanted
 
 
-def _units(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
+def units_across(tables: Sequence[ScoreTable]) -> dict[str, list[ScoreTable]]:
     """The datasets to compare across, each with the tables of its parts, for the systems that every one has.
 
     Empty where there are not two such systems.

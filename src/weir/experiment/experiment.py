@@ -22,6 +22,7 @@ from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 from weir.stages.stage import slug
 from weir.systems.composite import parts_of
 from weir.systems.expression import system as system_of
+from weir.systems.grid_expression import parse_systems
 from weir.systems.protocol import Fetched, Retriever
 
 __all__ = ["Experiment", "Watch"]
@@ -37,11 +38,12 @@ def _silent(stage: str, done: int, total: int) -> None:
 class Experiment:
     """A grid: every system answers every dataset and every measure scores the answers.
 
-    datasets: catalogue names, groups, folders, or datasets; systems and measures: themselves, or their names; a system
-    may also be a function or an object of one's own, see weir.system; k: how
-    many documents each query is answered with at most; stages: a folder in which indexes and rankings that others use
-    are kept for other results folders too, None keeps them with the results; drop_self: leave out documents that are
-    the query itself, also in collections that do not say so.
+    datasets: catalogue names, groups, folders, or datasets; systems and measures: themselves, or their names; a name
+    with values in braces, such as "bm25(k1={0.6, 0.9})", stands for a system of each value; a system may also be a
+    function or an object of one's own, see weir.system; k: how many documents each query is answered with at most;
+    stages: a folder in which indexes and rankings that others use are kept for other results folders too, None keeps
+    them with the results; drop_self: leave out documents that are the query itself, also in collections that do not
+    say so.
     """
 
     datasets: tuple[str | Path | Dataset, ...]
@@ -109,7 +111,7 @@ class Experiment:
     def parsed_systems(self) -> list[Retriever]:
         """The systems; raises UnknownName or BadValue for one that is none, and for two of one name."""
         found: dict[str, Retriever] = {}
-        systems = [system_of(s) for s in self.systems]
+        systems = [one for s in self.systems for one in _systems(s)]
         for system in systems:
             other = found.setdefault(str(system), system)
             if other != system:
@@ -135,6 +137,11 @@ class Experiment:
         kept = at if self.stages is None else Path(self.stages)
         shelves = [StageShelf(at / slug(d.name), kept / slug(d.name), d, watch) for d in datasets]
         return [Cell(shelf.named(str(system)), system, self.k) for shelf in shelves for system in systems]
+
+
+def _systems(given: object) -> tuple[Retriever, ...]:
+    """The systems that a name, a system or an object stands for."""
+    return parse_systems(given) if isinstance(given, str) else (system_of(given),)
 
 
 def _completed(at: Path, cells: list[Cell], measures: tuple[Measure, ...]) -> list[tuple[Path, list[Row]]]:

@@ -21,11 +21,14 @@ from weir.errors import BadValue, WeirError
 from weir.experiment.costs import index_cost, search_cost
 from weir.experiment.experiment import Experiment
 from weir.experiment.finished import finished_cells
+from weir.experiment.prompt_plan import PromptPlan, plan_of_words, prompt_plan
 from weir.experiment.stage_store import Watch
 from weir.settings import settings
+from weir.systems.candidate_pool import CandidatePool
 from weir.systems.composite import parts_of
 from weir.systems.expression import parse_system
 from weir.systems.protocol import Remote, Retriever
+from weir.systems.rerank.llm_reranker import LLMReranker
 
 __all__ = ["Planned", "planned"]
 
@@ -46,6 +49,7 @@ RUN_LINE_BYTES = 48
 QUERY_WORDS, DOCUMENT_WORDS = 10.0, 130.0
 """Where nothing is published: about the mean of the BEIR paper's collections."""
 BYTES_PER_WORD = 6.0
+_NOT_HERE = "not on this machine: probed with made texts of the published length"
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class Planned:
 
     probed: documents of the smallest and the largest probe; index_seconds, search_seconds: of all documents and of all
     queries; disk_bytes: of the index, the vectors and the rankings; peak_mb: of memory; tokens, dollars: of an
-    embedding API, which is not probed; notes: what has to be said beside them.
+    embedding API or a language model, which are not probed; notes: what has to be said beside them.
     """
 
     dataset: str
@@ -165,9 +169,11 @@ def _subjects(name: str) -> Iterator[_Subject]:
 
 
 def _planned(subject: _Subject, system: Retriever, k: int) -> Planned:
-    notes = [] if subject.dataset else ["not on this machine: probed with made texts of the published length"]
+    notes = [] if subject.dataset else [_NOT_HERE]
     if _asks_an_api(system):
         return _paid(subject, system, notes)
+    if prompted := [part for part in parts_of(system) if isinstance(part, LLMReranker)]:
+        return _prompted(subject, system, prompted, notes)
     if asked := [part.service for part in parts_of(system) if isinstance(part, Remote)]:
         notes += [f"{service} is asked {subject.queries:,} queries; it is not probed" for service in asked]
         cell = (subject.name, str(system), subject.documents, subject.queries)
@@ -200,6 +206,47 @@ def _planned(subject: _Subject, system: Retriever, k: int) -> Planned:
         peak_mb=peak,
         notes=(*notes, *_short_of(size, peak)),
     )
+
+
+def _prompted(subject: _Subject, system: Retriever, prompted: list[LLMReranker], notes: list[str]) -> Planned:
+    """Prompts, tokens and dollars of the language models within a system: nothing is asked, and no time known."""
+    from weir.services.limits import Limits
+
+    limits = Limits.of(settings())
+    notes = [
+        "not on this machine: lengths are those published" if note == _NOT_HERE else note for note in notes
+    ]
+    remote = [part.service for part in parts_of(system) if isinstance(part, Remote)]
+    others = [service for service in remote if service not in {part.service for part in prompted}]
+    notes += [f"{service} is asked {subject.queries:,} queries; it is not probed" for service in others]
+    tokens, dollars = 0, [0.0]
+    for part in prompted:
+        found = _prompt_plan(subject, system, part)
+        cost = limits.cost(found.tokens, found.answer_tokens)
+        worst = None if found.longest is None else limits.cost(found.longest, found.answer_tokens)
+        tokens += found.tokens
+        dollars = [*dollars, cost] if cost is not None else []
+        said = f"at most {found.prompts:,} prompts to {part.service}, {found.most:,} for a query; the tokens"
+        said += " are those of documents of mean length and the longest answers"
+        if found.longest is not None:
+            said += f", at most {_tokens_said(found.longest, worst)} with the longest documents, by estimate"
+        notes.append(f"{said}; answers that are kept already cost nothing")
+    cell = (subject.name, str(system), subject.documents, subject.queries)
+    total = sum(dollars) if dollars else None
+    return Planned(*cell, None, None, None, None, None, tokens, total, tuple(notes))
+
+
+def _prompt_plan(subject: _Subject, system: Retriever, part: LLMReranker) -> PromptPlan:
+    if subject.dataset is None:
+        document, query = (BYTES_PER_WORD * words for words in subject.words)
+        return plan_of_words(part, subject.documents, subject.queries, document, query)
+    adapted = part.adapted_to(subject.name, subject.dataset.instruction)
+    return prompt_plan(adapted, subject.dataset, any(isinstance(p, CandidatePool) for p in parts_of(system)))
+
+
+def _tokens_said(tokens: int, dollars: float | None) -> str:
+    price = "" if dollars is None else f" and {dollars:,.2f} dollars"
+    return f"{tokens:,} tokens{price}"
 
 
 def _paid(subject: _Subject, system: Retriever, notes: list[str]) -> Planned:

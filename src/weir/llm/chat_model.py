@@ -2,47 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from weir.errors import BadValue, UnknownName
-from weir.io.storage.toml_file import read_toml
-from weir.llm.chat_shapes import SHAPES, ChatPrompt, ChatReply
-from weir.services.asking import Retried
-from weir.services.http import HttpRequest, KeptConnection, check_base, check_key
+from weir.llm.chat_client import ChatClient
+from weir.llm.chat_provider import LOCAL, ChatProvider, chat_providers
+from weir.llm.hosted_chat import HostedChat
+from weir.llm.local_chat import LocalChat, describe_local
+from weir.services.http import check_base, check_key
 from weir.services.keys import Key
-from weir.services.limits import Clock, Limits, estimated, paid
-from weir.services.metered import MOST_COUNTED, MeteredClient, MeteredRequest
+from weir.services.limits import Clock, Limits, Spent, paid
+from weir.services.metered import MeteredClient
 from weir.settings import secret, settings
 
-__all__ = ["ChatClient", "ChatModel", "ChatProvider"]
-
-PROVIDERS = Path(__file__).with_name("chat_providers.toml")
-ANSWER_BYTES, TOKEN_BYTES = 1 << 18, 1 << 12
-"""An answer has at most: beside its tokens, and for each of them with its alternatives."""
-
-
-@dataclass(frozen=True)
-class ChatProvider:
-    """Who answers; chat_providers.toml says what each entry means."""
-
-    shape: str
-    base: str
-    key: str
-    log_probabilities: int
-    json: bool
-    key_header: str = ""
-    length: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-@cache
-def _providers() -> dict[str, ChatProvider]:
-    return {name: ChatProvider(**facts) for name, facts in read_toml(PROVIDERS, "providers").items()}
+__all__ = ["ChatModel"]
 
 
 @dataclass(frozen=True)
@@ -50,10 +25,11 @@ class ChatModel:
     """A language model that answers prompts.
 
     model: address#name of a server that speaks OpenAI's API, such as http://localhost:8000/v1#llama3, or provider:name,
-    such as openai:gpt-4o-mini, anthropic:... or gemini:...; base: another address of a provider, up to the version.
-    key: the environment variable that holds the key, WEIR_KEY_ and a name; None for the provider's usual one at its own
-    address, and for none at any other. version: what stands for a model that may answer otherwise tomorrow, "" for its
-    name alone. Plain http reaches this machine only. Raises UnknownName for an unknown provider, BadValue for settings.
+    such as openai:gpt-4o-mini, anthropic:... or gemini:..., or transformers: and the folder of a causal model or its
+    name on the hub, which then runs in this process; base: another address of a provider, up to the version. key: the
+    environment variable that holds the key, WEIR_KEY_ and a name; None for the provider's usual one at its own address,
+    and for none at any other. version: what stands for a model that may answer otherwise tomorrow, "" for its name
+    alone. Plain http reaches this machine only. Raises UnknownName for an unknown provider, BadValue for settings.
     """
 
     model: str
@@ -63,11 +39,11 @@ class ChatModel:
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, str) or not re.fullmatch(
-            r"https?://[^#]+#.+|[A-Za-z]\w*:[^/].*", self.model
+            r"https?://[^#]+#.+|[A-Za-z]\w*:[^/].*|transformers:.+", self.model
         ):
             raise BadValue(
                 f"model is {self.model!r}; expected address#name, such as http://localhost:8000/v1#llama3, or "
-                "provider:name, such as openai:gpt-4o-mini"
+                "provider:name, such as openai:gpt-4o-mini or transformers:/path/to/folder"
             )
         if not (self.base is None or isinstance(self.base, str)):
             raise BadValue(f"base is {self.base!r}; expected an address such as https://example.org/v1")
@@ -75,6 +51,10 @@ class ChatModel:
             raise BadValue("model names an address already; base is for a provider:name")
         if not isinstance(self.version, str):
             raise BadValue(f"version is {self.version!r}; expected a text, such as '2026-11'")
+        if self.local:
+            if self.base is not None or self.key is not None:
+                raise BadValue(f"{self.model} runs in this process; base and key are for services")
+            return
         check_base(self.address)
         if self.key is not None:
             usual = self.provider.key or "WEIR_KEY_NAME"
@@ -90,15 +70,21 @@ class ChatModel:
     def provider(self) -> ChatProvider:
         """Who is asked; raises UnknownName."""
         name = "server" if "://" in self.model else self.model.partition(":")[0]
-        known = _providers()
+        known = chat_providers()
         if name not in known:
             raise UnknownName("provider of chat models", name, known)
         return known[name]
 
     @property
+    def local(self) -> bool:
+        """Whether it runs in this process."""
+        return self.model.startswith(f"{LOCAL}:")
+
+    @property
     def name(self) -> str:
-        """The model, as whoever answers calls it."""
-        return self.model.partition("#" if "://" in self.model else ":")[2]
+        """The model, as whoever answers calls it; of one in this process the last part of its place."""
+        named = self.model.partition("#" if "://" in self.model else ":")[2]
+        return Path(named).name if self.local else named
 
     @property
     def address(self) -> str:
@@ -112,7 +98,12 @@ class ChatModel:
         return found.rstrip("/")
 
     def describe(self) -> dict[str, object]:
-        """Everything besides a prompt that decides an answer."""
+        """Everything besides a prompt that decides an answer; of a model in this process its files, wherever they lie.
+
+        Raises BadValue, StoreError and DownloadError for files that are not here or of another kind.
+        """
+        if self.local:
+            return describe_local(self._place, settings().device) | {"version": self.version}
         return {
             "model": self.name,
             "base": self.address,
@@ -120,59 +111,27 @@ class ChatModel:
             "version": self.version,
         }
 
-    def load(self, limits: Limits | None = None, clock: Clock | None = None) -> ChatClient:
-        """The model, ready to be asked; limits: None for the environment's. Raises ServiceError for a missing key."""
+    def load(
+        self, limits: Limits | None = None, clock: Clock | None = None, silent: bool = False
+    ) -> ChatClient:
+        """The model, ready to be asked; limits: None for the environment's; silent: it only says what it would be
+        asked, which takes no key. Raises ServiceError for a missing key."""
+        if self.local:
+            return LocalChat(self._place, self.name, settings().device)
+        if silent:
+            nobody = MeteredClient(Key(None, None), Limits(), Clock(), Spent())
+            return HostedChat(self.name, self.address, self.provider, nobody, {})
         variable = self.key or (self.provider.key if self._at_home() else "") or None
         key = Key(variable, secret(variable) if variable else None)
         metered = MeteredClient(key, limits or Limits.of(settings()), clock or Clock(), paid())
         kind = self.provider.key_header
         carried = {kind: key.checked()} if kind and variable else key.header()
-        return ChatClient(self, metered, carried)
+        return HostedChat(self.name, self.address, self.provider, metered, carried)
+
+    @property
+    def _place(self) -> str:
+        """The folder or the hub's name of a model in this process."""
+        return self.model.partition(":")[2]
 
     def _at_home(self) -> bool:
         return self.address == self.provider.base
-
-
-@dataclass(frozen=True, eq=False)
-class ChatClient:
-    """A chat model as one process asks it; threads share it. carried: the header with the key."""
-
-    model: ChatModel
-    metered: MeteredClient = field(repr=False)
-    carried: Mapping[str, str] = field(repr=False)
-
-    def body(self, prompt: ChatPrompt) -> dict[str, object]:
-        """What is sent for a prompt; log-probabilities and JSON are asked for where the provider offers them."""
-        provider = self.model.provider
-        most = min(prompt.log_probabilities, provider.log_probabilities)
-        held = ChatPrompt(
-            prompt.system,
-            prompt.user,
-            prompt.max_tokens,
-            prompt.temperature,
-            most,
-            prompt.json and provider.json,
-        )
-        return SHAPES[provider.shape].body(held, self.model.name, provider.length)
-
-    def reply(
-        self, connection: KeptConnection, body: dict[str, object], max_tokens: int, retrying: Retried
-    ) -> ChatReply:
-        """The answer to what is sent. Raises ServiceError and AttemptError as MeteredClient.answered."""
-        shape = SHAPES[self.model.provider.shape]
-        sent = json.dumps(body).encode("ascii")
-        headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}
-        headers |= {**self.model.provider.headers, **self.carried}
-        url = self.model.address + shape.path(self.model.name)
-        tokens = estimated(json.dumps(body, ensure_ascii=False)) + max_tokens
-
-        def read(answer: object) -> tuple[ChatReply, tuple[int, int] | None]:
-            found = shape.read(answer)
-            said = found.tokens_out or 0
-            if found.tokens_in is None or found.tokens_in + said > MOST_COUNTED * tokens:
-                return replace(found, tokens_in=None, tokens_out=None), None
-            return found, (found.tokens_in + said, said)
-
-        most = ANSWER_BYTES + TOKEN_BYTES * max_tokens
-        request = MeteredRequest(HttpRequest("POST", url, headers, sent), tokens, max_tokens, most, read)
-        return self.metered.answered(connection, request, retrying)

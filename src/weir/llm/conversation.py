@@ -5,46 +5,68 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from time import perf_counter
+from functools import partial
 
 from weir.errors import ServiceError
-from weir.llm.chat_model import ChatClient, ChatModel
+from weir.llm.chat_client import ChatClient
+from weir.llm.chat_model import ChatModel
 from weir.llm.chat_shapes import ChatPrompt, ChatReply
 from weir.registry import declared_version
 from weir.services.answers import AnswerKey, AnswerStore, answer_key, answer_store
-from weir.services.asking import Outcome, Request, Retried, ServiceUse, Tally, Terms, ask_each
-from weir.services.attempts import AttemptError
-from weir.services.http import KeptConnection
-from weir.services.limits import CONTINUES
+from weir.services.asking import Request, ServiceUse, Tally, Terms, ask_each
+from weir.services.limits import CONTINUES, Limits
 
-__all__ = ["Conversation", "conversation"]
+__all__ = ["Conversation", "TimedReply", "asked_for", "conversation", "kept_about"]
+
+
+@dataclass(frozen=True)
+class TimedReply:
+    """An answer, and when it was given, as a UTC time in ISO's form; "" where that was not kept."""
+
+    reply: ChatReply
+    time: str = ""
 
 
 @contextmanager
 def conversation(
-    model: ChatModel, concurrency: int, use: ServiceUse, reuse: bool = True
+    model: ChatModel, concurrency: int, use: ServiceUse, reuse: bool = True, limits: Limits | None = None
 ) -> Iterator[Conversation]:
     """A model and the answers that it gave so far, open for asking as long as the block.
 
-    use: where what is asked is counted; reuse: whether answers from before are read, and those from now kept. Waits
-    for a process that asks the same model. Raises ServiceError for a missing key, StoreError where nothing can be
-    written.
+    use: where what is asked is counted; reuse: whether answers from before are read, and those from now kept; limits:
+    None for those of the environment. Waits for a process that asks the same model. Raises ServiceError for a missing
+    key, StoreError where nothing can be written.
     """
-    client = model.load()
-    about = {"kind": "chat", **model.describe()} | ({} if reuse else declared_version(None))
-    with answer_store(f"chat-{model.name}", about) as store:
-        yield Conversation(client, store, Terms(concurrency), use)
+    client = model.load(limits)
+    name, about = kept_about(model)
+    with answer_store(name, about | ({} if reuse else declared_version(None))) as store:
+        yield Conversation(client, store, client.terms(concurrency), use)
+
+
+def kept_about(model: ChatModel) -> tuple[str, dict[str, object]]:
+    """(the name under which a model's answers are kept, what they are about), see `answer_store`."""
+    return f"chat-{model.name}", {"kind": "chat", **model.describe()}
+
+
+def asked_for(client: ChatClient, prompt: ChatPrompt) -> dict[str, object]:
+    """What is asked for a prompt: its key is that of the answer."""
+    asked: dict[str, object] = {"body": client.body(prompt), "max_tokens": prompt.max_tokens}
+    return asked | ({"sample": prompt.sample} if prompt.sample else {})
 
 
 @dataclass(eq=False)
 class Conversation:
-    """A model that is asked, and what it answered; see `conversation`. versions: what said that it answered."""
+    """A model that is asked, and what it answered; see `conversation`.
+
+    versions: what said that it answered; read: what `kept` read, each counted once.
+    """
 
     client: ChatClient
     store: AnswerStore
     terms: Terms
     use: ServiceUse
     versions: set[str] = field(default_factory=set)
+    read: set[AnswerKey] = field(default_factory=set)
 
     def replies(
         self,
@@ -61,17 +83,29 @@ class Conversation:
 
         def requests() -> Iterator[Request]:
             for number in range(count):
-                prompt = prompt_of(number)
-                asked = {"body": self.client.body(prompt), "max_tokens": prompt.max_tokens}
-                asked |= {"sample": prompt.sample} if prompt.sample else {}
+                asked = asked_for(self.client, prompt_of(number))
                 keys.append(answer_key(asked))
                 yield Request(number, keys[-1], asked)
 
-        opened: Callable[[Retried], _ChatAsker] = lambda retried: _ChatAsker(self.client, retried)  # noqa: E731
-        tally = ask_each(requests(), opened, self.store, self.terms, progress)
+        asker = partial(self.client.asker, terms=self.terms)
+        tally = ask_each(requests(), asker, self.store, self.terms, progress)
         self.use.tally.add(tally)
         self._refuse(tally, count)
         return self._read(keys)
+
+    def kept(self, count: int, prompt_of: Callable[[int], ChatPrompt]) -> Iterator[TimedReply | None]:
+        """The answers to so many prompts, in order, as far as they are kept, else None; nothing is asked."""
+        for number in range(count):
+            key = answer_key(asked_for(self.client, prompt_of(number)))
+            kept = self.store.get(key)
+            if kept is None:
+                yield None
+                continue
+            found = ChatReply.of(kept["answer"])
+            if key not in self.read:
+                self.read.add(key)
+                self._count(kept, found)
+            yield TimedReply(found, kept.get("time", ""))
 
     def _refuse(self, tally: Tally, count: int) -> None:
         if tally.first is None:
@@ -101,31 +135,7 @@ class Conversation:
         self.use.empty += not found.text.strip()
         self.use.tokens += (found.tokens_in or 0) + (found.tokens_out or 0)
         self.use.answer_tokens += found.tokens_out or 0
-        self.use.dollars = self.client.metered.limits.cost(self.use.tokens, self.use.answer_tokens)
+        self.use.dollars = self.client.dollars(self.use.tokens, self.use.answer_tokens)
         if found.model and found.model not in self.versions:
             self.versions.add(found.model)
             self.use.versions = {"model": ", ".join(sorted(self.versions))}
-
-
-@dataclass(eq=False)
-class _ChatAsker:
-    """One connection to the model."""
-
-    client: ChatClient
-    retried: Retried
-    connection: KeptConnection = field(default_factory=KeptConnection)
-
-    def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
-        """The answer to each request."""
-        for request in requests:
-            start = perf_counter()
-            body, most = request.asked["body"], request.asked["max_tokens"]
-            try:
-                found = self.client.reply(self.connection, body, most, self.retried)
-                yield Outcome(request, found.kept(), perf_counter() - start)
-            except AttemptError as error:
-                yield Outcome(request, error=error)
-
-    def close(self) -> None:
-        """Hang up."""
-        self.connection.close()

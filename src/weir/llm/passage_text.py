@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from weir.services.limits import estimated
 
@@ -15,9 +16,6 @@ _HIDDEN = re.compile(
     r"|\b(?:rank|rate|score|grade|judge) this (?:passage|document|text|page)\b[^.\n]{0,30}(?:first|top|high|best|\d)"
     r"|<\|\w+\|>|\[/?INST\]|</?passage",
     re.IGNORECASE,
-)
-_QUOTED = re.compile(
-    r"""["“„«](?=\w[^"”“»\n]*\s)[^"”“»\n]*\d[^"”“»\n]*["”“»]|(?<!\w)'(?=\w[^'\n]*\s)[^'\n]*\d[^'\n]*'(?!\w)"""
 )
 _SENTENCE = re.compile(r"[.!?\n]+\s*")
 ECHO_CHARACTERS = 8
@@ -41,15 +39,27 @@ def has_hidden_instruction(passage: str) -> bool:
     return _HIDDEN.search(passage) is not None
 
 
-def without_echoes(answer: str, passages: tuple[str, ...]) -> str:
-    """An answer without what it quotes: texts of several words in quotation marks that hold a digit, and sentences
-    with a digit that a passage has, too."""
-    kept = _QUOTED.sub(" ", answer)
+def without_echoes(answer: str, passages: tuple[str, ...], telling: str = r"\d") -> str:
+    """An answer without what it quotes: texts of several words in quotation marks that hold what could be a verdict,
+    and sentences with such that a passage has, too.
+
+    telling: the regular expression of what could be one, by default a digit.
+    """
+    told = re.compile(telling, re.IGNORECASE)
+    kept = _quoted(telling).sub(" ", answer)
     for passage in passages:
         for sentence in _SENTENCE.split(passage):
             words = sentence.split()
-            if not ECHO_CHARACTERS <= len(sentence) <= len(answer) or not any(c.isdigit() for c in sentence):
+            if not ECHO_CHARACTERS <= len(sentence) <= len(answer) or not told.search(sentence):
                 continue
             if words[0].casefold() in kept.casefold():
                 kept = re.sub(r"\s+".join(map(re.escape, words)), " ", kept, flags=re.IGNORECASE)
     return kept
+
+
+@cache
+def _quoted(telling: str) -> re.Pattern[str]:
+    """Texts of several words in quotation marks that hold what could be a verdict."""
+    double = rf"""["“„«](?=\w[^"”“»\n]*\s)[^"”“»\n]*(?:{telling})[^"”“»\n]*["”“»]"""
+    single = rf"""(?<!\w)'(?=\w[^'\n]*\s)[^'\n]*(?:{telling})[^'\n]*'(?!\w)"""
+    return re.compile(f"{double}|{single}", re.IGNORECASE)

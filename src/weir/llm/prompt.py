@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from weir.errors import BadValue
 from weir.io.storage.toml_file import read_toml
 
-__all__ = ["PromptTemplate", "prompt_template"]
+__all__ = ["PromptTemplate", "checked_template", "prompt_digest", "prompt_template"]
 
-PLACES = ("query", "objective", "passage", "passages", "count", "requirement", "scale")
+PLACES = ("query", "objective", "passage", "passages", "count", "requirement", "scale", "positive")
 _ENTRIES = {"system": str, "user": str, "objective": str, "max_tokens": int, "json": bool}
 _PLACE = re.compile(r"\{(\w+)\}")
 
@@ -59,7 +60,13 @@ def prompt_template(name: str, needed: tuple[str, ...]) -> PromptTemplate:
     """
     own = Path(__file__).parent / "prompts" / f"{name}.toml"
     path = own if re.fullmatch(r"\w+", name) else Path(name)
-    entries = read_toml(path, "a prompt, with system, user, objective and max_tokens")
+    return checked_template(
+        path, read_toml(path, "a prompt, with system, user, objective and max_tokens"), needed
+    )
+
+
+def checked_template(path: Path, entries: Mapping[str, Any], needed: tuple[str, ...]) -> PromptTemplate:
+    """The prompt that the entries of a file give; needed as `prompt_template`, which raises the same BadValue."""
     for entry, kind in _ENTRIES.items():
         if entry != "json" and type(entries.get(entry)) is not kind:
             raise BadValue(f"{path}: {entry} is {entries.get(entry)!r}; expected {_named(kind)}")
@@ -73,8 +80,12 @@ def prompt_template(name: str, needed: tuple[str, ...]) -> PromptTemplate:
         raise BadValue(f"{path}: {{{odd[0]}}} is no place; expected {', '.join(PLACES)}")
     if entries["max_tokens"] < 1 or type(entries.get("json", False)) is not bool:
         raise BadValue(f"{path}: max_tokens is a whole number from 1, json true or false")
-    digest = hashlib.blake2b(repr(sorted(entries.items())).encode(), digest_size=6).hexdigest()
-    return PromptTemplate(path.stem, digest, **entries)
+    return PromptTemplate(path.stem, prompt_digest(entries), **entries)
+
+
+def prompt_digest(entries: Mapping[str, Any]) -> str:
+    """The version of a prompt: the hash of what decides its answers."""
+    return hashlib.blake2b(repr(sorted(entries.items())).encode(), digest_size=6).hexdigest()
 
 
 def _named(kind: type) -> str:

@@ -14,8 +14,10 @@ from weir.llm.passage_text import without_echoes
 
 __all__ = [
     "HIGHEST_SCORE",
+    "SCORE_NAMES",
     "ScoreVerdict",
     "VerdictKind",
+    "nothing_said",
     "read_choice",
     "read_requirements",
     "read_score",
@@ -33,12 +35,12 @@ _THOUGHT_ENDS = re.compile(r".*</(?:think|thinking|thought|reasoning)>", re.DOTA
 _THOUGHT_BEGINS = re.compile(r"<(?:think|thinking|thought|reasoning)>.*", re.DOTALL | re.IGNORECASE)
 _NUMBER = r"(-?\d+(?:[.,]\d+)?)"
 _PLAIN = re.compile(rf"\W*?{_NUMBER}[.!\s*`]*")
-_NAMES = (
+SCORE_NAMES = (
     "score|rating|relevance|grade|punktzahl|wertung|bewertung|note|puntuaci[oó]n|puntaje|calificaci[oó]n|pontua[cç][aã]o|"
     "nota|punteggio|ocena|оценка|балл|评分|評分|分数|分數|得分|スコア|点数|評価|점수"
 )
 _NAMED = re.compile(
-    rf"(?:{_NAMES})[^\d\n-]{{0,12}}{_NUMBER}(?:\s*(?:/|out of|von|sur|de|из)\s*(\d+))?", re.IGNORECASE
+    rf"(?:{SCORE_NAMES})[^\d\n-]{{0,12}}{_NUMBER}(?:\s*(?:/|out of|von|sur|de|из)\s*(\d+))?", re.IGNORECASE
 )
 _LINE = re.compile(rf"\W*{_NAMED.pattern}\W*", re.IGNORECASE)
 _OF = re.compile(rf"(?<![\d.,]){_NUMBER}\s*(?:/|out of|von|sur|из)\s*(\d+)", re.IGNORECASE)

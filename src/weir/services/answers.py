@@ -35,7 +35,7 @@ from weir.io.storage.atomic import locked, storing, write_json
 from weir.registry import session_only
 from weir.settings import settings
 
-__all__ = ["AnswerKey", "AnswerStore", "answer_key", "answer_store"]
+__all__ = ["AnswerKey", "AnswerStore", "answer_key", "answer_store", "kept_answers"]
 
 ANSWERS, ABOUT = "answers.jsonl", "about.json"
 SYNC_SECONDS = 1.0
@@ -67,10 +67,7 @@ def answer_store(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore
         with tempfile.TemporaryFile(buffering=0) as file:
             yield AnswerStore(Path("answers of this process"), file)
         return
-    text = json.dumps(about, sort_keys=True, default=str)
-    key = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-    slug = "".join(c if c.isalnum() or c in "._-" else "-" for c in name).strip("-.")[:60]
-    folder = settings().home / "answers" / f"{slug}-{key}"
+    folder, text = _folder(name, about)
     path = folder / ANSWERS
     with locked(folder.with_name(f".{folder.name}.lock")):
         with storing(path):
@@ -85,6 +82,32 @@ def answer_store(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore
                 yield store
             finally:
                 store.sync()
+
+
+@contextmanager
+def kept_answers(name: str, about: Mapping[str, object]) -> Iterator[AnswerStore | None]:
+    """The answers that are kept of what `answer_store` names so, for reading alone; None where there are none.
+
+    Waits for nobody: what another process writes meanwhile may be there or not.
+    """
+    path = _folder(name, about)[0] / ANSWERS
+    if session_only(about) or not path.is_file():
+        yield None
+        return
+    with storing(path):
+        file = path.open("rb", buffering=0)
+    with file:
+        store = AnswerStore(path, file)
+        store.read_places(mend=False)
+        yield store
+
+
+def _folder(name: str, about: Mapping[str, object]) -> tuple[Path, str]:
+    """(the folder of some answers, what they are about as JSON)."""
+    text = json.dumps(about, sort_keys=True, default=str)
+    key = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    slug = "".join(c if c.isalnum() or c in "._-" else "-" for c in name).strip("-.")[:60]
+    return settings().home / "answers" / f"{slug}-{key}", text
 
 
 def _whole(line: bytes) -> bool:
@@ -195,8 +218,8 @@ class AnswerStore:
         os.fsync(self.file.fileno())
         self._synced = time.monotonic()
 
-    def read_places(self) -> None:
-        """Find the answers that are there; cut off half a line at the end, forget what is damaged, with a warning."""
+    def read_places(self, mend: bool = True) -> None:
+        """Find the answers that are there, forget what is damaged; mend: cut off half a line at the end, and warn."""
         damaged = 0
         self.file.seek(0)
         with open(self.file.fileno(), "rb", buffering=1 << 20, closefd=False) as lines:
@@ -208,6 +231,8 @@ class AnswerStore:
                 else:
                     damaged += 1
                 self._end += len(line)
+        if not mend:
+            return
         self.file.truncate(self._end)
         if damaged:
             lost = (

@@ -7,6 +7,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -74,12 +75,14 @@ class Terms:
     """How a service is asked.
 
     concurrency: requests, or batches of them, at a time; batch: requests that are handed over together; failures:
-    unanswered requests in a row after which no further one is asked.
+    unanswered requests in a row after which no further one is asked; together: requests of those handed over that are
+    answered at a time, 0 for all.
     """
 
     concurrency: int = 8
     batch: int = 1
     failures: int = 20
+    together: int = 0
 
 
 @dataclass
@@ -183,8 +186,9 @@ def ask_each(
     """Ask what has no answer in the store yet, and keep each answer there as it comes.
 
     opened: makes what asks, one for each thread. progress: told how many requests are done, from the caller's thread.
-    Kept is {"asked", "answer", "ms", "at"}: milliseconds, and how many requests were out at a time. A batch for each
-    thread is in memory. Raises whatever an asker raises besides the outcomes that it reports.
+    Kept is {"asked", "answer", "ms", "at", "time"}: milliseconds, how many requests were out at a time, and when the
+    answer came, UTC in ISO's form. A batch for each thread is in memory. Raises whatever an asker raises besides the
+    outcomes that it reports.
     """
     work = _Work(iter(requests), store, terms)
     askers = [opened(work.retried) for _ in range(terms.concurrency)]
@@ -270,8 +274,9 @@ class _Work:
         if error is None:
             kept = {"asked": request.asked, "answer": outcome.answer}
             milliseconds = round(1000 * outcome.seconds, 3)
-            at = self.terms.concurrency * self.terms.batch
-            self.store.add(request.key, kept | {"ms": milliseconds, "at": at})
+            at = self.terms.concurrency * (self.terms.together or self.terms.batch)
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            self.store.add(request.key, kept | {"ms": milliseconds, "at": at, "time": now})
         with self.turn:
             self.asked_now.discard(request.key)
             self.done += 1

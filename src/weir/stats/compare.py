@@ -24,7 +24,17 @@ from weir.stats.resampling import resampled_sums
 from weir.stats.significance import Draws, Pairs, all_pairs, p_values
 from weir.stats.two_level_bootstrap import two_level_means
 
-__all__ = ["compare_scores", "compared", "compared_together", "shared_measures", "table"]
+__all__ = [
+    "compare_scores",
+    "compared",
+    "compared_together",
+    "equivalences",
+    "hedges_g",
+    "shared_measures",
+    "signs",
+    "table",
+    "verdict_of",
+]
 
 
 def table(dataset: str, measure: str, scores: Mapping[str, Scores]) -> ScoreTable:
@@ -240,7 +250,7 @@ def _pairs(
     corrected = adjusted(np.concatenate([p, beside]), method.correction)
     differences = values[pairs[:, 1]] - values[pairs[:, 0]]
     limits = _difference_bounds(given, differences, pairs, method, levels)
-    same = _equivalences(differences, method)
+    same = equivalences(differences, method)
     family = method.family(len(pairs) + len(beside), len(given.systems))
     # What is detectable is a multiple of the deviation.
     unit = detectable(1.0, queries, method.power, method.alpha / family)
@@ -258,11 +268,11 @@ def _pairs(
                 float(p[number]),
                 float(corrected[number]),
                 family,
-                _effect(mean, deviation, len(row)),
-                *_counts(row),
+                hedges_g(mean, deviation, len(row)),
+                *signs(row),
                 unit * deviation if unit * deviation <= given.span else None,
                 None if method.margin is None else float(same[number]),
-                _verdict(mean, float(corrected[number]), float(same[number]), method.alpha),
+                verdict_of(mean, float(corrected[number]), float(same[number]), method.alpha),
             )
         )
     return tuple(found)
@@ -289,25 +299,27 @@ def _mean(values: Float64) -> float:
     return math.fsum(values.tolist()) / len(values)
 
 
-def _counts(differences: Float64) -> tuple[int, int, int]:
+def signs(differences: Float64) -> tuple[int, int, int]:
     """How many are above, below and at zero."""
     above, below = int(np.sum(differences > 0)), int(np.sum(differences < 0))
     return above, below, int(np.sum(differences == 0))
 
 
-def _equivalences(differences: Float64, method: ComparisonMethod) -> Float64:
+def equivalences(differences: Float64, method: ComparisonMethod) -> Float64:
+    """Corrected p-values of lying within the method's margin, by row; NaN without one."""
     if method.margin is None:
         return np.full(len(differences), np.nan)
     return adjusted(np.array([equivalence(d, method.margin) for d in differences]), method.correction)
 
 
-def _effect(mean: float, deviation: float, count: int) -> float | None:
+def hedges_g(mean: float, deviation: float, count: int) -> float | None:
+    """Hedges' g of a mean difference; None where there is no deviation and for two queries."""
     if count < 3 or deviation <= 1e-12 * abs(mean):
         return None
     return mean / deviation * (1 - 3 / (4 * (count - 1) - 1))
 
 
-def _verdict(mean: float, p: float, same: float, alpha: float) -> Verdict:
+def verdict_of(mean: float, p: float, same: float, alpha: float) -> Verdict:
     """What the p-values of a difference and of equivalence say; equivalence first: a tiny difference is none."""
     if same < alpha:
         return "equivalent"

@@ -39,26 +39,27 @@ def stratified_mean(
     fewer than two items of its own counts by people alone. Raises BadValue for a stratum of which people judged fewer
     than two items, naming its number. Source: Fisch et al. 2024 (StratPPI), with the two draws of Neyman 1938.
     """
-    values, errors, shares, spare, weights = (np.empty(0) for _ in range(5))
     total = len(human) + len(model_alone)
-    for number in np.unique(np.concatenate(strata)):
+    found, sizes = [], []
+    for number in np.unique(np.concatenate(strata)).tolist():
         mine, alone = strata[0] == number, strata[1] == number
-        if int(mine.sum()) < LEAST_IN_STRATUM:
+        sizes.append(int(mine.sum()) + int(alone.sum()))
+        if mine.sum() < LEAST_IN_STRATUM:
             raise BadValue(
                 f"stratum number {number} has {int(mine.sum())} items that people judged; two at least are needed"
             )
-        one = _within_stratum(human[mine], model[mine], model_alone[alone], weight)
-        values, errors = np.append(values, one.value), np.append(errors, one.error**2)
-        shares = np.append(shares, (mine.sum() + alone.sum()) / total)
-        spare, weights = np.append(spare, one.degrees), np.append(weights, one.weight)
+        found.append(_within_stratum(human[mine], model[mine], model_alone[alone], weight))
+    values = np.array([one.value for one in found])
+    errors = np.array([one.error for one in found]) ** 2
+    shares = np.array(sizes) / total
     value = float(shares @ values)
     within = float(shares**2 @ errors)
-    # Strata differ from one another by chance, too: what that adds is known and left out.
+    # Strata differ from one another by chance, too: what that adds to their variance is known and left out.
     apart = float(shares @ (values - value) ** 2 - (shares * (1 - shares)) @ errors)
-    by_stratum = float(((shares**2 * errors) ** 2) @ (1 / spare))
-    degrees = math.floor(within**2 / by_stratum) if by_stratum else math.inf
+    by_stratum = float((shares**2 * errors) ** 2 @ np.array([1 / one.degrees for one in found]))
+    degrees = max(1, math.floor(within**2 / by_stratum)) if by_stratum else math.inf
     error = math.sqrt(within + max(0.0, apart) / total)
-    return SampledMean(value, error, max(1, degrees), float(shares @ weights))
+    return SampledMean(value, error, degrees, float(shares @ np.array([one.weight for one in found])))
 
 
 def _within_stratum(

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from weir.core.ids import Ids
 from weir.core.query_groups import QueryGroups
 from weir.core.query_weights import QueryWeights
-from weir.core.strings import Float64
+from weir.core.strings import Float64, Int32
 from weir.errors import BadValue
 from weir.stats.drawn_means import LEAST_IN_STRATUM, partly_judged_mean, stratified_mean, weighted_mean
 from weir.stats.prediction_powered import SampledMean, powered_mean
 
-__all__ = ["AT_RANDOM", "DrawnQueries", "PairedValues", "SampleDesign"]
+__all__ = ["AT_RANDOM", "DrawnQueries", "PairedValues", "SampleDesign", "numbered_strata"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class SampleDesign:
             return f"drawn within {len(self.strata)} strata ({self.strata.name})"
         if self.weights is not None:
             return "drawn with known probabilities"
-        return "a random part of the documents of each judged" if self.pairs else "drawn at random"
+        return "a random part of the documents of each" if self.pairs else "drawn at random"
 
 
 AT_RANDOM = SampleDesign()
@@ -99,7 +99,7 @@ class DrawnQueries:
         ):
             raise BadValue(
                 f"{len(mine)} queries are judged by people and the model, {len(alone)} by the model alone; two of each "
-                "are needed"
+                "are needed (if they judged a part of each query's documents: --pairs)"
             )
         strata = None if design.strata is None else _strata(design.strata, queries, mine, alone)
         weights = None if design.weights is None else design.weights.of_queries(queries.take(mine))
@@ -119,13 +119,7 @@ class DrawnQueries:
 def _strata(
     groups: QueryGroups, queries: Ids, mine: NDArray[np.integer], alone: NDArray[np.integer]
 ) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-    codes = groups.queries.codes(queries.strings)
-    stratum = np.where(codes >= 0, groups.group[codes], -1)
-    if (stratum < 0).any():
-        missing = queries[int(np.flatnonzero(stratum < 0)[0])]
-        raise BadValue(
-            f"query '{missing}' is in no stratum of {groups.name}; every query that the model judged needs one"
-        )
+    stratum = numbered_strata(groups, queries)
     found = stratum[mine], stratum[alone]
     judged = np.bincount(found[0], minlength=len(groups))
     short = np.flatnonzero((judged < LEAST_IN_STRATUM) & (np.bincount(stratum, minlength=len(groups)) > 0))
@@ -135,3 +129,15 @@ def _strata(
             "least are needed: judge more of it, or join it with another"
         )
     return found
+
+
+def numbered_strata(groups: QueryGroups, queries: Ids) -> Int32:
+    """The stratum of each of these queries, int32[Q]; raises BadValue for a query in none."""
+    codes = groups.queries.codes(queries.strings)
+    stratum = np.where(codes >= 0, groups.group[codes], -1).astype(np.int32)
+    if (stratum < 0).any():
+        missing = queries[int(np.flatnonzero(stratum < 0)[0])]
+        raise BadValue(
+            f"query '{missing}' is in no stratum of {groups.name}; every query that the model judged needs one"
+        )
+    return stratum

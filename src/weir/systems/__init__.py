@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from weir.systems.expression import parse_system, system
     from weir.systems.filtered import Filtered
     from weir.systems.fused import Fused
+    from weir.systems.grid_expression import factorial
     from weir.systems.late_interaction import ColBERT
     from weir.systems.learned_sparse import Sparse
     from weir.systems.lexical.bm25 import BM25
@@ -72,6 +73,7 @@ __all__ = [
     "StoredRun",
     "as_reranker",
     "as_system",
+    "factorial",
     "parse_system",
     "system",
     "usage",
@@ -100,6 +102,7 @@ _HOMES = {
     "StoredRun": "stored_run:StoredRun",
     "as_reranker": "compose:as_reranker",
     "as_system": "compose:as_system",
+    "factorial": "grid_expression:factorial",
     "parse_system": "expression:parse_system",
     "system": "expression:system",
 }

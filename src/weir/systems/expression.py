@@ -13,13 +13,14 @@ from weir.registry import Registry
 from weir.systems.compose import Pipeline, as_system
 from weir.systems.protocol import RERANKERS, SYSTEMS, Retriever
 
-__all__ = ["MOST_CHARACTERS", "MOST_LEVELS", "MOST_PARTS", "parse_system", "system"]
+__all__ = ["MOST_CHARACTERS", "MOST_LEVELS", "MOST_PARTS", "expression_tree", "parse_system", "system"]
 
 MOST_CHARACTERS = 16_384  # of a text that names a system
 MOST_LEVELS = 64  # of systems within systems, or of re-rankers in a row
 MOST_PARTS = 256  # systems and re-rankers that one text names
 _LARGEST = 1 << 63  # no whole number of a setting reaches it
 _SHOWN = 80  # characters of a text in a message
+_NESTING = (ast.Call, ast.BinOp, ast.UnaryOp, ast.List, ast.Tuple, ast.Dict, ast.Set)
 
 T = TypeVar("T")
 
@@ -29,6 +30,19 @@ def parse_system(text: str) -> Retriever:
 
     Raises UnknownName for a system or setting that does not exist; BadValue for a malformed text, a setting given
     twice or out of range, and a text of more than MOST_CHARACTERS, MOST_LEVELS or MOST_PARTS.
+    """
+    tree = expression_tree(text)
+    if any(isinstance(node, ast.Set) for node in ast.walk(tree)):
+        raise BadValue(
+            f"'{_cut(text.strip())}' is a grid of systems, as {{...}} stands for several values; expected one system"
+        )
+    return _system(tree, text.strip())
+
+
+def expression_tree(text: str) -> ast.expr:
+    """The syntax tree of a text that names a system or a grid of them; nothing is built.
+
+    Raises BadValue for what is no expression, and for a text of more than MOST_CHARACTERS, MOST_LEVELS or MOST_PARTS.
     """
     if not isinstance(text, str):
         raise BadValue(f"{text!r} is not a system; expected a text such as 'bm25(k1=1.2, b=0.75)'")
@@ -40,7 +54,7 @@ def parse_system(text: str) -> Retriever:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise _malformed(shown) from None
     _refuse_large(tree, shown)
-    return _system(tree, shown)
+    return tree
 
 
 def system(given: object, name: str | None = None, version: str | None = None) -> Retriever:
@@ -61,7 +75,7 @@ def _refuse_large(tree: ast.expr, text: str) -> None:
         if level > MOST_LEVELS:
             raise BadValue(f"'{_cut(text)}' has more than {MOST_LEVELS} levels, one in another")
         parts += isinstance(node, ast.Name)
-        deeper = level + isinstance(node, (ast.Call, ast.BinOp, ast.UnaryOp, ast.List, ast.Tuple, ast.Dict))
+        deeper = level + isinstance(node, _NESTING)
         for child in ast.iter_child_nodes(node):
             inner = child.value if isinstance(child, ast.keyword) else child
             if isinstance(inner, ast.expr):

@@ -87,7 +87,7 @@ def _fill(checkpoint: Checkpoint) -> int:
 
 def _converted(checkpoint: Checkpoint, names: tuple[str, ...]) -> Any:  # noqa: ANN401 - an openvino.Model
     torch, library = require("torch", extra="neural"), require("openvino", extra="openvino")
-    model = load_model(checkpoint, torch.float32, attn_implementation="eager")
+    model = load_model(checkpoint, torch.float32, attention="eager")
     forward = model.forward
 
     # The traced module returns one table; transformers' own return value is an object.

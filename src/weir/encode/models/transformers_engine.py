@@ -76,17 +76,26 @@ def transformers_engine(checkpoint: Checkpoint, device: str, dtype: str, head: s
     return Padded(module, place, kinds[dtype], int(config.get("pad_token_id") or 0), segments)
 
 
-def load_model(checkpoint: Checkpoint, dtype: Any, head: str = "", **attention: str) -> Any:  # noqa: ANN401 - transformers' types
-    """transformers' model of a checkpoint, ready for inference; head: its automatic class for a model with a head.
+def load_model(
+    checkpoint: Checkpoint,
+    dtype: Any,  # noqa: ANN401 - a torch.dtype
+    head: str = "",
+    attention: str | None = None,
+    safe: bool = False,
+) -> Any:  # noqa: ANN401 - transformers' types
+    """transformers' model of a checkpoint, ready for inference.
 
-    Raises StoreError where it cannot be read, and where the files lack weights that the model has: transformers
-    would make them up.
+    head: its automatic class for a model with a head; attention: how it is computed, None for transformers' choice;
+    safe: whether weights are read as safetensors or not at all. Raises StoreError where it cannot be read, and where
+    the files lack weights that the model has: transformers would make them up.
     """
     transformers = require("transformers", extra="neural")
     # "dpr" is three models under one name, and the automatic choice is always the one for questions.
     named = checkpoint.config.get("architectures") or [""]
     name = head or (named[0] if checkpoint.architecture == "dpr" else "")
     kind = getattr(transformers, name, None) if name else None
+    options: dict[str, Any] = {} if attention is None else {"attn_implementation": attention}
+    options |= {"use_safetensors": True} if safe else {}
     try:
         with quiet(transformers):
             # Code that a checkpoint brings is never run, and nobody is asked whether it may be.
@@ -95,7 +104,7 @@ def load_model(checkpoint: Checkpoint, dtype: Any, head: str = "", **attention: 
                 local_files_only=True,
                 trust_remote_code=False,
                 output_loading_info=True,
-                **attention,
+                **options,
             )
     except Exception as error:  # noqa: BLE001 - the library raises errors of many families for a damaged file
         reason = " ".join(str(error).split())[:200]

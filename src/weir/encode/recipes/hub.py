@@ -16,7 +16,7 @@ from weir.settings import hub_cache
 
 __all__ = ["fetch", "locate"]
 
-WANTED = ("*.json", "*.txt", "artifact.metadata", "*.model", "*.safetensors")
+WANTED = ("*.json", "*.jinja", "*.txt", "artifact.metadata", "*.model", "*.safetensors")
 BINARY = ("pytorch_model*.bin", "*/pytorch_model*.bin")
 """Weights in the older format, downloaded only where there are no others."""
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,11 +10,13 @@ import numpy as np
 from weir.core.strings import Float64
 from weir.llm.chat_shapes import ChatPrompt, ChatReply
 from weir.llm.expected_score import expected_score
-from weir.llm.verdicts import read_requirements, read_score
+from weir.llm.verdicts import MAX_REQUIREMENTS, read_requirements, read_score
 from weir.systems.rerank.llm_comparing import LOG_PROBABILITIES, by_pairs, listwise, setwise
 from weir.systems.rerank.llm_scorer import MethodFunction, PromptedRanking
+from weir.systems.rerank.llm_sorting import most_groups
+from weir.systems.rerank.llm_windows import Ordering
 
-__all__ = ["METHODS", "Method"]
+__all__ = ["METHODS", "Asking", "Method"]
 
 
 def _pointwise(asked: PromptedRanking, last: bool) -> Float64:
@@ -73,29 +76,73 @@ def _subtask(asked: PromptedRanking) -> Float64:
 
 
 @dataclass(frozen=True)
+class Asking:
+    """Prompts of one kind about one query: which of the method's templates, how many at most, passages in each."""
+
+    template: int
+    prompts: int
+    passages: int
+
+
+@dataclass(frozen=True)
 class Method:
-    """score: what it makes of candidates; prompts: by name; places: that the last of them fills; takes: settings of an
-    Ordering, and "scale", that mean something to it; window, sort: those of an Ordering where none is named."""
+    """A way to order candidates.
+
+    score: what it makes of them; prompts: its templates by name; places: that the last of them fills; asks: what it
+    asks at most about a query with so many candidates; takes: settings of an Ordering, and "scale", that mean something
+    to it; window, sort: those of an Ordering where none is named.
+    """
 
     score: MethodFunction
     prompts: tuple[str, ...]
     places: tuple[str, ...]
+    asks: Callable[[Ordering, int], tuple[Asking, ...]]
     takes: tuple[str, ...] = ()
     window: int = 2
     sort: str = "all"
 
 
+def _of_each(how: Ordering, count: int) -> tuple[Asking, ...]:
+    return (Asking(0, count, 1),)
+
+
+def _of_windows(how: Ordering, count: int) -> tuple[Asking, ...]:
+    return (Asking(0, len(how.windows.over(count)), min(how.window or 2, count)),)
+
+
+def _of_groups(how: Ordering, count: int) -> tuple[Asking, ...]:
+    width = how.window or 2
+    return (Asking(0, most_groups(str(how.sort), count, width, how.top), min(width, count)),)
+
+
+def _of_pairs(how: Ordering, count: int) -> tuple[Asking, ...]:
+    return (Asking(0, 2 * most_groups(str(how.sort), count, 2, how.top), 2),)
+
+
+def _of_requirements(how: Ordering, count: int) -> tuple[Asking, ...]:
+    return (Asking(0, min(count, 1), 0), Asking(1, MAX_REQUIREMENTS * count, 1))
+
+
 METHODS = {
     "score": Method(
-        lambda asked: _pointwise(asked, last=False), ("score",), ("query", "passage"), takes=("scale",)
+        lambda asked: _pointwise(asked, last=False),
+        ("score",),
+        ("query", "passage"),
+        _of_each,
+        takes=("scale",),
     ),
     "reason": Method(
-        lambda asked: _pointwise(asked, last=True), ("reason",), ("query", "passage"), takes=("scale",)
+        lambda asked: _pointwise(asked, last=True),
+        ("reason",),
+        ("query", "passage"),
+        _of_each,
+        takes=("scale",),
     ),
     "listwise": Method(
         listwise,
         ("listwise",),
         ("query", "passages"),
+        _of_windows,
         takes=("window", "step", "passes", "order", "seed"),
         window=20,
     ),
@@ -103,12 +150,17 @@ METHODS = {
         setwise,
         ("setwise",),
         ("query", "passages"),
+        _of_groups,
         takes=("window", "sort", "top", "order", "seed"),
         window=4,
         sort="heapsort",
     ),
-    "pairwise": Method(by_pairs, ("pairwise",), ("query", "passages"), takes=("sort", "top")),
+    "pairwise": Method(by_pairs, ("pairwise",), ("query", "passages"), _of_pairs, takes=("sort", "top")),
     "subtask": Method(
-        _subtask, ("requirements", "requirement"), ("passage", "requirement"), takes=("scale",)
+        _subtask,
+        ("requirements", "requirement"),
+        ("passage", "requirement"),
+        _of_requirements,
+        takes=("scale",),
     ),
 }

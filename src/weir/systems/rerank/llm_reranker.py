@@ -12,7 +12,7 @@ from weir.llm.prompt import PromptTemplate, prompt_template
 from weir.llm.verdicts import HIGHEST_SCORE
 from weir.systems.compose import DEPTH, behind, shown
 from weir.systems.protocol import IN_MEMORY, RERANKERS, Context, called, check_depth
-from weir.systems.rerank.llm_methods import METHODS
+from weir.systems.rerank.llm_methods import METHODS, Asking
 from weir.systems.rerank.llm_scorer import LLMScorer, PromptSettings
 from weir.systems.rerank.llm_windows import Ordering
 from weir.systems.rerank.score_cache import VIEW
@@ -93,6 +93,10 @@ class LLMReranker:
         own = self.prompts.prompt
         found = [prompt_template(name, ("query",)) for name in first]
         return (*found, prompt_template(last if own is None else own, method.places))
+
+    def asks(self, candidates: int) -> tuple[Asking, ...]:
+        """What it asks at most about a query with so many candidates, of which it takes `depth` at most."""
+        return METHODS[self.method].asks(self._resolved, min(candidates, self.depth))
 
     def describe(self) -> dict[str, object]:
         """Everything that decides the rankings: model, method, prompts and their versions; nothing is asked."""

@@ -16,7 +16,7 @@ from weir.systems.composite import renumbered
 from weir.systems.plugins import rankings, scores
 from weir.systems.protocol import IN_MEMORY, Context, Costs, Reranker, Retriever, Scorer, Searcher
 
-__all__ = ["RerankingSearcher"]
+__all__ = ["RerankingSearcher", "first_rows", "rows_of_run"]
 
 MIN_QUERIES_TO_WARN = 10
 """Queries below which an unchanged order says nothing."""
@@ -61,8 +61,8 @@ class RerankingSearcher:
         found = renumbered(
             rankings(self.first, queries, room, self.system.first, context=context), self.corpus
         )
-        chosen = _first(found, own, self.system.reranker.depth)
-        candidates = _rows(found, chosen)
+        chosen = first_rows(found, own, self.system.reranker.depth)
+        candidates = rows_of_run(found, chosen)
         new = scores(self.scorer, queries, candidates, self.system.reranker, context)
         score = _behind(found, chosen, new)
         named = Named(str(self.system))
@@ -80,7 +80,7 @@ class RerankingSearcher:
         return Costs.of((self.first, self.scorer))
 
 
-def _first(run: Run, own: Int32, depth: int) -> Int64:
+def first_rows(run: Run, own: Int32, depth: int) -> Int64:
     """The rows among the first `depth` of their ranking, the query's own document not counted."""
     rank, query = run.ranks(), run.query_of_row()
     place = np.full(len(run), np.iinfo(np.int64).max)
@@ -89,7 +89,7 @@ def _first(run: Run, own: Int32, depth: int) -> Int64:
     return np.flatnonzero(rank - (rank > place[query]) <= depth)
 
 
-def _rows(run: Run, rows: Int64) -> Run:
+def rows_of_run(run: Run, rows: Int64) -> Run:
     """The run with these rows only."""
     ptr = np.searchsorted(rows, run.ptr).astype(np.int64)
     return replace(run, ptr=ptr, doc=run.doc[rows], score=run.score[rows])

@@ -1,0 +1,141 @@
+"""weir judge: labels by a language model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from weir.cli.terminal import output_width, say, show
+
+__all__ = ["command"]
+
+
+@click.command("judge")
+@click.argument("targets", nargs=-1, required=True)
+@click.option(
+    "--model", required=True, help="Such as http://localhost:8000/v1#name, openai:gpt-4o-mini, anthropic:..."
+)
+@click.option("--prompt", default="umbrela", show_default=True,
+              help="umbrela, basic, binary, elastic-pointwise, -reason, -pairwise, or a path.")  # fmt: skip
+@click.option("-o", "--out", type=click.Path(path_type=Path), required=True,
+              help="The folder of the labels; the same command continues it.")  # fmt: skip
+@click.option(
+    "--budget", help="What may be spent, such as '5 dollars' or '2000000 tokens'.  [default: WEIR_API_BUDGET]"
+)
+@click.option(
+    "--price", help="Dollars for a million tokens, such as '0.15 in, 0.6 out'.  [default: WEIR_API_PRICE]"
+)
+@click.option("--collection", help="Documents and queries that the targets are about: a name or a path.")
+@click.option("--qrels", type=click.Path(path_type=Path), help="Judgments of people to compare with.")
+@click.option("--judged", is_flag=True, help="Judge what people judged, to see how far the model agrees.")
+@click.option("-k", default=10, show_default=True, help="Ranks of each system that are looked at.")
+@click.option("--limit", type=int, help="Pairs at most.")
+@click.option("--samples", default=1, show_default=True, help="Answers for each pair.")
+@click.option("--combine", default="mode", show_default=True, type=click.Choice(["mode", "mean"]),
+              help="Of several grades the most frequent, the lowest of several such, or the mean.")  # fmt: skip
+@click.option(
+    "--temperature", default="0", show_default=True, help="Of the model, from 0 to 2; none leaves it to it."
+)
+@click.option(
+    "--twice", default=0.1, show_default=True, help="The share of pairs that is judged a second time."
+)
+@click.option(
+    "--probes", default=10, show_default=True, help="Pairs that each probe changes; 0 for no probes."
+)
+@click.option("--seed", default=11, show_default=True, help="Of what is drawn.")
+@click.option(
+    "--no-objective", is_flag=True, help="Leave out what the collection says that its queries look for."
+)
+@click.option("--max-length", type=int, help="Tokens of a passage at most, by estimate.")
+@click.option("--max-tokens", type=int, help="Tokens of an answer at most.  [default: the prompt's]")
+@click.option("--key", help="The environment variable that holds the key, WEIR_KEY_ and a name.")
+@click.option("--base", help="Another address of a provider.")
+@click.option("--concurrency", default=8, show_default=True, help="Prompts at a time.")
+@click.option("--json", "as_json", is_flag=True, help="The report as a JSON object, at full precision.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+    targets: tuple[str, ...],
+    model: str,
+    prompt: str,
+    out: Path,
+    budget: str | None,
+    price: str | None,
+    collection: str | None,
+    qrels: Path | None,
+    judged: bool,
+    k: int,
+    limit: int | None,
+    samples: int,
+    combine: str,
+    temperature: str,
+    twice: float,
+    probes: int,
+    seed: int,
+    no_objective: bool,
+    max_length: int | None,
+    max_tokens: int | None,
+    key: str | None,
+    base: str | None,
+    concurrency: int,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Let a language model judge, and say how far to trust it.
+
+    TARGETS: a folder of weir pool, or a results folder, or QRELS RUN... as weir eval takes them: what nobody judged
+    among the first documents of each system. With --judged, also a collection or QRELS alone: what people judged.
+    Every answer is kept before the next is asked, so that the same command continues. An answer without a grade is no
+    label, and never 0. At the end stand the verdicts, how the judge agrees with itself and with people, and what moved
+    it that should not.
+    """
+    from typing import cast
+
+    from weir.api.judges import judge
+    from weir.judging.panel import Combination, JudgeSettings
+    from weir.llm.chat_model import ChatModel
+    from weir.report.judge import judge_json, judge_text
+    from weir.report.progress import Progress
+
+    settings = JudgeSettings(
+        samples,
+        cast(Combination, combine),
+        _temperature(temperature),
+        twice,
+        probes,
+        seed,
+        not no_objective,
+        max_length,
+        max_tokens,
+        concurrency,
+    )
+    progress = Progress(quiet)
+    try:
+        found = judge(
+            *targets,
+            model=ChatModel(model, base, key),
+            out=out,
+            prompt=prompt,
+            budget=budget,
+            price=price,
+            collection=collection,
+            people=qrels,
+            judged=judged,
+            k=k,
+            limit=limit,
+            settings=settings,
+            progress=progress,
+        )
+    finally:
+        progress.close()
+    show(judge_json(found) if as_json else judge_text(found, output_width()))
+    say(f"labels: {out}")
+
+
+def _temperature(text: str) -> float | None:
+    if text == "none":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise click.UsageError(f"--temperature is '{text}'; expected a number from 0 to 2, or none") from None

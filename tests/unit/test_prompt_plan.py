@@ -1,0 +1,103 @@
+"""What asking a language model would take, before anything is asked: against what is then asked."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("numba", reason="needs the `run` extra (numba)")
+
+import weir
+from tests.unit.chat_server import chat_serving
+from tests.unit.embedding_place import forget_spending
+from weir.cli import main
+from weir.experiment.experiment import Experiment
+from weir.experiment.plan import planned
+from weir.experiment.prompt_plan import plan_of_words, prompt_plan
+from weir.report.plan import plan_notes
+from weir.services.limits import estimated
+from weir.systems import parse_system
+
+METHODS = [
+    '"score"',
+    '"reason", objective=False',
+    '"listwise", window=6, step=2, passes=2',
+    '"setwise", top=5',
+    '"setwise", sort="bubblesort", window=3',
+    '"setwise", sort="tournament"',
+    '"pairwise"',
+    '"pairwise", sort="heapsort", top=3',
+    '"subtask"',
+    '"score", max_length=8',
+    '"score", depth=5',
+]
+
+
+@pytest.fixture
+def house(tmp_path, monkeypatch):
+    monkeypatch.setenv("WEIR_HOME", str(tmp_path / "home"))
+    weir.settings.settings.cache_clear()
+    forget_spending()
+    documents = {f"d{n:02}": f"river weir {n} " + "dam " * (n % 9) for n in range(14)}
+    queries = {"q1": {"text": "river", "instruction": "Find rivers that have a weir."}, "q2": "weir dam"}
+    yield weir.Dataset.of(documents, queries, {"q1": ["d01"], "q2": ["d02"]}, name="rivers")
+    forget_spending()
+    weir.settings.settings.cache_clear()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_more_is_asked_than_was_planned(house, method):
+    with chat_serving() as (url, manners):
+        system = parse_system(f'bm25 >> llm({method}, model="{url}/v1#m")')
+        found = prompt_plan(system.reranker, house, pooled=False)
+        assert manners.asked == []
+        system.index(house.corpus).search(house.queries, 14)
+        bodies = [body for _, _, body in manners.asked]
+    tokens = sum(estimated(json.dumps(b, ensure_ascii=False)) + b["max_tokens"] for b in bodies)
+    answers = sum(b["max_tokens"] for b in bodies)
+    assert len(bodies) <= found.prompts
+    assert found.most == found.prompts / 2
+    assert tokens <= found.longest
+    assert found.tokens <= found.longest
+    if any(word in method for word in ("score", "reason", "listwise", '"pairwise"')) and "sort" not in method:
+        assert len(bodies) == found.prompts  # what they ask does not depend on answers
+        assert answers == found.answer_tokens
+        assert tokens == pytest.approx(found.tokens, rel=0.08)
+
+
+def test_a_query_is_asked_about_its_candidates_alone(house):
+    documents = dict(zip(house.corpus.ids, house.corpus.text, strict=True))
+    queries = {"q1": {"text": "river", "candidates": ["d01", "d02", "d03"]}, "q2": "weir"}
+    pool = weir.Dataset.of(documents, queries, {"q1": ["d01"], "q2": ["d02"]}, name="pools")
+    reranker = parse_system('pool >> llm("score", model="openai:m")').reranker
+    assert prompt_plan(reranker, pool, pooled=True).prompts == 3
+    assert prompt_plan(reranker, pool, pooled=False).prompts == 3 + 14
+
+
+def test_what_is_not_here_is_planned_from_published_lengths():
+    reranker = parse_system('bm25 >> llm("score", model="openai:m", depth=10)').reranker
+    found = plan_of_words(reranker, 1000, 50, 600.0, 60.0)
+    assert (found.prompts, found.most, found.longest) == (500, 10, None)
+    assert found.answer_tokens == 500 * 16
+    more = plan_of_words(reranker, 1000, 50, 900.0, 60.0)
+    assert more.tokens - found.tokens == pytest.approx(500 * 300 / 3, abs=2)
+
+
+def test_a_plan_says_prompts_tokens_and_dollars_and_asks_nothing(house, monkeypatch, capsys):
+    monkeypatch.setenv("WEIR_API_PRICE", "1 in, 2 out")
+    weir.settings.settings.cache_clear()
+    with chat_serving() as (url, manners):
+        name = f'bm25 >> llm("score", model="{url}/v1#m", depth=3)'
+        here, gone = planned(Experiment(("brook-news", "nq"), (name,)), lambda *_: None)
+        main(["plan", "-d", "brook-news", "-s", name, "-q"])
+        assert manners.asked == []
+    answers = here.queries * 3 * 16
+    assert here.dollars == pytest.approx((here.tokens + answers) / 1e6)
+    [note] = here.notes
+    assert f"at most {3 * here.queries} prompts to {url}/v1#m, 3 for a query" in note
+    assert "with the longest documents, by estimate; answers that are kept already cost nothing" in note
+    assert gone.notes[0] == "not on this machine: lengths are those published"
+    assert gone.tokens > 1e6
+    assert any(f"about {int(here.tokens):,} tokens" in line for line in plan_notes([here]))
+    assert note in capsys.readouterr().err
