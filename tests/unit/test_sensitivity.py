@@ -335,6 +335,17 @@ def test_counts_are_those_of_plain_loops(samples):
         assert not whole or flips.flipped == pytest.approx(np.mean([a.first == b.first for a, b in whole]))
 
 
+def test_a_pool_of_candidates_is_studied_as_it_is(server):
+    url, _ = server
+    pools = {q: [f"d{d:02}" for d in range(n, n + 5)] for n, q in enumerate(QUERIES)}
+    pooled = Dataset.of(TEXTS, QUERIES, GRADES, candidates=pools)
+    found = studied(pooled, f'pool >> llm("listwise", model="{url}/v1#m")', orders=2, depths=(3,))
+    assert (found.orders.places[0].size, found.orders.spread.tau) == (5, 1)
+    runs = weir.parse_system(f'pool >> llm("listwise", model="{url}/v1#m")').index(pooled.corpus)
+    plain = weir.evaluate(GRADES, runs.search(pooled.queries, 1000), weir.nDCG @ 10).means()["nDCG@10"]
+    assert found.orders.own == pytest.approx(plain)
+
+
 def test_errors_pass_through(server, dataset):
     url, manners = server
     manners.faults = [status(404)] * 40
