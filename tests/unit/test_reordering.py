@@ -17,7 +17,7 @@ from weir.audit.same_rankings import ranking_hashes
 from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.errors import BadValue
+from weir.errors import BadRanking, BadValue
 from weir.measures import parse_measure
 from weir.sensitivity.order_changes import ReorderRules, WindowShape, order_changes
 from weir.sensitivity.place_blocks import ideal_chances, place_blocks, reach
@@ -52,6 +52,7 @@ def orders(draw):
     return before, after
 
 
+@settings(max_examples=40)
 @given(st.lists(orders(), min_size=1, max_size=3), st.integers(1, 4), st.integers(2, 6), st.integers(1, 6))
 def test_every_column_is_what_plain_counting_says(pairs, k, window, step):
     rules = ReorderRules(k=k, shape=WindowShape(max(window, step), step))
@@ -262,13 +263,35 @@ def test_what_cannot_be_compared_is_one_line(tmp_path, capsys):
     for shape in ((1, 1), (4, 5), (4, 0)):
         with pytest.raises(BadValue, match="a window has 2 documents"):
             WindowShape(*shape)
-    path = tmp_path / "twice.trec"
-    path.write_text("q00 Q0 d001 1 3 x\nq00 Q0 d001 2 2 x\n")
+    path = tmp_path / "bad.trec"
+    path.write_text("q00 Q0 d001 1 3 x\nq00 Q0 d001 2 2 x\nq00 Q0 d002 3 high x\n")
     one.save(tmp_path / "one.trec")
     assert main(["reranking", str(tmp_path / "one.trec"), str(path)]) == 2
     said = capsys.readouterr().err
-    assert "twice.trec, line 2: query 'q00' ranks document 'd001' twice" in said
+    assert "bad.trec, line 3: found 'q00 Q0 d002 3 high x'" in said
     assert said.count("\n") == 1
+
+
+def test_documents_that_stand_twice_are_counted_and_their_better_place_counts(tmp_path, capsys):
+    first, path = tmp_path / "one.trec", tmp_path / "twice.trec"
+    run_of([[1, 2, 3], [4, 5, 6]]).save(first)
+    rows = [
+        "# made by hand",
+        "q00 Q0 d002 1 5 x",
+        "q00 Q0 d001 2 4 x",
+        "q00 Q0 d002 3 3 x",
+        "",
+        "q01 Q0 d004 1 2.5 x",
+    ]
+    path.write_text("\n".join([*rows, "q01 Q0 d004 2 2 x", "q01 Q0 d004 3 1 x"]) + "\n")
+    [found] = weir.reranking(first, path)
+    assert (found.depth, found.duplicates, found.lost, found.new) == (2, 3, 1, 0)
+    assert found.mean("kept first").mean == 0
+    with pytest.raises(BadRanking, match="twice"):
+        weir.Run.load(path)
+    assert main(["reranking", str(first), str(path)]) == 0
+    assert "twice names 3 documents again" in capsys.readouterr().out
+    assert weir.reranking(first, first)[0].duplicates == 0
 
 
 def test_borders_are_where_windows_end():

@@ -33,17 +33,22 @@ def reranking(
     """
     from weir.io.runs.frames import qrels_from, run_from
     from weir.io.runs.pairing import refuse_mismatched
+    from weir.io.runs.repeated_documents import read_repeating_run
     from weir.measures.files import distinct_names
     from weir.measures.measure import parse_measure
     from weir.sensitivity.reordering import reorderings
 
     if qrels is not None:
         refuse_mismatched(qrels, first)
-    runs = [run_from(one) for one in reranked]
+    read = [
+        read_repeating_run(one) if isinstance(one, (str, Path)) else (run_from(one), 0) for one in reranked
+    ]
+    runs = [run for run, _ in read]
     names = distinct_names([run.name for run in runs], [f"re-ranking {n}" for n in range(1, len(runs) + 1)])
     judgments = None if qrels is None else qrels_from(qrels)
     by_name = dict(zip(names, runs, strict=True))
-    found = reorderings(run_from(first), by_name, judgments, parse_measure(str(measure)), rules)
+    twice = {name: rows for name, (_, rows) in zip(names, read, strict=True)}
+    found = reorderings(run_from(first), by_name, judgments, parse_measure(str(measure)), rules, twice)
     return ResultSet("reranking", tuple(found))
 
 

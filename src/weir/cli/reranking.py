@@ -47,6 +47,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     """
     from weir.io.runs.pairing import refuse_mismatched
     from weir.io.runs.read import read_qrels, read_run
+    from weir.io.runs.repeated_documents import read_repeating_run
     from weir.measures.files import names_of_runs
     from weir.measures.measure import parse_measure
     from weir.report.reranking import reranking_json, reranking_markdown, reranking_text
@@ -56,9 +57,12 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     rules = ReorderRules(first_ranks, depth, block, rel, WindowShape(window, step))
     if qrels is not None:
         refuse_mismatched(qrels, first)
-    runs = {name: read_run(path) for name, path in zip(names_of_runs(list(reranked)), reranked, strict=True)}
+    read = [read_repeating_run(path) for path in reranked]
+    names = names_of_runs(list(reranked))
+    runs = {name: run for name, (run, _) in zip(names, read, strict=True)}
+    twice = {name: rows for name, (_, rows) in zip(names, read, strict=True)}
     judgments = None if qrels is None else read_qrels(qrels)
-    found = reorderings(read_run(first), runs, judgments, parse_measure(measure), rules)
+    found = reorderings(read_run(first), runs, judgments, parse_measure(measure), rules, twice)
     if form == "json":
         show(reranking_json(found))
     elif form == "markdown":

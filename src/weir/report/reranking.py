@@ -22,7 +22,7 @@ KEPT_SHARE = 0.5
 def reranking_text(found: Sequence[Reordering], width: int | None = None) -> str:
     """Tables of order, scores and places, a line for each re-ranking; of one alone its blocks of places too."""
     tables = [columns(lines, len(lines[0]) - 1, width) for lines in _tables(found)]
-    notes = [paragraph(note, width) for note in reranking_notes(found)]
+    notes = [paragraph(note, width) for note in [*_legend(found), *reranking_notes(found)]]
     return "\n\n".join([*tables, "\n".join(notes)] if notes else tables)
 
 
@@ -58,9 +58,23 @@ def _tables(found: Sequence[Reordering]) -> list[list[list[str]]]:
     return tables
 
 
+def _legend(found: Sequence[Reordering]) -> list[str]:
+    """What columns mean that do not say so themselves; each begins with "note: "."""
+    said = [
+        "note: sealed at borders: how much more often no document crossed a window's border than a line beside it, in "
+        "percentage points; above 0 where windows came back as they were"
+    ]
+    if any(one.bias for one in found):
+        said.append(
+            f"note: relevant documents among the first {found[0].k} after re-ranking, by the place from which they "
+            "came, of those that a perfect order of the candidates would have there"
+        )
+    return said
+
+
 def _orders(found: Sequence[Reordering]) -> list[list[str]]:
-    head = ["re-ranking", f"first {found[0].k} kept", "all kept", "one order", "lost", "new", "places moved"]
-    lines = [[*head, "tau-b", "RBO", "last moved", "sealed at borders"]]
+    head = ["re-ranking", f"first {found[0].k} kept", "all kept", "one order", "lost", "new", "twice"]
+    lines = [[*head, "places moved", "tau-b", "RBO", "last moved", "sealed at borders"]]
     for one in found:
         lines.append(
             [
@@ -70,6 +84,7 @@ def _orders(found: Sequence[Reordering]) -> list[list[str]]:
                 share(one.repeated / max(1, one.queries - one.unanswered)),
                 count(one.lost),
                 count(one.new),
+                count(one.duplicates),
                 figure(one.mean("moved").mean),
                 *(score(one.mean(name).mean) for name in ("tau", "rbo")),
                 figure(one.mean("last moved").mean),
@@ -165,6 +180,11 @@ def _said(one: Reordering) -> list[str]:
         )
     if one.unanswered:
         found.append(f"{one.system} answers {one.unanswered} of {one.queries} queries not at all")
+    if one.duplicates:
+        found.append(
+            f"{one.system} names {count(one.duplicates)} documents again that stand higher in the same ranking, where "
+            "they are counted here; measures refuse such a file"
+        )
     if one.lost or one.new:
         found.append(
             f"{one.system} lacks {count(one.lost)} of {count(one.candidates)} candidates and has {count(one.new)} "

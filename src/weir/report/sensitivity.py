@@ -47,7 +47,8 @@ def _orders(one: OrderStudy, width: int | None) -> list[str]:
     )
     parts.append(paragraph(said, width))
     for places in one.places:
-        parts += [_place_table(places, width), paragraph(_place_words(places), width)]
+        parts += [_place_table(places, width)] if places.prompts else []
+        parts.append(paragraph(_place_words(places), width))
     return parts
 
 
@@ -105,6 +106,8 @@ def _place_table(found: PromptPlaces, width: int | None) -> str:
 
 def _place_words(found: PromptPlaces) -> str:
     """Which places are put first too often or too rarely."""
+    if not found.prompts:
+        return f"places in prompts of {found.size} documents: none of {count(found.shown)} answers is whole"
     odd = [one for one in found.places if one.p <= LEVEL]
     much = ", ".join(str(one.place) for one in odd if one.share > found.even)
     little = ", ".join(str(one.place) for one in odd if one.share < found.even)
@@ -124,6 +127,8 @@ def _place_words(found: PromptPlaces) -> str:
 
 
 def _same(found: SameVerdicts) -> str:
+    if not found.prompts:
+        return "no prompt was asked in every sample"
     apart = (
         ""
         if math.isnan(found.deviation)

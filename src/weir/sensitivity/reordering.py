@@ -84,8 +84,8 @@ class Reordering:
     stage answers; unanswered: those of them that the re-ranking does not; tied: share of the re-ranking's documents
     whose score is another's of the query too, so that identifiers and not the re-ranker order them; beyond: documents
     deeper than one pass of windows can put them, of `candidates`; repeated: queries whose first k came from the places
-    `pattern`, the commonest order that is not the first stage's; means: see MEANS; gain, bias, blocks: None and ()
-    without judgments.
+    `pattern`, the commonest order that is not the first stage's; duplicates: rows that named a document again, of which
+    the one of the highest score counts; means: see MEANS; gain, bias, blocks: None and () without judgments.
     """
 
     first: str
@@ -105,6 +105,7 @@ class Reordering:
     gain: Gain | None = None
     bias: Bias | None = None
     blocks: tuple[PlaceBlock, ...] = ()
+    duplicates: int = 0
 
     def mean(self, name: str) -> MeanOverQueries:
         """One of the means by its name in MEANS; raises BadValue for another."""
@@ -132,14 +133,20 @@ def reorderings(
     qrels: Qrels | None,
     measure: Measure,
     rules: ReorderRules | None = None,
+    repeated_rows: Mapping[str, int] | None = None,
 ) -> list[Reordering]:
     """Each re-ranking beside the first stage whose candidates it ordered.
 
-    others: re-rankings by name; qrels: None leaves out what needs judgments; measure: of the gain. Raises BadValue
+    others: re-rankings by name; qrels: None leaves out what needs judgments; measure: of the gain;
+    repeated_rows: of each re-ranking, as it was read (io/runs/repeated_documents.py). Raises BadValue
     where a re-ranking answers no query of the first stage, where no query is judged, and for rules out of range.
     """
     rules = rules or ReorderRules()
-    found = [_reordering(first, name, run, rules) for name, run in others.items()]
+    twice = repeated_rows or {}
+    found = [
+        replace(_reordering(first, name, run, rules), duplicates=twice.get(name, 0))
+        for name, run in others.items()
+    ]
     if qrels is None:
         return found
     judged = [
