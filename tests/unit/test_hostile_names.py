@@ -37,7 +37,7 @@ from weir.systems.protocol import Costs
         ("bm25(k1=10000000000000000000000)", "out of every range"),
         ("bm25({})", "no BM25 preset named"),
         ("bm25([1])", "no BM25 preset named"),
-        ("bm25({1, 2})", "is no setting"),
+        ("bm25({1, 2})", "is a grid of systems"),
         ("bm25({[]: 1})", "is not a system"),
         ("bm25(b'x')", "is no setting"),
         ("bm25(2j)", "is no setting"),

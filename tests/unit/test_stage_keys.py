@@ -171,6 +171,11 @@ ELSEWHERE_ANSWERED = {
             "key": "WEIR_KEY_OTHER",
             "version": "2",
             "concurrency": 3,
+            "sort": "bubblesort",
+            "top": 5,
+            "order": "reversed",
+            "seed": 9,
+            "scale": 5,
         },
     ),
     "run": ({"path": "first.trec"}, {"path": "second.trec", "unknown": "drop"}),
@@ -181,6 +186,10 @@ ALONE = {
     ("llm", "window"): {"method": "listwise", "model": "http://localhost:8000/v1#m"},
     ("llm", "step"): {"method": "listwise", "model": "http://localhost:8000/v1#m"},
     ("llm", "passes"): {"method": "listwise", "model": "http://localhost:8000/v1#m"},
+    ("llm", "order"): {"method": "listwise", "model": "http://localhost:8000/v1#m"},
+    ("llm", "seed"): {"method": "listwise", "model": "http://localhost:8000/v1#m", "order": "shuffled"},
+    ("llm", "sort"): {"method": "setwise", "model": "http://localhost:8000/v1#m"},
+    ("llm", "top"): {"method": "setwise", "model": "http://localhost:8000/v1#m"},
     ("llm", "base"): {"method": "score", "model": "openai:m", "base": "http://localhost:8000/v1"},
     ("postgres", "index"): {"file": "shop.toml", "encoder": "minilm"},
 }
@@ -197,7 +206,7 @@ FILES = {
 }
 SERVED = frozenset({"base", "key", "dimensions", "model"})
 """Settings of `dense` that mean something of a service, or of any checkpoint."""
-ELSEWHERE = frozenset({"late search", "llm verdicts", "questions"})
+ELSEWHERE = frozenset({"late search", "llm sorting", "llm verdicts", "local chat", "questions"})
 """Algorithms of systems that need a checkpoint which no package carries."""
 
 
