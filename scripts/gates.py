@@ -6,6 +6,7 @@ Run by `make check`; prints every breach with its place and exits with 1 if ther
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,6 +21,8 @@ ALLOWED = {
     "words.py:scan",
     "tokenize_lines.py:scan_lines",
 }
+
+BARE_EXCEPTION = re.compile(r"#\s*(noqa(: [A-Z0-9, ]+)?|type: ignore(\[[a-z, -]+\])?)\s*$")
 
 # A package imports only from rows above its own; packages of one row do not import each other.
 LAYERS = [
@@ -111,6 +114,13 @@ def size_breaches(path: Path, text: str, tree: ast.AST) -> Iterator[str]:
             length = (node.end_lineno or 0) - body[0].lineno + 1 if body else 0
             if length > BODY_LINES and f"{path.name}:{node.name}" not in ALLOWED:
                 yield f"{path}:{node.lineno}: {node.name} has a body of {length} lines; at most {BODY_LINES}"
+
+
+def exception_breaches(path: Path, text: str) -> Iterator[str]:
+    """Exceptions to a rule without their reason beside them."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if BARE_EXCEPTION.search(line):
+            yield f"{path}:{number}: an exception to a rule carries its reason behind it"
 
 
 def module_name(path: Path) -> str:
@@ -212,7 +222,7 @@ def breaches() -> list[str]:
         tree = ast.parse(text)
         found.extend(size_breaches(path, text, tree))
         if SOURCE in path.parents:
-            found.extend(layer_breaches(path, tree))
+            found.extend([*layer_breaches(path, tree), *exception_breaches(path, text)])
             modules[module_name(path)] = tree
     found.extend(cycles(modules))
     found.extend([*class_breaches(modules), *module_breaches(modules)])

@@ -23,8 +23,8 @@ __all__ = ["judge"]
 
 def judge(  # noqa: PLR0913 - one parameter for each option of the command
     *targets: str | Path,
-    model: str | ChatModel,
     out: str | Path,
+    model: str | ChatModel | None = None,
     prompt: str | Path = "umbrela",
     budget: str | None = None,
     price: str | None = None,
@@ -38,12 +38,12 @@ def judge(  # noqa: PLR0913 - one parameter for each option of the command
 ) -> ResultSet[JudgeReport]:
     """Let a language model judge pairs of query and document, and write its labels to a folder: `weir judge`.
 
-    targets: a folder or sheet of `judging_pool`, a results folder, judgments and run files, or a collection; model:
-    such as "http://localhost:8000/v1#name" or "openai:gpt-4o", or a ChatModel; out: the folder of the labels, which the
-    same call continues; prompt: a name, or a path of a TOML file; budget, price: as WEIR_API_BUDGET and WEIR_API_PRICE;
-    collection: the documents and queries; people: judgments of people to compare with, where the targets have none;
-    judged: judge what people judged instead of what nobody did; k: ranks of each system that are looked at; limit:
-    pairs at most; progress: told what is being done, how much of it, of how much.
+    targets: a folder or sheet of `judging_pool`, a results folder, judgments and run files, or a collection; out: the
+    folder of the labels, which the same call continues; model: such as "http://localhost:8000/v1#name" or
+    "openai:gpt-4o", or a ChatModel, None for that of WEIR_LLM; prompt: a name, or a path of a TOML file; budget, price:
+    as WEIR_API_BUDGET and WEIR_API_PRICE; collection: the documents and queries; people: judgments of people to compare
+    with, where the targets have none; judged: judge what people judged instead of what nobody did; k: ranks of each
+    system that are looked at; limit: pairs at most; progress: told what is being done, how much of it, of how much.
     Raises ServiceError where the budget ends or answers are missing, after writing the labels that are there; BadValue
     for settings, and for a folder that holds other labels; and the WeirErrors of reading.
     """
@@ -51,11 +51,12 @@ def judge(  # noqa: PLR0913 - one parameter for each option of the command
     from weir.judging.judge_prompt import judge_prompt
     from weir.judging.judging import Judge, judge_pairs
     from weir.judging.panel import JudgeSettings
-    from weir.llm.chat_model import ChatModel
+    from weir.llm.chat_model import ChatModel, usual_model
     from weir.services.limits import Limits
     from weir.settings import settings as environment
 
-    chat = ChatModel(model) if isinstance(model, str) else model
+    named = usual_model() if model is None else model
+    chat = ChatModel(named) if isinstance(named, str) else named
     known = environment()
     known = replace(known, api_budget=budget or known.api_budget, api_price=price or known.api_price)
     judge = Judge(chat, judge_prompt(str(prompt)), settings or JudgeSettings(), Limits.of(known))

@@ -14,7 +14,8 @@ __all__ = ["command"]
 @click.command("judge")
 @click.argument("targets", nargs=-1, required=True)
 @click.option(
-    "--model", required=True, help="Such as http://localhost:8000/v1#name, openai:gpt-4o-mini, anthropic:..."
+    "--model",
+    help="Such as http://localhost:8000/v1#name, openai:gpt-4o-mini, anthropic:...  [default: WEIR_LLM]",
 )
 @click.option("--prompt", default="umbrela", show_default=True,
               help="umbrela, basic, binary, elastic-pointwise, -reason, -pairwise, or a path.")  # fmt: skip
@@ -56,7 +57,7 @@ __all__ = ["command"]
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
     targets: tuple[str, ...],
-    model: str,
+    model: str | None,
     prompt: str,
     out: Path,
     budget: str | None,
@@ -93,7 +94,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
 
     from weir.api.judges import judge
     from weir.judging.panel import Combination, JudgeSettings
-    from weir.llm.chat_model import ChatModel
+    from weir.llm.chat_model import ChatModel, usual_model
     from weir.report.judge import judge_json, judge_text
     from weir.report.progress import Progress
 
@@ -113,7 +114,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click
     try:
         found = judge(
             *targets,
-            model=ChatModel(model, base, key),
+            model=ChatModel(model or usual_model(), base, key),
             out=out,
             prompt=prompt,
             budget=budget,
