@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.brooklet import write_collection
 from weir.audit import CHECKS, Subject, audited, audited_all, check
 from weir.audit.duplicates import copies, expanded
+from weir.audit.fixed_order import commonest_order, places_in
 from weir.audit.holes import hole_of_any_query, judged_share
 from weir.audit.judgment_defects import ceilings
 from weir.audit.texts import damage_of
@@ -202,6 +203,26 @@ def test_a_re_ranking_that_kept_its_first_stages_order_is_found():
         ("serious", "kept and again"),
     ]
     assert dict(found[1].numbers) == {"queries": 3, "share": 0.75}
+
+
+def test_a_re_ranking_that_answers_every_query_alike_is_found():
+    rng = np.random.default_rng(5)
+    first = {f"q{i}": [f"d{d}" for d in rng.permutation(40)] for i in range(20)}
+    alike = {q: [docs[11], *docs[:11], *docs[12:]] for q, docs in first.items()}
+    half = {q: alike[q] if i < 9 else sorted(docs) for i, (q, docs) in enumerate(first.items())}
+    without = {q: docs[1:] for q, docs in first.items()}  # a filter, and no failure
+    given = {"first": first, "alike": alike, "half": half, "without": without}
+    runs = {name: Run.of(rankings) for name, rankings in given.items()}
+    places = places_in(runs["first"], runs["half"])
+    by_loops = [[docs.index(d) + 1 for d in half[q][:10]] for q, docs in first.items()]
+    assert places.tolist() == [by_loops[list(first).index(q)] for q in runs["half"].queries.tolist()]
+    assert commonest_order(places) == ((12, *range(1, 10)), 9)
+    assert not places_in(runs["first"], Run.of({"q0": [f"x{i}" for i in range(10)]})).any()
+    found = audited(Subject("runs", runs=runs), ["one order"]).findings
+    said = {f.statement.split(" documents of ")[1].split(" for ")[0] for f in found}
+    assert "alike stand at the places 12, 1, 2, 3, 4, 5, 6, 7, 8, 9 of first" in said
+    assert not any(one.startswith(("half", "without stand at the places 2")) for one in said)
+    assert dict(found[0].numbers) == {"queries": 20, "share": 1}
 
 
 def test_queries_without_judgments_and_without_any_are_told_apart():

@@ -8,6 +8,7 @@ from weir.audit import (  # noqa: F401 - each registers its checks
     completeness,
     corridor,
     duplicates,
+    fixed_order,
     holes,
     howlers,
     judgment_defects,
