@@ -95,6 +95,7 @@ def test_all_measures_with_a_program_are_here_and_the_others_are_held_against_pl
     # NCG is R_cap for binary judgments, Q is AP where gains weigh nothing, F@k is made of P and R, DCG is nDCG
     # times IDCG, the residual and NumRel are printed by trec_eval 10: tests/unit/test_family.py, tests/real.
     assert set(MEASURES.names()) - here - first - intents == {
+        "ContextPrecision",
         "F",
         "IDCG",
         "NCG",
