@@ -11,7 +11,7 @@ import numpy as np
 
 from weir.algorithms import algorithm
 from weir.core.strings import Int64
-from weir.encode.batching import batches, out_of_memory
+from weir.encode.batching import out_of_memory
 from weir.encode.models.causal import CausalModel, Continuation, declare_causal, load_causal, read_causal
 from weir.encode.models.token_draws import WritingOrder
 from weir.encode.recipes.checkpoint import Checkpoint, read_object
@@ -158,12 +158,11 @@ class _LocalAsker:
     def _answered(self, loaded: _LoadedChat, jobs: list[tuple[Request, Int64]]) -> Iterator[Outcome]:
         """The outcomes of requests with the tokens of their prompts."""
         lengths = np.array([len(prompt) + request.asked["max_tokens"] for request, prompt in jobs], np.int64)
-        waiting = [places.tolist() for places in batches(lengths, loaded.budget, padded=True)][::-1]
+        waiting = np.argsort(-lengths, kind="stable").tolist()
         while waiting:
-            places = waiting.pop()
-            if len(places) > self.rows:
-                waiting += [places[self.rows :], places[: self.rows]]
-                continue
+            room = max(1, loaded.budget // int(lengths[waiting[0]]))
+            places = waiting[: min(room, self.rows)]
+            del waiting[: len(places)]
             own, start = [jobs[place] for place in places], perf_counter()
             try:
                 replies = loaded.replies(own, self.ended.is_set)
@@ -172,7 +171,7 @@ class _LocalAsker:
                     raise
                 if len(places) > 1:
                     self.rows = (len(places) + 1) // 2  # for those behind it, too
-                    waiting.append(places)
+                    waiting[:0] = places
                     continue
                 said = f"a prompt of {len(own[0][1]):,} tokens does not fit into memory; max_length cuts documents"
                 yield Outcome(own[0][0], error=AttemptError("failed", said, again=False))
