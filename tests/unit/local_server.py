@@ -39,6 +39,8 @@ def reply(
     for name, value in (headers or {}).items():
         self.send_header(name, value)
     self.send_header("Content-Length", str(len(data)))
+    if self.close_connection and not cut:
+        self.send_header("Connection", "close")  # else the next request may leave before the end is seen
     self.end_headers()
     self.wfile.write(data[: len(data) - cut])
     self.close_connection = self.close_connection or cut > 0

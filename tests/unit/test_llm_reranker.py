@@ -277,10 +277,10 @@ def test_what_passes_is_asked_again_and_what_does_not_ends_in_one_line(server):
 
 def test_a_late_answer_is_asked_for_again_and_a_false_count_is_not_believed(server, monkeypatch):
     url, manners = server
-    quick = Limits(attempts=2, pause=0.001, timeout=0.5)
+    quick = Limits(attempts=2, pause=0.001, timeout=2.0)
     monkeypatch.setattr(Limits, "of", staticmethod(lambda _: quick))
     bragging = {"usage": {"prompt_tokens": 10**12, "completion_tokens": 0}}
-    manners.faults = [lambda *_: time.sleep(1.5), None, lambda h, b: h.reply(200, h.answer(b) | bragging)]
+    manners.faults = [lambda *_: time.sleep(5), None, lambda h, b: h.reply(200, h.answer(b) | bragging)]
     _, use = ranked(f'bm25 >> llm("score", model="{url}/v1#m", depth=2, concurrency=1)')
     assert use.tally.faults == {"timed out": 1}
     assert use.tally.answered == 4
