@@ -58,7 +58,7 @@ class Instant(asyncio.Protocol):
             if len(self.held) < end + 4 + length:
                 return
             self.held = self.held[end + 4 + length :]
-            self.transport.write(self.answer)  # type: ignore[attr-defined]
+            self.transport.write(self.answer)  # type: ignore[attr-defined]  # asyncio says which transport
 
 
 async def serve() -> None:

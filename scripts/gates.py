@@ -220,9 +220,9 @@ def breaches() -> list[str]:
     ):
         text = path.read_text(encoding="utf-8")
         tree = ast.parse(text)
-        found.extend(size_breaches(path, text, tree))
+        found.extend([*size_breaches(path, text, tree), *exception_breaches(path, text)])
         if SOURCE in path.parents:
-            found.extend([*layer_breaches(path, tree), *exception_breaches(path, text)])
+            found.extend(layer_breaches(path, tree))
             modules[module_name(path)] = tree
     found.extend(cycles(modules))
     found.extend([*class_breaches(modules), *module_breaches(modules)])

@@ -9,9 +9,9 @@ torch = pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
 pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
 
 from tests.neural.conftest import padded_attention  # noqa: E402 - behind the skip
-from weir.encode.models.bert_weights import supported  # noqa: E402
-from weir.encode.models.engine import ComputePlace, build  # noqa: E402
-from weir.encode.models.tokens import Tokens  # noqa: E402
+from weir.encode.models.bert_weights import supported  # noqa: E402 - behind the skip
+from weir.encode.models.engine import ComputePlace, build  # noqa: E402 - behind the skip
+from weir.encode.models.tokens import Tokens  # noqa: E402 - behind the skip
 from weir.encode.recipes.checkpoint import read_checkpoint  # noqa: E402 - behind the skip
 
 pytestmark = pytest.mark.filterwarnings("default")  # what torch and transformers deprecate is theirs to mend

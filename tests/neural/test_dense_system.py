@@ -8,11 +8,11 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'weir-ir[neural]'")
 
 from weir.encode import cards  # noqa: E402 - behind the skip
-from weir.errors import BadValue, StoreError  # noqa: E402
-from weir.experiment import Experiment  # noqa: E402
-from weir.experiment.finished import finished_cells  # noqa: E402
-from weir.settings import settings  # noqa: E402
-from weir.systems import parse_system  # noqa: E402
+from weir.errors import BadValue, StoreError  # noqa: E402 - behind the skip
+from weir.experiment import Experiment  # noqa: E402 - behind the skip
+from weir.experiment.finished import finished_cells  # noqa: E402 - behind the skip
+from weir.settings import settings  # noqa: E402 - behind the skip
+from weir.systems import parse_system  # noqa: E402 - behind the skip
 from weir.systems.protocol import Context  # noqa: E402 - behind the skip
 from weir.vectors import ArraySource, search  # noqa: E402 - behind the skip
 from weir.vectors import gpu_search as gpu  # noqa: E402 - behind the skip

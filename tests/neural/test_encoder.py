@@ -12,11 +12,11 @@ torch = pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
 pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
 
 from tests.neural.conftest import sentence_transformer  # noqa: E402 - behind the skip
-from weir.core.strings import Strings  # noqa: E402
-from weir.encode import Encoder, stability  # noqa: E402
-from weir.encode.recipes.encoder_recipe import resolve  # noqa: E402
-from weir.errors import BadValue, DownloadError, StoreError  # noqa: E402
-from weir.settings import settings  # noqa: E402
+from weir.core.strings import Strings  # noqa: E402 - behind the skip
+from weir.encode import Encoder, stability  # noqa: E402 - behind the skip
+from weir.encode.recipes.encoder_recipe import resolve  # noqa: E402 - behind the skip
+from weir.errors import BadValue, DownloadError, StoreError  # noqa: E402 - behind the skip
+from weir.settings import settings  # noqa: E402 - behind the skip
 
 pytestmark = pytest.mark.filterwarnings("default")
 

@@ -138,7 +138,7 @@ def test_a_filter_is_read_with_the_documents():
     with pytest.raises(BadValue, match="take them from a Dataset"):
         rankings(searcher, queries, 3, "bm25")
     with pytest.raises(UnknownName, match=r"'langue'; did you mean lang\? known: lang, text, year"):
-        collection("langue == 'en'").queries  # noqa: B018
+        collection("langue == 'en'").queries  # noqa: B018 - the attribute is what is asked
     with pytest.raises((BadValue, FormatError), match=r"filter .*cannot be read"):
         collection("lang = 'en'")
     with pytest.raises(BadValue, match="filtered takes a system"):

@@ -178,7 +178,7 @@ def test_a_judge_who_says_nothing_leaves_the_first_stages_order(case, said):
 
 def test_a_window_without_a_verdict_keeps_the_first_stages_places_of_what_no_other_window_orders():
     worth = [3, 1, 4, 2, 6, 5]
-    silent = lambda prompt, worth: "" if 3 in worth else oracle(prompt, worth)  # noqa: E731
+    silent = lambda prompt, worth: "" if 3 in worth else oracle(prompt, worth)  # noqa: E731 - one of two judges
     found, asked = places("listwise", [worth], Judge(silent), Ordering(2, 2, order="reversed"))
     assert asked.verdicts == {"missing": 1, "ok": 2}
     assert found[0][:2] == [0, 1]  # never ordered: where the first stage had them

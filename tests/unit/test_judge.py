@@ -137,30 +137,7 @@ def test_several_samples_are_asked_each_and_combined(judge_server, judge_pool, t
 def test_the_command_says_what_its_equal_says(judge_server, judged_place, judge_pool, tmp_path, capsys):
     model, _ = judge_server
     out = str(tmp_path / "labels")
-    assert (
-        main(
-            [
-                "judge",
-                str(judge_pool),
-                "--model",
-                model,
-                "-o",
-                out,
-                "-q",
-                "--samples",
-                "2",
-                "--temperature",
-                "none",
-            ]
-        )
-        == 0
-    )
-    text = capsys.readouterr()
-    settings = weir.JudgeSettings(samples=2, temperature=None)
-    found = weir.judge(judge_pool, model=model, out=out, settings=settings)
-    assert text.out.strip() == repr(found)
-    assert f"labels: {out}" in text.err
-    again = [
+    asked = [
         "judge",
         str(judge_pool),
         "--model",
@@ -172,9 +149,14 @@ def test_the_command_says_what_its_equal_says(judge_server, judged_place, judge_
         "2",
         "--temperature",
         "none",
-        "--json",
     ]
-    assert main(again) == 0
+    assert main(asked) == 0
+    text = capsys.readouterr()
+    settings = weir.JudgeSettings(samples=2, temperature=None)
+    found = weir.judge(judge_pool, model=model, out=out, settings=settings)
+    assert text.out.strip() == repr(found)
+    assert f"labels: {out}" in text.err
+    assert main([*asked, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["labelled"] == 24
     assert found.to_frame()["probe"].tolist() == ["position", "padding", "keywords", "instruction"]
     assert main(["judge", str(judged_place / "people.tsv"), str(judged_place / "ranker.trec"), "--collection", str(judged_place / "mine"),
