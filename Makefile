@@ -19,7 +19,7 @@ test: .venv/dev .venv/neural $(BRIDGES)  ## every test; those that need ../share
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 	HF_HUB_OFFLINE=1 $(BRIDGES) -m pytest tests/bridges
 
-check: .venv/dev               ## style, types, layers, sizes
+check: .venv/dev               ## style, types, layers, circles
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -45,7 +45,7 @@ def compare(qrels: object, systems: Systems = ..., measures: Wanted = ..., basel
 def compare(qrels: object, systems: Systems = ..., measures: Wanted = ..., baseline: None = ...,
             method: ComparisonMethod | str = ..., conventions: Conventions | str = ..., *, by: None = ...,
             factors: str | Iterable[str] | Literal[True]) -> ResultSet[FactorStudy]: ...  # fmt: skip
-def compare(  # noqa: PLR0913 - one parameter for each option of the command
+def compare(
     qrels: object,
     systems: Systems = None,
     measures: Wanted = (),
@@ -108,7 +108,7 @@ def compare(  # noqa: PLR0913 - one parameter for each option of the command
     return ResultSet("compare", tuple(compare_scores_by_group(scores, name, groups, baseline, how)))
 
 
-def power(  # noqa: PLR0913 - one parameter for each option of the command
+def power(
     qrels: object,
     first: object,
     second: object,
@@ -224,7 +224,7 @@ def abstention(
     return ResultSet("abstention", tuple(curves(run_from(run), scores, confidence)))
 
 
-def threshold(  # noqa: PLR0913 - one parameter for each option of the command
+def threshold(
     qrels: object,
     run: object,
     measure: Measure | str = "R@10",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["estimate", "next_queries"]
 
 
-def estimate(  # noqa: PLR0913  as many as the command has options
+def estimate(
     human: object,
     model: object,
     *runs: object,
@@ -51,7 +51,7 @@ def estimate(  # noqa: PLR0913  as many as the command has options
     return ResultSet("estimate", tuple(found))
 
 
-def next_queries(  # noqa: PLR0913  as many as the command has options
+def next_queries(
     human: object,
     model: object,
     *runs: object,

@@ -28,7 +28,7 @@ MAX_DROP = 0.01
 NAME = "the judged queries"
 
 
-def gate(  # noqa: PLR0913 - one parameter for each option of the command
+def gate(
     first: object,
     second: object,
     third: object = None,

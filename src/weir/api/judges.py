@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["judge"]
 
 
-def judge(  # noqa: PLR0913 - one parameter for each option of the command
+def judge(
     *targets: str | Path,
     out: str | Path,
     model: str | ChatModel | None = None,

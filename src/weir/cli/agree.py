@@ -23,7 +23,7 @@ __all__ = ["command"]
 @click.option(
     "--json", "as_json", is_flag=True, help="One JSON object per pair of labels, at full precision."
 )
-def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+def command(
     first: str,
     others: tuple[str, ...],
     runs: tuple[str, ...],

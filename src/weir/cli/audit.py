@@ -33,7 +33,7 @@ __all__ = ["command"]
 )
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Where --expand writes the judgments.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each finding.")
-def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+def command(
     targets: tuple[str, ...],
     names: tuple[str, ...],
     collection: str | None,

@@ -70,7 +70,7 @@ def _no_path(context: click.Context, option: click.Parameter, given: str | None)
 @click.option("--markdown", "form", flag_value="markdown", help="The same as a Markdown table.")
 @click.option("--html", "form", flag_value="html", help="The same as a page of HTML.")
 @click.option("--long", is_flag=True, help="Every pair on every dataset, also where there are many.")
-def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+def command(
     paths: tuple[Path, ...],
     measures: tuple[str, ...],
     baseline: str | None,

@@ -34,7 +34,7 @@ __all__ = ["command"]
     "--save", type=click.Path(path_type=Path, dir_okay=False), help="Write the tool's answers here, too."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per question, at full precision.")
-def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+def command(
     tool: str | None,
     python: Path | None,
     checkout: Path | None,

@@ -34,7 +34,7 @@ __all__ = ["command"]
     "--collection", help="The collection: a name or a path. For its columns, and texts on the sheet."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per system, at full precision.")
-def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+def command(
     human: Path,
     model: Path,
     runs: tuple[Path, ...],

@@ -65,7 +65,7 @@ __all__ = ["command"]
               help="What the interval of their agreement with people must reach, on pairs judged by both, such as "
                    "'quadratic kappa 0.6' or 'binary kappa from 2 0.5'.")  # fmt: skip
 @scorer_option
-def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
+def command(
     qrels: Path,
     runs: tuple[Path, ...],
     measures: tuple[str, ...],

@@ -21,7 +21,7 @@ __all__ = ["command"]
 @click.option("--model", default="", metavar="NAME", help="With mteb: what the one system is called there.")
 @click.option("--hub-dataset", default="", metavar="ORG/NAME:TASK",
               help="With hub: the data set there that holds the one dataset.")  # fmt: skip
-def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+def command(
     folder: Path,
     form: str,
     out: Path,

@@ -53,7 +53,7 @@ class Search:
               help="Leave out first documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
 @click.option("--train-queries", is_flag=True,
               help="With --fit: one choice for all queries, the judged ones too: do not score it on them.")  # fmt: skip
-def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+def command(
     method: str,
     runs: tuple[Path, ...],
     output: Path,

@@ -51,7 +51,7 @@ UNDECIDED = 3
 @click.option(
     "--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write JUnit's XML there."
 )
-def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+def command(
     paths: tuple[Path, ...],
     measures: tuple[str, ...],
     max_drop: float,

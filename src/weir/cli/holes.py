@@ -21,7 +21,7 @@ __all__ = ["command"]
               help="What systems are ordered by; its cut-off says how deep holes are looked for.")  # fmt: skip
 @click.option("--rel", default=1.0, show_default=True, help="The grade from which a document is relevant.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, at full precision.")
-def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+def command(
     qrels: str, runs: tuple[str, ...], human: str, model: str, measure: str, rel: float, as_json: bool
 ) -> None:
     """Say what people and a model find among unjudged documents.

@@ -27,7 +27,7 @@ __all__ = ["command"]
               help="How many of several words a relevant document holds.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Write nothing where any file is refused.")
 @click.pass_context
-def command(  # noqa: PLR0913, PLR0917 - click passes each option as an argument
+def command(
     ctx: click.Context,
     files: tuple[Path, ...],
     output: Path,

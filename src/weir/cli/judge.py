@@ -55,7 +55,7 @@ __all__ = ["command"]
 @click.option("--concurrency", default=8, show_default=True, help="Prompts at a time.")
 @click.option("--json", "as_json", is_flag=True, help="The report as a JSON object, at full precision.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
-def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+def command(
     targets: tuple[str, ...],
     model: str | None,
     prompt: str,

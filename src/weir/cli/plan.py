@@ -24,7 +24,7 @@ __all__ = ["command"]
     "--stages", "graph_only", is_flag=True, help="Only the stages and what they share; nothing is probed."
 )
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
-def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+def command(
     experiment: Path | None,
     datasets: tuple[str, ...],
     systems: tuple[str, ...],

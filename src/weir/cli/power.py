@@ -25,7 +25,7 @@ __all__ = ["command"]
 @click.option("--drop-self", is_flag=True,
               help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
-def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+def command(
     qrels: Path,
     first: Path,
     second: Path,

@@ -23,7 +23,7 @@ __all__ = ["command"]
     "-o", "--out", type=click.Path(path_type=Path), help="Write the judgments together, with origins."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per system, at full precision.")
-def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+def command(
     judged: Path,
     targets: tuple[str, ...],
     measure: str,

@@ -26,7 +26,7 @@ __all__ = ["command"]
 @click.option("--step", type=int, default=10, show_default=True, help="How far the next window is from it.")
 @click.option("--json", "form", flag_value="json", help="One JSON object per line, at full precision.")
 @click.option("--markdown", "form", flag_value="markdown", help="Markdown tables.")
-def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+def command(
     first: Path,
     reranked: tuple[Path, ...],
     qrels: Path | None,

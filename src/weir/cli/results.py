@@ -30,7 +30,7 @@ __all__ = ["command"]
 @table_options
 @click.option("--provenance", is_flag=True, help="What made each result, stage by stage; with --json whole.")
 @scorer_option
-def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+def command(
     folder: Path,
     measures: tuple[str, ...],
     datasets: tuple[str, ...],

@@ -44,7 +44,7 @@ __all__ = ["command"]
 @label_option
 @table_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
-def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+def command(
     experiment: Path | None,
     datasets: tuple[str, ...],
     systems: tuple[str, ...],

@@ -30,7 +30,7 @@ __all__ = ["command"]
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, at full precision.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
-def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+def command(
     dataset: str,
     system: str,
     measure: str,

@@ -22,7 +22,7 @@ __all__ = ["command"]
               help="A measure such as nDCG@10.")  # fmt: skip
 @click.option("--seed", default=1, show_default=True, help="Of what is drawn.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, at full precision.")
-def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+def command(
     dataset: str, docs: int, out: Path, systems: tuple[str, ...], measure: str, seed: int, as_json: bool
 ) -> None:
     """Make a mini collection, with the proof of how far it ranks systems as the whole does.

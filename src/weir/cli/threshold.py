@@ -25,7 +25,7 @@ __all__ = ["command"]
               help="The collection of the run, which says what queries have no answer.")  # fmt: skip
 @click.option("--seed", type=int, help="Seed of the split in halves.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, at full precision.")
-def command(  # noqa: PLR0913, PLR0917 - one parameter for each option, as click passes them
+def command(
     qrels: Path,
     run: Path,
     measure: str,

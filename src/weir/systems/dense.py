@@ -320,7 +320,7 @@ _DEFAULTS = {f.name: f.default for f in fields(DenseRetriever)}
 
 
 @SYSTEMS.register("dense")
-def dense(  # noqa: PLR0913, PLR0917 - one parameter for each setting, as a name spells it
+def dense(
     model: str | object = "minilm",
     pooling: str | None = None,
     similarity: str | None = None,

@@ -197,7 +197,7 @@ def _terms(rows: Any) -> Any:  # noqa: ANN401 - uint8[n, 8] to TERM[n]
 
 
 @SYSTEMS.register("splade")
-def splade(  # noqa: PLR0913, PLR0917 - one parameter for each setting, as a name spells it
+def splade(
     model: str = "splade",
     query: str | None = None,
     pooling: str | None = None,
@@ -245,7 +245,7 @@ def splade(  # noqa: PLR0913, PLR0917 - one parameter for each setting, as a nam
 
 
 @SYSTEMS.register("sparta")
-def sparta(  # noqa: PLR0913, PLR0917 - one parameter for each setting, as a name spells it
+def sparta(
     model: str = "sparta",
     top: int | None = None,
     view: str = VIEW,
@@ -274,7 +274,7 @@ def sparta(  # noqa: PLR0913, PLR0917 - one parameter for each setting, as a nam
 
 
 @SYSTEMS.register("unicoil")
-def unicoil(  # noqa: PLR0913, PLR0917 - one parameter for each setting, as a name spells it
+def unicoil(
     model: str = "unicoil",
     quantised: bool = False,
     view: str = VIEW,

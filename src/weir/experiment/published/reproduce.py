@@ -112,7 +112,7 @@ def _split(cells: Iterable[Finished], row: Row) -> str:
     return next((c.split for c in cells if c.dataset in members), "test")
 
 
-def _checks(  # noqa: PLR0913, PLR0917 - all that decides about one row
+def _checks(
     row: Row,
     split: str,
     models: Sequence[str],

@@ -80,7 +80,7 @@ class Checksum:
 
 
 @lru_cache(maxsize=4096)
-def _damaged(  # noqa: PLR0913, PLR0917 - what a file was when it was read, as the key of what is remembered
+def _damaged(
     path: str, inode: int, modified: int, changed: int, wanted: Checksum, first: int, last: int
 ) -> int | None:
     """The first block that is not as written, None where all are."""

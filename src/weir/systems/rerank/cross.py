@@ -95,7 +95,7 @@ def cross(
 
 
 @RERANKERS.register("monot5")
-def monot5(  # noqa: PLR0913, PLR0917 - the settings of a re-ranker, as they are written
+def monot5(
     model: str = "monot5",
     depth: int = DEPTH,
     max_length: int = MAX_TOKENS,

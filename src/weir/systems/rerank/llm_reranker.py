@@ -141,7 +141,7 @@ class LLMReranker:
 
 
 @RERANKERS.register("llm")
-def llm(  # noqa: PLR0913, PLR0917 - the settings of a re-ranker, as they are written
+def llm(
     method: str,
     model: str | None = None,
     depth: int = DEPTH,
