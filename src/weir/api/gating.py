@@ -72,7 +72,7 @@ def gate(
         baseline, candidate = ([one] for one in _sides(first, (second, third), wanted, rules))
         names = list(map(str, wanted))
     found = gate_cases((baseline, candidate), names, by, common, grounds)
-    return ResultSet("gate", tuple(gates(found.cases, allowed)))
+    return ResultSet("gate", tuple(gates(found.cases, allowed)), found.notes)
 
 
 def save_baseline(

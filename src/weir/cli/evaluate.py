@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from weir.cli.completion import by_option, dataset_names, measures_option
-from weir.cli.table_options import label_option, scorer_option, show_birco, table_options
-from weir.cli.terminal import output_width, say, show
+from weir.cli.table_options import label_option, notes_option, scorer_option, show_birco, table_options
+from weir.cli.terminal import output_width, say, say_notes, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from weir.core.corpus import Queries
     from weir.core.intents import IntentQrels
     from weir.core.label_use import LabelUse
+    from weir.core.notes import Note
     from weir.core.qrels import Qrels
     from weir.core.result_row import Row
     from weir.core.scores import Scores
@@ -65,6 +66,7 @@ __all__ = ["command"]
               help="What the interval of their agreement with people must reach, on pairs judged by both, such as "
                    "'quadratic kappa 0.6' or 'binary kappa from 2 0.5'.")  # fmt: skip
 @scorer_option
+@notes_option
 def command(
     qrels: Path,
     runs: tuple[Path, ...],
@@ -85,6 +87,7 @@ def command(
     model_labels: str | None,
     least: str,
     scorer: str | None,
+    notes: bool,
 ) -> None:
     """Score run files against judgments.
 
@@ -97,7 +100,7 @@ def command(
     from weir.measures import DEFAULT_MEASURES, measures_of
     from weir.measures.conventions import Conventions
     from weir.measures.files import judgments_for, names_of_runs
-    from weir.report.notes import grade_notes, judged_notes
+    from weir.stats.score_notes import few_notes, grade_notes, system_notes
 
     _check_form(form, {"--per-query": per_query, "--scorer": scorer is not None})
     _check_labels(model_labels, {"--scorer": scorer is not None, "--pairs": pairs is not None})
@@ -114,7 +117,7 @@ def command(
     asked, judgments = _asked(dataset, judgments_for(qrels, wanted))
     judgments, gate = _gated(judgments, model_labels, least)
     scored = [_scored(run, judgments, wanted, conventions, asked, gate) for run in runs]
-    named = {name: one for name, (one, _) in zip(names, scored, strict=True)}
+    named = dict(zip(names, scored, strict=True))
     found = _rows(qrels, named, dict(zip(names, runs, strict=True)), (None if within else by, dataset, pairs))
     if within:
         _within(named, by, dataset, form == "json")
@@ -125,12 +128,10 @@ def command(
     if within or per_query:
         _say_labels(one.labels for one in named.values())
     if abstention:
-        for run, (scores, _) in zip(runs, scored, strict=True):
+        for run, scores in zip(runs, scored, strict=True):
             _abstention(run, scores, abstention, form == "json")
-    _say_notes({name: notes for name, (_, notes) in zip(names, scored, strict=True)})
-    said = [*grade_notes(judgments, wanted), *judged_notes(found)]
-    for note in [*said, *_collection_notes(dataset, wanted, drop_self)]:
-        say(note)
+    of_all = [*few_notes(scored[0]), *grade_notes(judgments, wanted)]
+    say_notes([*system_notes(named), *of_all, *_collection_notes(dataset, wanted, drop_self)], notes)
 
 
 def _scored(
@@ -140,18 +141,17 @@ def _scored(
     conventions: Conventions,
     asked: Queries | None,
     gate: GatedLabels | None,
-) -> tuple[Scores, list[str]]:
-    """The scores of a run file, and what has to be said beside them."""
+) -> Scores:
+    """The scores of a run file, with what trec_eval 9 would make of its ties."""
     from dataclasses import replace
 
     from weir.core.qrels import Qrels
     from weir.measures import scores_of
     from weir.measures.files import judge
-    from weir.report.notes import float_tie_notes, score_notes
+    from weir.stats.score_notes import float_tie_notes
 
     judged = judge(run, judgments, conventions, asked)
     scores = scores_of(judged, wanted, conventions)
-    notes = score_notes(scores)
     if gate is not None:
         scores = gate.marked(scores, judged, lambda p: judge(run, p, conventions, asked), wanted, conventions)
     elif isinstance(judgments, Qrels) and judgments.origin is not None:
@@ -160,8 +160,9 @@ def _scored(
         scores = replace(scores, labels=uncalibrated(judgments))
     if judged.close and conventions.ties == "trec":  # else trec_eval 9 puts every ranking in the same order
         nine = replace(conventions, ties="trec9")
-        notes += float_tie_notes(scores, scores_of(judge(run, judgments, nine, asked), wanted, nine))
-    return scores, notes
+        as_floats = scores_of(judge(run, judgments, nine, asked), wanted, nine)
+        scores = replace(scores, remarks=(*scores.remarks, *float_tie_notes(scores, as_floats)))
+    return scores
 
 
 def _gated(
@@ -174,13 +175,6 @@ def _gated(
 
     gate = gated_by(judgments, labels, least)
     return gate.qrels, gate
-
-
-def _say_notes(notes: dict[str, list[str]]) -> None:
-    """The sentences on each run, with its name where there are several."""
-    for name, sentences in notes.items():
-        for note in sentences:
-            say(note.replace("note: ", f"note: {name}: ", 1) if len(notes) > 1 else note)
 
 
 def _say_labels(uses: Iterable[LabelUse | None]) -> None:
@@ -227,7 +221,7 @@ def _asked(
     return dataset.queries, answerable(judgments, settled(dataset.all_queries, judgments, "", ""))
 
 
-def _collection_notes(dataset: Dataset | None, wanted: tuple[Measure, ...], drop_self: bool) -> list[str]:
+def _collection_notes(dataset: Dataset | None, wanted: tuple[Measure, ...], drop_self: bool) -> list[Note]:
     from weir.report.collection import collection_notes, restriction_notes
 
     if dataset is None:
