@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from weir.cli.completion import measures_option
+from weir.cli.completion import collection_option, measures_option
 from weir.cli.terminal import output_width, say, show
 
 __all__ = ["command"]
@@ -24,6 +24,7 @@ __all__ = ["command"]
               help="Probability with which a true difference shall be found.")  # fmt: skip
 @click.option("--drop-self", is_flag=True,
               help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
+@collection_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
 def command(
     qrels: Path,
@@ -34,6 +35,7 @@ def command(
     alpha: float,
     wanted: float,
     drop_self: bool,
+    collection: str | None,
     as_json: bool,
 ) -> None:
     """Say how small a difference the queries can show, and how many would show a smaller one.
@@ -44,15 +46,15 @@ def command(
     """
     import json
 
+    from weir.datasets.scoring_rules import ScoringRules
     from weir.measures.conventions import Conventions
-    from weir.measures.files import scores_of_files
     from weir.report.compare import answer_notes
     from weir.report.power import power_text
     from weir.stats.compare import table
     from weir.stats.power import plan
 
     conventions = Conventions(self_matches="drop" if drop_self else "keep")
-    scores = scores_of_files(qrels, (first, second), measures, conventions)
+    scores = ScoringRules.of(collection, conventions).scores_of_files(qrels, (first, second), measures)
     for note in answer_notes(scores):
         say(note)
     for measure in next(iter(scores.values())).measures:

@@ -154,15 +154,15 @@ class Dataset:
     @cached_property
     def queries(self) -> Queries:
         """The queries with at least one judgment in this split, and those that nothing answers, in file order."""
-        known = self._settled
+        known = self.settled_queries
         asked = self.qrels.queries.codes(known.ids.strings) >= 0
         if known.metadata is not None and known.metadata.unanswerable is not None:
             asked = asked | known.metadata.unanswerable
         return known.take(np.flatnonzero(asked))
 
     @cached_property
-    def _settled(self) -> Queries:
-        """All queries with what holds in this split."""
+    def settled_queries(self) -> Queries:
+        """The queries of every split, judged or not, with what the collection says of them in this split."""
         known = settled(self.all_queries, self._judgments, self.layout.candidates, self._general_instruction)
         return (
             known if known.metadata is None or known.metadata.filter is None else filtered(known, self.corpus)
@@ -184,7 +184,7 @@ class Dataset:
 
         Queries that are said to have no answer, and have no relevant document, are not among them: in no mean.
         """
-        return self._judgments if self.layout.queries is None else answerable(self._judgments, self._settled)
+        return self._judgments if self.layout.queries is None else answerable(self._judgments, self.settled_queries)
 
     @cached_property
     def queries_fingerprint(self) -> str:
