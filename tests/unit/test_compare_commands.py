@@ -50,11 +50,21 @@ def test_compare_in_python():
     assert weir.compare(by_name)[0].pairs == found[0].pairs
     listed = weir.compare(list(by_name.values()))
     assert [s.system for s in listed[0].standings] == ["system 1", "system 2"]
-    against = weir.compare(QRELS, runs, "RR", "good", weir.ComparisonMethod("t", "none"))[0]
+    assert (
+        weir.compare(*by_name.values())[0].pairs == listed[0].pairs
+    )  # two results of evaluate, side by side
+    assert weir.compare(QRELS, *runs, ["RR", "P@1"]) == found
+    assert weir.compare(QRELS, *runs, measures=["RR", "P@1"]) == found
+    assert weir.compare(QRELS, GOOD, POOR, "RR")[0].pairs == listed[0].pairs
+    with pytest.raises(
+        BadValue, match=r"found one ranking; expected two or more, such as compare\(qrels, one, other\)"
+    ):
+        weir.compare(QRELS, GOOD)
+    against = weir.compare(QRELS, runs, "RR", baseline="good", method=weir.ComparisonMethod("t", "none"))[0]
     assert (against.pairs[0].verdict, against.method.test) == ("worse", "t")
     with pytest.raises(BadValue, match="found list alone; rankings are compared against judgments"):
         weir.compare(runs)
-    with pytest.raises(BadValue, match="judgments come first, then several rankings"):
+    with pytest.raises(BadValue, match="judgments come first, then two or more rankings"):
         weir.compare(runs, Qrels.of(QRELS))
     for named in ({"good": GOOD, "poor": POOR}, dict(zip("ab", runs, strict=True))):
         with pytest.raises(BadValue, match="found rankings by name as the judgments"):

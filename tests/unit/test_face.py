@@ -84,8 +84,10 @@ def test_a_gate_is_true_where_it_passes():
 
 def test_conventions_and_methods_are_values():
     method = weir.ComparisonMethod("t", "none", margin=0.5, level=0.9)
-    found = weir.compare(QRELS, {"a": ONE, "b": OTHER}, AP, "a", method, "missing=answered-only")
-    assert (found[0].method, found[0].baseline) == (method, "a")
+    found = weir.compare(
+        QRELS, ONE, OTHER, AP, baseline="system 1", method=method, conventions="missing=answered-only"
+    )
+    assert (found[0].method, found[0].baseline) == (method, "system 1")
     assert found[0].pairs[0].equivalence is not None
     assert weir.power(QRELS, ONE, OTHER, AP, conventions="ties=trec9")[0].queries == 12
 
@@ -168,6 +170,7 @@ def test_a_benchmark_of_a_collection_in_memory(folder):
     table = weir.benchmark([ds, (DOCUMENTS, QUERIES, JUDGED)], ["bm25", weir.RM3()], [nDCG @ 10])
     assert (table.datasets, table.systems, len(table)) == (("tiny", "dataset-2"), ("bm25", "rm3"), 4)
     assert table[ds, weir.RM3()].means() == table["dataset-2", "rm3"].means() == {"nDCG@10": 1.0}
+    assert table["dataset-2", "rm3"].mean("ndcg@10") == table["dataset-2", "rm3"].mean(weir.nDCG @ 10) == 1.0
     assert table.folder is None
     assert {c.baseline for c in table.compare(baseline=weir.parse_system("bm25"))} == {"bm25"}
     assert table.to_dict()["nDCG@10"]["tiny"] == {"bm25": 1.0, "rm3": 1.0}

@@ -95,6 +95,19 @@ def test_results_are_filtered_by_measure_dataset_and_system(results, capsys):
         assert "no " in capsys.readouterr().err
 
 
+def test_a_system_goes_by_the_beginning_of_its_name_where_that_is_one(results, capsys):
+    out = shown(capsys, "results", results, "-s", "bm25(k", "--csv")
+    assert {row["system"] for row in csv.DictReader(io.StringIO(out))} == {TUNED}
+    assert {
+        row["system"]
+        for row in csv.DictReader(io.StringIO(shown(capsys, "results", results, "-s", "BM25", "--csv")))
+    } == {"bm25"}
+    for command in (["results", results], ["compare", results], ["gate", results, results]):
+        assert main([*map(str, command), "-s", "bm"]) == 2
+        assert f"bm is the beginning of 2 systems: bm25, {TUNED}; name one" in capsys.readouterr().err
+    assert main(["gate", str(results), str(results), "-s", "r", "-m", "nDCG@10"]) == 0
+
+
 def test_labels_are_shown_and_are_in_no_key(results, capsys):
     before = sorted(p.name for p in results.rglob("*"))
     labels = ["--label", f"tuned={TUNED}", "--label", "base=bm25"]

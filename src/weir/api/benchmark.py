@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -186,9 +185,9 @@ def benchmark(
 
 def _run(grid: Any, at: Path, kept: Path | None) -> Benchmark:  # noqa: ANN401  an Experiment, imported when used
     from weir.experiment.finished import cell_of
-    from weir.report.progress import Progress
+    from weir.report.progress import Progress, redraws
 
-    progress = Progress(quiet=not sys.stderr.isatty())
+    progress = Progress(quiet=not redraws())
     try:
         rows = grid.execute(at, progress)
     finally:

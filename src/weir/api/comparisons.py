@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast, overload
 
 from weir.api.evaluation import conventions_of, evaluate, judgments_from
 from weir.api.result_set import ResultSet
-from weir.core.intents import IntentQrels
-from weir.core.qrels import Qrels
 from weir.core.scores import Scores
-from weir.errors import BadValue
+from weir.errors import BadValue, WeirError
 from weir.io.runs.frames import qrels_from, run_from
 from weir.io.runs.pairing import refuse_mismatched, refuse_rankings
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
@@ -35,41 +33,41 @@ if TYPE_CHECKING:
 __all__ = ["abstention", "compare", "diff", "power", "threshold", "why"]
 
 Wanted: TypeAlias = "Measure | str | Iterable[Measure | str]"
-Systems: TypeAlias = "Mapping[str, object] | Sequence[object] | None"
 FolderPath: TypeAlias = "str | os.PathLike[str]"
 Collection: TypeAlias = "str | Path | Dataset | None"
 """A collection by name, path or itself."""
 
 
 @overload
-def compare(qrels: object, systems: Systems = ..., measures: Wanted = ..., baseline: str | None = ...,
-            method: ComparisonMethod | str = ..., conventions: Conventions | str = ..., *, by: object = ...,
+def compare(qrels: object, *systems: object, measures: Wanted = ..., baseline: str | None = ...,
+            method: ComparisonMethod | str = ..., conventions: Conventions | str = ..., by: object = ...,
             factors: None = ..., collection: Collection = ...) -> ResultSet[Comparison]: ...  # fmt: skip
 @overload
-def compare(qrels: object, systems: Systems = ..., measures: Wanted = ..., baseline: None = ...,
-            method: ComparisonMethod | str = ..., conventions: Conventions | str = ..., *, by: None = ...,
-            factors: str | Iterable[str] | Literal[True], collection: Collection = ...) -> ResultSet[FactorStudy]: ...  # fmt: skip
+def compare(qrels: object, *systems: object, measures: Wanted = ..., baseline: None = ...,
+            method: ComparisonMethod | str = ..., conventions: Conventions | str = ..., by: None = ...,
+            factors: str | Iterable[str] | Literal[True],
+            collection: Collection = ...) -> ResultSet[FactorStudy]: ...  # fmt: skip
 def compare(
     qrels: object,
-    systems: Systems = None,
+    *systems: object,
     measures: Wanted = (),
     baseline: str | None = None,
     method: ComparisonMethod | str = "permutation",
     conventions: Conventions | str = DEFAULT,
-    *,
     by: object = None,
     factors: str | Iterable[str] | Literal[True] | None = None,
     collection: Collection = None,
 ) -> ResultSet[Comparison] | ResultSet[FactorStudy]:
     """Which system is better, and is that certain? A comparison for each measure, each pair with its verdict.
 
-    qrels: judgments; systems: rankings by name, or several that are named already (runs, paths), both as `evaluate`
-    takes them. What holds scores already stands alone, in the place of the judgments: the path of a results folder,
-    Scores by name or several Scores. baseline: compare with this one instead of each with each. method: a test by name,
-    or weir.ComparisonMethod with correction, intervals, level, margin of equivalence, draws and seed. Differences are
-    the second system minus the first, as in `weir diff`, `weir gate` and `weir power`: the later given minus the
-    earlier, or each minus the baseline. by: groups of queries as `Scores.by` takes them, or a column of the collections
-    of a folder: then the macro mean over groups and each group follow, corrected by Benjamini and Hochberg.
+    compare(qrels, a, b), compare(qrels, {"a": a, "b": b}) or compare(qrels, [a, b]): judgments and rankings, both as
+    `evaluate` takes them; measures may stand behind them without a name. What holds scores already needs no
+    judgments: compare(folder) of a results folder, compare(scores_a, scores_b), or Scores by name in a dict.
+    baseline: compare with this one instead of each with each. method: a test by name, or weir.ComparisonMethod with
+    correction, intervals, level, margin of equivalence, draws and seed. Differences are the second system minus the
+    first, as in `weir diff`, `weir gate` and `weir power`: the later given minus the earlier, or each minus the
+    baseline. by: groups of queries as `Scores.by` takes them, or a column of the collections of a folder: then the
+    macro mean over groups and each group follow, corrected by Benjamini and Hochberg.
     factors: True, or names of the settings in which the systems' names differ: then a study of their effects for each
     measure and collection, and over collections, stands in the place of comparisons. collection: of rankings, by name,
     path or itself, whose rules hold (self-matches, candidates, queries without an answer) and whose columns `by` may
@@ -92,8 +90,11 @@ def compare(
 
     correction = "holm" if by is None else "bh"
     how = ComparisonMethod(method, correction) if isinstance(method, str) else method
+    rankings = systems
+    if systems and not measures and _are_measures(systems[-1]):
+        rankings, measures = systems[:-1], cast("Wanted", systems[-1])
     wanted = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
-    folder = Path(qrels) if systems is None and isinstance(qrels, (str, os.PathLike)) else None
+    folder = Path(qrels) if not rankings and isinstance(qrels, (str, os.PathLike)) else None
     if factors is not None:
         refuse_beside_factors(baseline, by)
     if folder is not None:
@@ -102,12 +103,15 @@ def compare(
             return ResultSet("factors", tuple(study_cells(cells, factor_names(factors), wanted, how)))
         return ResultSet("compare", tuple(_of_cells(cells, wanted, baseline, how, by)))
     name = Path(qrels).name if isinstance(qrels, (str, os.PathLike)) else "the judged queries"
-    rules = ScoringRules.of(None if systems is None else collection, conventions_of(conventions))
-    scores = (
-        _scored(qrels)
-        if systems is None
-        else _scores_by_name(qrels, systems, wanted or DEFAULT_MEASURES, rules)
-    )
+    already = isinstance(qrels, Scores) or not rankings
+    rules = ScoringRules.of(None if already else collection, conventions_of(conventions))
+    if isinstance(qrels, Scores):
+        scores = _scored((qrels, *rankings))
+    elif not rankings:
+        scores = _scored(qrels)
+    else:
+        several = rankings[0] if len(rankings) == 1 else rankings
+        scores = _scores_by_name(qrels, several, wanted or DEFAULT_MEASURES, rules)
     if factors is not None:
         of = {(name, system): one for system, one in scores.items()}
         return ResultSet("factors", tuple(study_factors(of, factor_names(factors), wanted, how)))
@@ -325,6 +329,18 @@ def _runs(qrels: object, given: Iterable[object]) -> list[Run]:
     return found
 
 
+def _are_measures(given: object) -> bool:
+    """Whether what stands last is a measure, or several, and no ranking."""
+    if isinstance(given, (str, Measure)):
+        given = [given]
+    if not isinstance(given, (list, tuple)) or not given:
+        return False
+    try:
+        return all(isinstance(one, Measure) or (isinstance(one, str) and measures_of(one)) for one in given)
+    except WeirError:
+        return False
+
+
 def _scored(given: object) -> dict[str, Scores]:
     """Scores by name, from such or from several; raises BadValue for anything else."""
     if isinstance(given, Mapping) and given and all(isinstance(one, Scores) for one in given.values()):
@@ -338,16 +354,20 @@ def _scored(given: object) -> dict[str, Scores]:
 
 def _scores_by_name(
     qrels: object,
-    systems: Mapping[str, object] | Sequence[object],
+    systems: object,
     measures: tuple[Measure | str, ...],
     rules: ScoringRules,
 ) -> dict[str, Scores]:
-    if isinstance(systems, (str, os.PathLike, Qrels, IntentQrels)):
-        found = type(systems).__name__
-        raise BadValue(f"found {found} as the systems; judgments come first, then several rankings")
+    if not isinstance(systems, (Mapping, Sequence)) or isinstance(systems, str):
+        kind = type(systems).__name__
+        raise BadValue(f"found {kind} as the systems; judgments come first, then two or more rankings")
     by_intent = any(m.by_intent for m in measures_of(measures))
     if not by_intent:
         refuse_rankings(qrels)
+    if isinstance(systems, Mapping) and all(isinstance(one, Mapping) and one for one in systems.values()):
+        inner = [next(iter(one.values())) for one in systems.values() if isinstance(one, Mapping)]
+        if inner and all(isinstance(score, (int, float)) for score in inner):
+            raise BadValue("found one ranking; expected two or more, such as compare(qrels, one, other)")
     runs = _runs(qrels, systems.values() if isinstance(systems, Mapping) else systems)
     if isinstance(systems, Mapping):
         names = list(systems)

@@ -68,6 +68,7 @@ KINDS = {
         latex=_REPORT + "efficiency:efficiency_latex",
         markdown=_REPORT + "efficiency:efficiency_markdown",
         csv=_REPORT + "efficiency:efficiency_csv",
+        html=_REPORT + "efficiency:efficiency_html",
     ),
     "estimate": ResultKind("weir.stats.corrected_scores:CorrectedScore", _REPORT + "estimate:estimate_text"),
     "factors": ResultKind(

@@ -90,18 +90,9 @@ def llm_trace(
 
 
 def _cells_of(folder: FolderPath, system: str | Retriever | None) -> list[Finished]:
-    from weir.errors import UnknownName
-    from weir.experiment.finished import finished_cells
-    from weir.systems.expression import parse_system
+    from weir.experiment.finished import finished_cells, of_systems
 
-    cells = finished_cells(Path(folder))
-    names = {name for cell in cells for name in (cell.system, cell.label)}
-    if system is None:
-        return cells
-    wanted = str(system) if str(system) in names else str(parse_system(str(system)))
-    if wanted not in names:
-        raise UnknownName("system among these results", wanted, names)
-    return [cell for cell in cells if wanted in (cell.system, cell.label)]
+    return of_systems(finished_cells(Path(folder)), [] if system is None else [str(system)])
 
 
 def reproduce(

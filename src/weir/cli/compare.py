@@ -108,7 +108,7 @@ def command(
     each level of a factor is set against the others, averaged over the other factors, every two factors are looked at
     for an interaction, and intervals and tests hold for all effects together; then follow shares of the variance.
     """
-    from weir.errors import BadValue
+    from weir.errors import BadValue, FormatError
     from weir.experiment.factor_studies import refuse_beside_factors
     from weir.measures.conventions import DEFAULT, Conventions
     from weir.stats.bootstrap import SEED
@@ -133,6 +133,8 @@ def command(
             (labels, form, long),
             (by, collection),
         )
+    elif len(paths) == 1 and not paths[0].exists():
+        raise FormatError(paths[0], "no such folder", "a results folder, or judgments and two or more runs")
     elif len(paths) < 3:
         raise BadValue("expected judgments and two or more runs, or one results folder")
     elif datasets or systems:

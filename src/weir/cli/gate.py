@@ -78,14 +78,12 @@ def command(
     too few to tell, with how many would do; 2 for bad input. --by gates groups of queries too: a group can fail the
     gate, and need not pass it. Sides of different judgments are refused. The queries that lost most are named.
     """
-    from weir.cli.table_options import as_it_prints
     from weir.io.storage.atomic import write_text
     from weir.measures.conventions import Conventions
     from weir.report import gate as report
     from weir.stats.gate import GateRules, gates
 
     wanted, drops = _measures(measures)
-    systems = tuple(form for system in systems for form in (system, as_it_prints(system)))
     conventions = Conventions(self_matches="drop") if drop_self else None
     if save is not None:
         _save(save, paths, wanted, conventions, systems, collection)

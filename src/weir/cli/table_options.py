@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from weir.stats.birco import BircoScore
 
 __all__ = [
-    "as_it_prints",
     "by_group",
     "chosen_cells",
     "display_of",
@@ -147,9 +146,10 @@ def chosen_cells(
 ) -> list[Finished]:
     """The cells of these datasets (a group stands for its members) and systems; all where none is named.
 
-    Raises UnknownName for a dataset or system that no cell is of.
+    Raises UnknownName for a dataset that no cell is of, and as `of_systems`.
     """
     from weir.datasets import catalogue
+    from weir.experiment.finished import of_systems
 
     kept = list(cells)
     if datasets:
@@ -157,12 +157,7 @@ def chosen_cells(
         wanted = {m for group in members.values() for m in group}
         _refuse_unknown("dataset among these results", members, {c.dataset for c in kept})
         kept = [c for c in kept if c.dataset in wanted]
-    if systems:
-        names = {name for c in kept for name in (c.system, c.label)}
-        asked = [one for s in systems for one in ([s] if s in names else singles_as_they_print(s))]
-        _refuse_unknown("system among these results", {s: (s,) for s in asked}, names)
-        kept = [c for c in kept if c.system in asked or c.label in asked]
-    return kept
+    return of_systems(kept, systems)
 
 
 def _refuse_unknown(kind: str, wanted: dict[str, tuple[str, ...]], known: set[str]) -> None:
@@ -171,24 +166,3 @@ def _refuse_unknown(kind: str, wanted: dict[str, tuple[str, ...]], known: set[st
     for name, members in wanted.items():
         if not known.intersection(members):
             raise UnknownName(kind, name, known)
-
-
-def singles_as_they_print(system: str) -> list[str]:
-    """The systems that a text stands for, as they print; itself where this machine does not know it."""
-    from weir.errors import WeirError
-    from weir.systems.grid_expression import single_names
-
-    try:
-        return [as_it_prints(one) for one in single_names(system)]
-    except WeirError:
-        return [system]
-
-
-def as_it_prints(system: str) -> str:
-    """A system as it prints, or as it was given where this machine does not know it."""
-    from weir.errors import WeirError
-
-    try:
-        return canonical_system(system)
-    except WeirError:
-        return system

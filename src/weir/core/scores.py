@@ -206,6 +206,10 @@ class Scores:
         """The values of one measure by query identifier, float64[Q]; raises UnknownName."""
         return self.of(measure)[self.id_order()]
 
+    def mean(self, measure: object) -> float:
+        """The mean of one measure, by any name of it; raises UnknownName where it is not among these."""
+        return float(self.mean_values()[self._number(str(measure))])
+
     def means(self) -> dict[str, float]:
         """The mean of each measure by its name, as `mean_values`."""
         return dict(zip(self.measures, self.mean_values().tolist(), strict=True))

@@ -16,12 +16,14 @@ from weir.core.scores import Scores
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load
 from weir.datasets.query_grouping import is_column, query_groups
-from weir.errors import FormatError, StoreError, WeirError
+from weir.errors import BadValue, FormatError, StoreError, UnknownName, WeirError
 from weir.experiment.grid_order import GridOrder
 from weir.experiment.stage_store import run_file
 from weir.experiment.task import SCORES, rows_of
 from weir.io.runs.scores_file import read_scores
 from weir.stages.stage import RECORD, Record, changes, flattened, read_record, records_in
+from weir.systems.expression import parse_system
+from weir.systems.grid_expression import single_names
 
 __all__ = [
     "Finished",
@@ -33,6 +35,7 @@ __all__ = [
     "deepest",
     "finished_cells",
     "flattened",
+    "of_systems",
     "open_cell",
 ]
 
@@ -84,6 +87,38 @@ class Finished:
         return _side_by_side(parts, [row.measure for row in self.rows])
 
 
+def of_systems(cells: Sequence[Finished], systems: Sequence[str]) -> list[Finished]:
+    """The cells of these systems; all where none is named.
+
+    A system goes by its name or its label, by any text that prints as its name, a grid too, and by the beginning of its
+    name where only one system's name begins so. Raises UnknownName for a system that no cell is of, BadValue for a
+    beginning of several.
+    """
+    if not systems:
+        return list(cells)
+    names = {name for cell in cells for name in (cell.system, cell.label)}
+    wanted: set[str] = set()
+    for text in systems:
+        exact = {text, *_printed_systems(text)} & names
+        begun = {cell.system for cell in cells if cell.system.startswith(text)}
+        if not exact and len(begun) > 1:
+            raise BadValue(
+                f"{text} is the beginning of {len(begun)} systems: {', '.join(sorted(begun))}; name one"
+            )
+        if not exact and not begun:
+            raise UnknownName("system among these results", text, names)
+        wanted |= exact or begun
+    return [cell for cell in cells if cell.system in wanted or cell.label in wanted]
+
+
+def _printed_systems(text: str) -> list[str]:
+    """The names of the systems that a text stands for; none where this machine does not know them."""
+    try:
+        return [str(parse_system(one)) for one in single_names(text)]
+    except WeirError:
+        return []
+
+
 def open_cell(folder: Path | str) -> Finished:
     """The finished cell in a folder such as results/scifact/bm25-fa19b4d424.
 
@@ -117,6 +152,10 @@ def finished_cells(root: Path | str) -> list[Finished]:
     folders = sorted({path.parent for path in root.glob(f"*/*/{SCORES}")})
     found = [cell for folder in folders for cell in _cells_in(folder)]
     if not found:
+        if not root.is_dir():
+            raise FormatError(
+                root, "a file" if root.exists() else "no such folder", "a folder written by weir run"
+            )
         if next(root.glob(f"*/*/{OLD}"), None) is not None:
             raise FormatError(root, f"results {AGAIN}", "a folder of this version")
         raise FormatError(root, "no finished cell", "a folder written by weir run")

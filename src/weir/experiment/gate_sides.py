@@ -11,7 +11,7 @@ from weir.datasets.load import Dataset, load
 from weir.datasets.query_grouping import query_groups
 from weir.datasets.scoring_rules import NO_COLLECTION, ScoringRules
 from weir.errors import BadValue, FormatError, UnknownName
-from weir.experiment.finished import Finished, cell_collection, deepest, finished_cells, open_cell
+from weir.experiment.finished import Finished, cell_collection, deepest, finished_cells, of_systems, open_cell
 from weir.io.runs.baseline_file import is_baseline, read_baseline
 from weir.io.runs.read import run_name
 from weir.measures import Measure, measures_of, scores_of
@@ -196,15 +196,11 @@ def _systems_in(folder: Path, measures: Sequence[str], wanted: Sequence[str]) ->
     """The systems of a results folder, or the one of a cell, with these measures."""
     cells = [open_cell(folder)] if (folder / RECORD).exists() else deepest(finished_cells(folder))[0]
     found: dict[str, dict[str, JudgedScores]] = {}
-    for cell in cells:
+    for cell in of_systems(cells, wanted):
         name = cell.label or cell.system
-        if wanted and name not in wanted and cell.system not in wanted:
-            continue
         if cell.dataset in found.setdefault(name, {}):
             raise BadValue(f"{folder}: {name} stands twice on {cell.dataset}; name the cell's own folder")
         found[name][cell.dataset] = _cell_scores(cell, measures)
-    if not found:
-        raise UnknownName(f"system in {folder}", wanted[0], {cell.system for cell in cells})
     return [SystemScores(name, datasets) for name, datasets in found.items()]
 
 

@@ -63,7 +63,8 @@ def verified(root: Path | str, watch: Told | None = None) -> list[Verdict]:
     root = Path(root)
     folders = sorted(_stage_folders(root))
     if not folders:
-        raise FormatError(root, "no stage of weir run", "a results folder of this version")
+        here = "no stage of weir run" if root.is_dir() else "a file" if root.exists() else "no such folder"
+        raise FormatError(root, here, "a results folder of this version")
     datasets: dict[tuple[str, str], Dataset | str] = {}
     found = []
     for number, folder in enumerate(folders):
