@@ -143,7 +143,7 @@ def test_four_systems_on_scifact_are_audited_without_a_false_alarm(shared, tmp_p
     folder = shared / "data" / "scifact"
     systems = ["bm25", 'bm25("lucene-multifield")', "bm25(b=0.0)", "rm3"]
     weir.benchmark([folder], systems, ["nDCG@10"], tmp_path / "results")
-    [subject] = subjects_of([tmp_path / "results"], folder)
+    [subject] = subjects_of([tmp_path / "results"], [folder])
     assert len(subject.runs) == 4
     found = audited(subject).findings
     assert {f.check for f in found if f.severity == "serious"} == {"corridor", "holes", "labels", "leakage"}

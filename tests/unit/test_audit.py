@@ -287,6 +287,6 @@ def test_judgments_given_as_a_file_are_audited_with_the_queries_that_they_and_th
     judged = every.ids.tolist()[:1]
     Qrels.of({judged[0]: {"a": 1}}).save(tmp_path / "some.tsv")
     Run.of({judged[0]: {"a": 1.0}}).save(tmp_path / "run.trec")
-    [subject] = subjects_of([tmp_path / "some.tsv", tmp_path / "run.trec"], folder)
+    [subject] = subjects_of([tmp_path / "some.tsv", tmp_path / "run.trec"], [folder])
     assert subject.need_queries().ids.tolist() == judged
     assert len(every) > 1

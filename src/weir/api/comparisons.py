@@ -18,6 +18,8 @@ from weir.measures.conventions import DEFAULT, Conventions
 from weir.measures.files import distinct_names
 
 if TYPE_CHECKING:
+    from weir.core.intents import IntentQrels
+    from weir.core.qrels import Qrels
     from weir.core.run import Run
     from weir.datasets.load import Dataset
     from weir.datasets.scoring_rules import ScoringRules
@@ -169,8 +171,8 @@ def diff(
 
     Judgments and runs as `evaluate` takes them; a difference is the second run minus the first. measure: by default
     nDCG@10, of cells the first that both have; top: how many of the largest gains and losses are kept; collection:
-    whose texts are shown, and whose rules hold for rankings; conventions: of rankings. Raises BadValue for a run that answers none of the judged queries and the WeirErrors of the
-    parts.
+    whose texts are shown, and whose rules hold for rankings; conventions: of rankings. Raises BadValue for a run that
+    answers none of the judged queries and the WeirErrors of the parts.
     """
     from weir.datasets.scoring_rules import ScoringRules
     from weir.experiment.diff import diff_cells, diff_runs

@@ -48,7 +48,9 @@ def estimate(
 
     by_people, by_model = _people(human, sheets), _labels(model)
     design = SampleDesign(_strata(strata, by_model, collection), _weights(weights), pairs)
-    found = estimated_scores(_named(runs, collection), by_people, by_model, parse_measure(str(measure)), design)
+    found = estimated_scores(
+        _named(runs, collection), by_people, by_model, parse_measure(str(measure)), design
+    )
     return ResultSet("estimate", tuple(found))
 
 

@@ -91,8 +91,8 @@ def save_baseline(
     """Write the scores of a system by query as a baseline to commit: `weir gate --save`.
 
     results, run: judgments and a ranking as `evaluate` takes them, or the path of a results folder with one system;
-    conventions, collection: of a ranking, as in `evaluate`. Raises BadValue for a folder with several systems or whose judgments are not here, StoreError, and the WeirErrors of
-    the parts.
+    conventions, collection: of a ranking, as in `evaluate`. Raises BadValue for a folder with several systems or
+    whose judgments are not here, StoreError, and the WeirErrors of the parts.
     """
     from weir.experiment.gate_sides import system_of
     from weir.io.runs.baseline_file import write_baseline
@@ -130,9 +130,7 @@ def _sides(
     return [_system(qrels, one, measures, rules) for one in pair]
 
 
-def _system(
-    qrels: object, run: object, measures: tuple[Measure, ...], rules: ScoringRules
-) -> SystemScores:
+def _system(qrels: object, run: object, measures: tuple[Measure, ...], rules: ScoringRules) -> SystemScores:
     """A ranking as `evaluate` takes it, scored; or its Scores, or a baseline that was saved."""
     if isinstance(run, (str, os.PathLike)) and is_baseline(Path(run)):
         return read_baseline(Path(run))

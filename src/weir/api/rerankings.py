@@ -29,9 +29,9 @@ def reranking(
 
     first: the rankings whose first documents were ordered anew; reranked: re-rankings of it; qrels: judgments, all as
     `weir.evaluate` takes them; None leaves out scores and position bias. rules: weir.ReorderRules, with first ranks,
-    depth, blocks of places, the least relevant grade and windows; collection: of the rankings, whose rules hold, such as
-    that of self-matches. Raises BadValue for a re-ranking of other queries and
-    judgments of others, and the WeirErrors of the parts.
+    depth, blocks of places, the least relevant grade and windows; collection: of the rankings, whose rules hold (self-matches
+    and others). Raises BadValue for a re-ranking of other queries and judgments of others, and the WeirErrors of the
+    parts.
     """
     from weir.datasets.scoring_rules import ScoringRules
     from weir.io.runs.frames import qrels_from, run_from
@@ -55,7 +55,9 @@ def reranking(
     judgments = None if qrels is None else scoring.counted(qrels_from(qrels))
     by_name = dict(zip(names, runs, strict=True))
     twice = {name: rows for name, (_, rows) in zip(names, read, strict=True)}
-    found = reorderings(scoring.ranked(run_from(first)), by_name, judgments, parse_measure(str(measure)), rules, twice)
+    found = reorderings(
+        scoring.ranked(run_from(first)), by_name, judgments, parse_measure(str(measure)), rules, twice
+    )
     return ResultSet("reranking", tuple(found))
 
 

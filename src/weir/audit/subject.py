@@ -52,7 +52,8 @@ class Subject:
 
     queries: of every split, judged or not; runs: rankings by the name of their system; training: the other splits, and
     other data that systems may have been trained on; encoder: what gives queries vectors; limit: where it cuts
-    documents, None where that is not known; instruction: what queries without one of their own are told to look for.
+    documents, None where that is not known; instruction: what queries without one of their own are told to look for;
+    self_match: "drop" where documents with the identifier of their query are left out of the rankings, else "keep".
     """
 
     name: str
@@ -64,6 +65,7 @@ class Subject:
     encoder: TextEncoder | None = None
     limit: TokenLimit | None = None
     instruction: str = ""
+    self_match: str = "keep"
 
     @property
     def parts(self) -> frozenset[str]:

@@ -93,9 +93,9 @@ def command(
     compare says.
     """
     from weir.cli.table_options import display_of
+    from weir.datasets.scoring_rules import ScoringRules
     from weir.measures import DEFAULT_MEASURES, measures_of
     from weir.measures.conventions import Conventions
-    from weir.datasets.scoring_rules import ScoringRules
     from weir.measures.files import judgments_for, names_of_runs
     from weir.report.notes import grade_notes, judged_notes
 
@@ -156,7 +156,9 @@ def _scored(
         from weir.stats.calibration import uncalibrated
 
         scores = replace(scores, labels=uncalibrated(judgments))
-    if judged.close and rules.conventions.ties == "trec":  # else trec_eval 9 puts every ranking in the same order
+    if (
+        judged.close and rules.conventions.ties == "trec"
+    ):  # else trec_eval 9 puts every ranking in the same order
         nine = replace(rules, conventions=replace(rules.conventions, ties="trec9"))
         notes += float_tie_notes(scores, scores_of(nine.judge(run, judgments), wanted, nine.conventions))
     return scores, notes
@@ -294,7 +296,9 @@ def _paired(qrels: Path, runs: dict[str, Path], pairs: str, rules: ScoringRules)
     return [
         row
         for name, run in runs.items()
-        for row in rows(p_mrr(judgments, rules.ranked(read_run(run)), signs=(signs[0], signs[1])), qrels.name, name)
+        for row in rows(
+            p_mrr(judgments, rules.ranked(read_run(run)), signs=(signs[0], signs[1])), qrels.name, name
+        )
     ]
 
 

@@ -184,7 +184,11 @@ class Dataset:
 
         Queries that are said to have no answer, and have no relevant document, are not among them: in no mean.
         """
-        return self._judgments if self.layout.queries is None else answerable(self._judgments, self.settled_queries)
+        return (
+            self._judgments
+            if self.layout.queries is None
+            else answerable(self._judgments, self.settled_queries)
+        )
 
     @cached_property
     def queries_fingerprint(self) -> str:

@@ -26,7 +26,6 @@ from weir.stats.query_differences import Moves, moved, with_documents, with_text
 __all__ = ["diff_cells", "diff_files", "diff_runs"]
 
 
-
 def diff_files(
     qrels: Path, paths: tuple[Path, Path], measure: str, rules: ScoringRules = NO_COLLECTION, top: int = 10
 ) -> Moves:
@@ -51,16 +50,18 @@ def diff_runs(
     """As `diff_files`, of two runs by name."""
     wanted, judgments = parse_measure(measure), rules.counted(qrels)
     ranked = [rules.ranked(run) for run in runs.values()]
-    one, other = (
-        scores_of(Judged.of(run, judgments), (wanted,), rules.conventions) for run in ranked
-    )
+    one, other = (scores_of(Judged.of(run, judgments), (wanted,), rules.conventions) for run in ranked)
     first, second = runs
     found = moved(str(wanted), (first, second), one, other, top)
     return _texted(with_documents(found, judgments, *ranked), rules.dataset)
 
 
 def diff_cells(
-    first: Path, second: Path, measure: str | None = None, collection: str | Path | Dataset | None = None, top: int = 10
+    first: Path,
+    second: Path,
+    measure: str | None = None,
+    collection: str | Path | Dataset | None = None,
+    top: int = 10,
 ) -> Moves:
     """Which queries one cell of a results folder wins and loses against another.
 

@@ -66,7 +66,9 @@ def sides_of(
     first = next((one.scores for side in saved.values() for one in side.datasets.values()), None)
     names = [str(m) for m in measures] or list(first.measures if first else ("nDCG@10",))
     folders = {path: _systems_in(path, names, systems) for path in given if path.is_dir()}
-    first = first or next((one.scores for side in folders.values() for one in side[0].datasets.values()), None)
+    first = first or next(
+        (one.scores for side in folders.values() for one in side[0].datasets.values()), None
+    )
     rules = conventions or (parse_conventions(first.conventions) if first else DEFAULT)
     read = _Sides(qrels, saved, folders, names, ScoringRules.of(collection, rules))
     return read.side(given[0]), read.side(given[1]), names
@@ -104,7 +106,8 @@ def system_of(
 ) -> SystemScores:
     """The one system of a results folder, or of judgments and a run, as `weir gate --save` writes it.
 
-    measures: by default nDCG@10; conventions, collection: of a run. Raises BadValue for several systems and for judgments that are not here.
+    measures: by default nDCG@10; conventions, collection: of a run. Raises BadValue for several systems and for
+    judgments that are not here.
     """
     names = [str(m) for m in measures] or ["nDCG@10"]
     if len(paths) == 2:
@@ -163,9 +166,7 @@ def gate_cases(
     return GateCases(tuple(cases), tuple(notes))
 
 
-def collections_of(
-    paths: Sequence[Path], given: str | Path | Dataset | None = None
-) -> dict[str, Dataset]:
+def collections_of(paths: Sequence[Path], given: str | Path | Dataset | None = None) -> dict[str, Dataset]:
     """The collections of results folders by name, where they are here, and the given one as ""; raises as `load`."""
     found = {} if given is None else {"": given if isinstance(given, Dataset) else load(given)}
     for path in paths:

@@ -78,7 +78,8 @@ def explain_runs(
 ) -> Why:
     """Why two run files have different means; their settings are what can be seen of them.
 
-    rules: of their collection. Raises the errors of reading and measuring, and BadValue for a run that answers none of the judged queries.
+    rules: of their collection. Raises the errors of reading and measuring, and BadValue for a run that answers none of
+    the judged queries.
     """
     judged, one, other = read_qrels(qrels), read_run(first), read_run(second)
     names = (one.name, other.name) if one.name != other.name else (str(first), str(second))
