@@ -29,9 +29,8 @@ def reranking(
 
     first: the rankings whose first documents were ordered anew; reranked: re-rankings of it; qrels: judgments, all as
     `weir.evaluate` takes them; None leaves out scores and position bias. rules: weir.ReorderRules, with first ranks,
-    depth, blocks of places, the least relevant grade and windows; collection: of the rankings, whose rules hold (self-matches
-    and others). Raises BadValue for a re-ranking of other queries and judgments of others, and the WeirErrors of the
-    parts.
+    depth, blocks of places, the least relevant grade and windows; collection: of the rankings, whose rules hold. Raises
+    BadValue for a re-ranking of other queries and judgments of others, and the WeirErrors of the parts.
     """
     from weir.datasets.scoring_rules import ScoringRules
     from weir.io.runs.frames import qrels_from, run_from

@@ -23,7 +23,7 @@ from weir.measures.measure import Measure
 
 __all__ = ["NO_COLLECTION", "ScoringRules"]
 
-Judgments = TypeVar("Judgments", Qrels, IntentQrels)
+Judgments = TypeVar("Judgments", Qrels, IntentQrels, Qrels | IntentQrels)
 
 
 @dataclass(frozen=True, eq=False)

@@ -128,33 +128,39 @@ def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject
 
 
 def _places(cells: Sequence[Finished], collections: Sequence[str | Path]) -> dict[str, str | Path]:
-    """Where collections of results lie now, by the names that their records have.
+    """Where collections of results lie now, by the names that their records have; cells: one of each.
 
-    cells: one of each. A place alone is that of the collection whose name or judgments it has, or of the only one.
-    Raises BadValue for one that has neither, and the WeirErrors of loading.
+    Raises as `_whose`.
     """
-    known, found = {cell.dataset for cell in cells}, dict[str, str | Path]()
-    for name, place in map(_named, collections):
-        if name:
-            found[name] = place
-            continue
-        [dataset] = load_group(place)
-        own = {cell.dataset for cell in cells if cell.dataset == dataset.name}
-        own = own or {
-            c.dataset for c in cells if str(c.scored[-1][1].declared["qrels"]) == _judgments(dataset)
-        }
-        own = own or (known if len(known) == 1 else set())
-        if len(own) != 1:
-            raise BadValue(
-                f"--collection {place} is none of {', '.join(sorted(known))} by its name or its judgments; "
-                f"say which, as in --collection {min(known)}={place}"
-            )
-        found[own.pop()] = place
-    return found
+    return {name or _whose(cells, place): place for name, place in map(_named, collections)}
 
 
-def _judgments(dataset: Dataset) -> str:
-    return dataset.qrels_fingerprint if dataset.layout.qrels else ""
+def _whose(cells: Sequence[Finished], place: str | Path) -> str:
+    """The collection of results that lies at a place: that of its name, else of its content, documents or judgments.
+
+    Where there is only one collection it is that. Raises BadValue where doubt is left, and the WeirErrors of loading.
+    """
+    [dataset] = load_group(place)
+    documents = "" if dataset.layout.documents is None else dataset.corpus.fingerprint
+    judgments = dataset.qrels_fingerprint if dataset.layout.qrels else ""
+    whole = dataset.fingerprint if documents and judgments and dataset.layout.queries is not None else ""
+    marks = [
+        (dataset.name, [cell.dataset for cell in cells]),
+        (whole, [dict(cell.settings).get("fingerprint") for cell in cells]),
+        (documents, [cell.ranked.declared["corpus"] for cell in cells]),
+        (judgments, [cell.scored[-1][1].declared["qrels"] for cell in cells]),
+    ]
+    known = sorted({cell.dataset for cell in cells})
+    for own, theirs in marks:
+        alike = {cell.dataset for cell, mark in zip(cells, theirs, strict=True) if mark == own}
+        if len(alike) == 1:
+            return alike.pop()
+    if len(known) == 1:
+        return known[0]
+    raise BadValue(
+        f"--collection {place} is none of {', '.join(known)} by its name, documents or judgments; say which, as in "
+        f"--collection {known[0]}={place}"
+    )
 
 
 def _measured(cell: Finished, place: str | Path | None) -> Dataset:
