@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -75,7 +76,7 @@ def test_each_trap_is_found_and_named():
     subject = Subject(
         "mine",
         Corpus.of(DOCUMENTS | {"g": "caf\u00c3\u00a9 <br> and \ufffd"}),
-        Queries.of({"q": "river", "r": " River", "s": "dough"}),
+        Queries.of({"q": "river", "r": "dough", "s": " River"}),
         Qrels.of({"q": {"a": 1, "b": 0, "gone": 1}, "s": {"c": 0}, "lost": {"d": 1}}),
         {
             "one": Run.of({"q": {"a": 2.0, "b": 1.0}}),
@@ -86,7 +87,7 @@ def test_each_trap_is_found_and_named():
     assert "1 judgment names 1 document that is" in found["wrong dangling judgments"]
     assert "1 of 3 judged queries is not among the queries" in found["caution dangling judgments"]
     assert "a and b for query q" in found["serious duplicates"]
-    assert "2 of 3 queries share their text" in found["caution duplicate queries"]
+    assert "2 of 2 judged queries share their text" in found["caution duplicate queries"]
     assert "not judged alike: 100.0% of the first 10 of one, 0.0% of two" in found["serious holes"]
     assert "1 of 3 judged queries has no relevant document" in found["caution labels"]
     assert any("2 of 7 documents have no text" in f.statement for f in audited(subject, ["texts"]).findings)
@@ -256,8 +257,45 @@ def test_queries_that_are_documents_and_texts_that_repeat_their_title_are_found(
     subject = Subject("mine", corpus, Queries.of({"a": "the weir the weir HOLDS", "q": "X y  z", "r": "x"}))
     found = {f.check: f for f in audited(subject).findings}
     assert found["queries that are documents"].examples == ("q = b", "a = a")
-    assert dict(found["queries that are documents"].numbers) == {"queries": 2, "same identifier": 1}
+    assert dict(found["queries that are documents"].numbers) == {
+        "queries": 2,
+        "as written": 0,
+        "same identifier": 1,
+    }
     assert found["texts"].statement.startswith("1 of 2 texts begins with its title")
+
+
+def test_queries_are_counted_in_the_split_that_is_evaluated_and_equal_texts_told_from_alike_ones():
+    """48 of all splits shared their text, none of the 323 judged ones did."""
+    texts = {"a": "x y", "b": "X  y", "c": "z", "d": "z", "e": "dough", "f": "dough", "g": " ", "h": ""}
+    corpus, qrels = Corpus.of(DOCUMENTS), Qrels.of({name: {"c": 1} for name in "abcdeg"})
+    found = {f.check: f for f in audited(Subject("mine", corpus, Queries.of(texts), qrels)).findings}
+    twins = found["duplicate queries"]
+    assert twins.statement == (
+        "4 of 6 judged queries share their text with another: 2 as it is written, 2 only after normalising (2 surplus)"
+    )
+    assert dict(twins.numbers) == {"queries": 4, "as written": 2, "surplus": 2}
+    assert found["queries that are documents"].statement == (
+        "1 of 6 judged queries is the text of a document: 1 as it is written, 0 only after normalising; 0 under the same "
+        "identifier"
+    )
+    assert found["query texts"].statement == "1 of 6 judged queries has no text at all"
+    alone = Subject("mine", corpus, Queries.of(texts), Qrels.of({name: {"c": 1} for name in "ace"}))
+    assert not {"duplicate queries", "query texts"} & {f.check for f in audited(alone).findings}
+    [every] = audited(Subject("mine", queries=Queries.of(texts)), ["duplicate queries"]).findings
+    assert every.statement.startswith(
+        "6 of 8 queries share their text with another: 4 as it is written, 2 only after"
+    )
+
+
+def test_self_matches_that_the_collection_drops_are_no_alarm():
+    queries = Queries.of({"c": "dough", "d": "Dough"})
+    held = Subject("mine", Corpus.of(DOCUMENTS), queries, Qrels.of({"c": {"a": 1}, "d": {"a": 1}}))
+    [found] = audited(held, ["queries that are documents"]).findings
+    assert (found.severity, dict(found.numbers)["as written"]) == ("serious", 1)
+    [found] = audited(replace(held, self_match="drop"), ["queries that are documents"]).findings
+    assert (found.severity, found.remedy) == ("note", "")
+    assert found.statement.endswith("leave the rankings, as the collection says")
 
 
 def test_judgments_below_zero_and_their_number_by_query_are_said():

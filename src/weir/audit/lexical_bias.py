@@ -36,7 +36,7 @@ def found_by_bm25(subject: Subject) -> dict[int, float]:
     from weir.systems.lexical.bm25 import BM25
 
     corpus, qrels = subject.need_corpus(), subject.need_qrels()
-    run = BM25().index(corpus).search(subject.need_queries(), DEPTHS[-1])
+    run = BM25().index(corpus).search(subject.judged_queries, DEPTHS[-1])
     judged = Judged.of(run, qrels)
     asked = run.queries.codes(qrels.queries.strings) >= 0
     here = corpus.ids.codes(qrels.docs.strings) >= 0

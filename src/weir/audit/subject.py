@@ -78,6 +78,19 @@ class Subject:
         )
 
     @cached_property
+    def judged_queries(self) -> Queries:
+        """The queries of the split that is evaluated, all of them where there are no judgments; raises BadValue."""
+        queries = self.need_queries()
+        if self.qrels is None or not len(self.qrels):
+            return queries
+        return queries.take(np.flatnonzero(self.qrels.queries.codes(queries.ids.strings) >= 0))
+
+    @property
+    def queries_called(self) -> str:
+        """What a sentence calls `judged_queries`."""
+        return "queries" if self.qrels is None or not len(self.qrels) else "judged queries"
+
+    @cached_property
     def joins(self) -> dict[str, Judged]:
         """The join of each run with the judgments; raises BadValue without judgments."""
         return {name: Judged.of(run, self.need_qrels()) for name, run in self.runs.items()}
