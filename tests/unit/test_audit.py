@@ -226,6 +226,63 @@ def test_a_re_ranking_that_answers_every_query_alike_is_found():
     assert dict(found[0].numbers) == {"queries": 20, "share": 1}
 
 
+@pytest.mark.parametrize("length", range(3, 10))
+def test_a_constant_order_of_fewer_than_ten_places_is_found(length):
+    """Rankings that end early, and those whose first places alone are always the same."""
+    docs = {
+        f"q{n}": np.random.default_rng(n).permutation([f"d{i}" for i in range(40)]).tolist()
+        for n in range(20)
+    }
+    order = list(range(length))[::-1]
+    short = {query: [ranked[place] for place in order] for query, ranked in docs.items()}
+    rest = {
+        query: [*short[query], *np.random.default_rng([7, n]).permutation(docs[query][length:]).tolist()]
+        for n, query in enumerate(docs)
+    }
+    chance = {
+        query: np.random.default_rng([9, n]).permutation(docs[query]).tolist() for n, query in enumerate(docs)
+    }
+    for other, wanted in ((short, True), (rest, True), (chance, False)):
+        runs = {"first": Run.of(docs), "other": Run.of(other)}
+        found = audited(Subject("runs", runs=runs), ["one order"]).findings
+        assert bool(found) == wanted
+        if wanted:
+            places = ", ".join(str(place + 1) for place in order)
+            assert found[0].statement == (
+                f"the first {length} documents of other stand at the places {places} of first for 20 of 20 queries"
+            )
+
+
+def test_a_junk_document_is_a_hub_whatever_other_hubs_are():
+    """At rank 1 of every query, in front of three that are often relevant; judged relevant once it is junk still."""
+    names = [f"q{n}" for n in range(60)]
+    run = Run.of({q: ["junk", "a", "b", "c", *(f"{q}-{i}" for i in range(8))] for q in names})
+    qrels = {q: {"a": 1, "b": 1, "c": int(n % 2)} for n, q in enumerate(names)}
+    for once in ({}, {"junk": 1}):
+        judged = Qrels.of(
+            qrels | {"q0": qrels["q0"] | once} | {f"unasked{n}": {"junk": 1} for n in range(99)}
+        )
+        [found] = audited(Subject("mine", qrels=judged, runs={"one": run}), ["hubs"]).findings
+        assert found.examples == ("junk",)
+        assert dict(found.numbers) == {"hubs": 1, "queries of the first": 60, "relevant to": len(once)}
+    few = Qrels.of({q: {"a": 1} for q in names[:49]})
+    assert not audited(
+        Subject("mine", qrels=few, runs={"one": run}), ["hubs"]
+    ).findings  # fewer than 50 are judged
+    [found] = audited(Subject("mine", runs={"one": run}), ["hubs"]).findings
+    assert set(found.examples) == {"junk", "a", "b", "c"}
+    corpus = Corpus.of(
+        {f"d{n}": "x" for n in range(40)}
+    )  # each is among the first ten of a quarter by chance
+    chance = {
+        q: np.random.default_rng(n).permutation([f"d{i}" for i in range(40)]) for n, q in enumerate(names)
+    }
+    drawn = Subject(
+        "mine", corpus, qrels=Qrels.of(qrels), runs={"one": Run.of({q: list(d) for q, d in chance.items()})}
+    )
+    assert not audited(drawn, ["hubs"]).findings
+
+
 def test_queries_without_judgments_and_without_any_are_told_apart():
     corpus, queries = Corpus.of({"a": "one two three"}), Queries.of({"q": "one", "r": "two"})
     for judged, severity, said in (

@@ -118,7 +118,8 @@ def self_matching(subject: Subject) -> Iterator[Finding]:
     """Queries whose text, as it is written or after normalising, is that of a document: a system finds the query
     itself before any answer.
 
-    Of the split that is evaluated. Source: Wachsmuth, Syed and Stein 2018 (ArguAna), whose queries are arguments of the collection.
+    Of the split that is evaluated. Source: Wachsmuth, Syed and Stein 2018 (ArguAna), whose queries are arguments of the
+    collection.
     """
     found = queries_that_are_documents(subject)
     if not found:
