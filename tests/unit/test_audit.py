@@ -25,6 +25,7 @@ from weir.datasets.load import load
 from weir.datasets.same_text import normalised
 from weir.errors import BadValue, UnknownName
 from weir.experiment.audit_subjects import subjects_of
+from weir.report.audit import audit_json, audit_text
 
 DOCUMENTS = {
     "a": {"title": "River", "text": "The  river floods"},
@@ -281,6 +282,24 @@ def test_a_junk_document_is_a_hub_whatever_other_hubs_are():
         "mine", corpus, qrels=Qrels.of(qrels), runs={"one": Run.of({q: list(d) for q, d in chance.items()})}
     )
     assert not audited(drawn, ["hubs"]).findings
+
+
+def test_what_is_found_of_several_systems_is_told_once():
+    """Equal findings of seven systems are one line, findings of one kind one paragraph; JSON has each."""
+    half = {"a": 2.0, "x": 1.0, "y": 0.5}
+    runs = {f"s{n}": Run.of({"q": half}) for n in range(7)}
+    subject = Subject("mine", qrels=Qrels.of({"q": {"a": 1}}), runs=runs)
+    found = audited(subject, ["holes"])
+    assert [f.system for f in found.findings] == list(runs)
+    said = audit_text([found])
+    assert said.count("do: ") == said.count("33.3% of the first 10") == 1
+    assert f"serious: holes: {', '.join(runs)}: 33.3%" in said
+    assert {json.loads(line)["system"] for line in audit_json([found]).splitlines()} == set(runs)
+    other = {name: Run.of({"q": half | {f"z{i}": -i for i in range(n)}}) for n, name in enumerate(runs)}
+    said = audit_text([audited(replace(subject, runs=other), ["holes"])])
+    assert said.count("do: its scores may be") == said.count("serious: holes, of 7 systems:") == 1
+    assert [line.split(":")[0] for line in said.splitlines()[3:8]] == [f"  s{n}" for n in range(5)]
+    assert "  and 2 more, which --json shows" in said
 
 
 def test_queries_without_judgments_and_without_any_are_told_apart():

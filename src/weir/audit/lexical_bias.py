@@ -149,7 +149,7 @@ def hubs(subject: Subject) -> Iterator[Finding]:
         told = "" if subject.qrels is None else " and relevant to fewer than half of these"
         yield Finding(
             "caution",
-            f"{name}: {counted(len(often), 'document')} {one_or_more(len(often), 'is', 'are')} among the first "
+            f"{counted(len(often), 'document')} {one_or_more(len(often), 'is', 'are')} among the first "
             f"{FIRST_RANKS} of {rounding.share(least)} of the queries or more{told}, {names[0]} for {worst:,} of "
             f"{asked:,}" + (f", relevant to {right:,}" if told else ""),
             "look at these texts: what is near to everything is often empty, boilerplate or a list",
@@ -159,6 +159,7 @@ def hubs(subject: Subject) -> Iterator[Finding]:
                 *((("relevant to", float(right)),) if told else ()),
             ),
             tuple(names),
+            system=name,
         )
 
 
