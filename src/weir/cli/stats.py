@@ -19,9 +19,9 @@ __all__ = ["command"]
 def command(names: tuple[str, ...], split: str | None, as_json: bool) -> None:
     """Describe a collection: sizes, judgments, duplicates, damage.
 
-    NAMES: catalogue names, groups, folders, golden sets, references, or files of judgments alone.
-    Everything is counted from the files,
-    nothing is quoted.
+    NAMES: catalogue names, groups, folders, golden sets, references, or files of judgments alone. Of a collection
+    without documents, queries or judgments the rest is described. Everything is counted from the files, nothing is
+    quoted.
     """
     import json
     from dataclasses import asdict
@@ -39,7 +39,8 @@ def command(names: tuple[str, ...], split: str | None, as_json: bool) -> None:
             click.echo(json.dumps(asdict(card), ensure_ascii=False))
         else:
             show(card_text(card, output_width()) + "\n")
-        for note in [*judgment_notes(dataset, ()), *collection_notes(dataset, ())]:
+        notes = judgment_notes(dataset, ()) if "judgments" not in card.lacks else []
+        for note in [*notes, *([] if card.lacks else collection_notes(dataset, ()))]:
             say(note)
 
 

@@ -144,13 +144,13 @@ def _whose(cells: Sequence[Finished], place: str | Path) -> str:
     documents = "" if dataset.layout.documents is None else dataset.corpus.fingerprint
     judgments = dataset.qrels_fingerprint if dataset.layout.qrels else ""
     whole = dataset.fingerprint if documents and judgments and dataset.layout.queries is not None else ""
-    marks = [
+    marks: list[tuple[str, list[object]]] = [
         (dataset.name, [cell.dataset for cell in cells]),
         (whole, [dict(cell.settings).get("fingerprint") for cell in cells]),
         (documents, [cell.ranked.declared["corpus"] for cell in cells]),
         (judgments, [cell.scored[-1][1].declared["qrels"] for cell in cells]),
     ]
-    known = sorted({cell.dataset for cell in cells})
+    known: list[str] = sorted({cell.dataset for cell in cells})
     for own, theirs in marks:
         alike = {cell.dataset for cell, mark in zip(cells, theirs, strict=True) if mark == own}
         if len(alike) == 1:
