@@ -19,7 +19,11 @@ from weir.measures.conventions import DEFAULT, Conventions
 from weir.measures.files import distinct_names
 
 if TYPE_CHECKING:
+    from weir.core.intents import IntentQrels
+    from weir.core.qrels import Qrels
     from weir.core.run import Run
+    from weir.datasets.load import Dataset
+    from weir.datasets.scoring_rules import ScoringRules
     from weir.experiment.explain.why import Why
     from weir.experiment.finished import Finished
     from weir.stats.abstention import Abstention
@@ -33,16 +37,19 @@ __all__ = ["abstention", "compare", "diff", "power", "threshold", "why"]
 
 Wanted: TypeAlias = "Measure | str | Iterable[Measure | str]"
 FolderPath: TypeAlias = "str | os.PathLike[str]"
+Collection: TypeAlias = "str | Path | Dataset | None"
+"""A collection by name, path or itself."""
 
 
 @overload
 def compare(qrels: object, *systems: object, measures: Wanted = ..., baseline: str | None = ...,
             method: ComparisonMethod | str = ..., conventions: Conventions | str = ..., by: object = ...,
-            factors: None = ...) -> ResultSet[Comparison]: ...  # fmt: skip
+            factors: None = ..., collection: Collection = ...) -> ResultSet[Comparison]: ...  # fmt: skip
 @overload
 def compare(qrels: object, *systems: object, measures: Wanted = ..., baseline: None = ...,
             method: ComparisonMethod | str = ..., conventions: Conventions | str = ..., by: None = ...,
-            factors: str | Iterable[str] | Literal[True]) -> ResultSet[FactorStudy]: ...  # fmt: skip
+            factors: str | Iterable[str] | Literal[True],
+            collection: Collection = ...) -> ResultSet[FactorStudy]: ...  # fmt: skip
 def compare(
     qrels: object,
     *systems: object,
@@ -52,6 +59,7 @@ def compare(
     conventions: Conventions | str = DEFAULT,
     by: object = None,
     factors: str | Iterable[str] | Literal[True] | None = None,
+    collection: Collection = None,
 ) -> ResultSet[Comparison] | ResultSet[FactorStudy]:
     """Which system is better, and is that certain? A comparison for each measure, each pair with its verdict.
 
@@ -64,11 +72,14 @@ def compare(
     baseline. by: groups of queries as `Scores.by` takes them, or a column of the collections of a folder: then the
     macro mean over groups and each group follow, corrected by Benjamini and Hochberg.
     factors: True, or names of the settings in which the systems' names differ: then a study of their effects for each
-    measure and collection, and over collections, stands in the place of comparisons.
+    measure and collection, and over collections, stands in the place of comparisons. collection: of rankings, by name,
+    path or itself, whose rules hold (self-matches, candidates, queries without an answer) and whose columns `by` may
+    name; what is scored already stays as it is.
     Raises BadValue for fewer than two systems and for systems that share no query or one only, UnknownName for a
     baseline, test or correction that does not exist, and the WeirErrors of the parts.
     """
     from weir.datasets.query_grouping import query_groups
+    from weir.datasets.scoring_rules import ScoringRules
     from weir.experiment.compare import lacking_notes
     from weir.experiment.factor_studies import (
         factor_names,
@@ -101,20 +112,22 @@ def compare(
         notes = (*map(Note, lacking), *cell_notes(cells))
         return ResultSet("compare", tuple(_of_cells(cells, wanted, baseline, how, by)), notes)
     name = Path(qrels).name if isinstance(qrels, (str, os.PathLike)) else "the judged queries"
+    already = isinstance(qrels, Scores) or not rankings
+    rules = ScoringRules.of(None if already else collection, conventions_of(conventions))
     if isinstance(qrels, Scores):
         scores = _scored((qrels, *rankings))
     elif not rankings:
         scores = _scored(qrels)
     else:
         several = rankings[0] if len(rankings) == 1 else rankings
-        scores = _scores_by_name(qrels, several, wanted or DEFAULT_MEASURES, conventions_of(conventions))
+        scores = _scores_by_name(qrels, several, wanted or DEFAULT_MEASURES, rules)
     if factors is not None:
         of = {(name, system): one for system, one in scores.items()}
         return ResultSet("factors", tuple(study_factors(of, factor_names(factors), wanted, how)))
     notes = tuple(system_notes(scores))
     if by is None:
         return ResultSet("compare", tuple(compare_scores(scores, name, baseline, how)), notes)
-    groups = query_groups(by, next(iter(scores.values())).queries)
+    groups = query_groups(by, next(iter(scores.values())).queries, rules.dataset)
     return ResultSet("compare", tuple(compare_scores_by_group(scores, name, groups, baseline, how)), notes)
 
 
@@ -128,18 +141,21 @@ def power(
     alpha: float = 0.05,
     power: float = 0.8,
     conventions: Conventions | str = DEFAULT,
+    collection: Collection = None,
 ) -> ResultSet[PowerPlan]:
     """How small a difference the queries can show, and how many queries would show a smaller one.
 
     qrels, first, second: as `evaluate` takes them; Scores stand for a run. effects: differences to plan for; alpha:
-    level of the two-sided paired t-test; power: probability with which a true difference shall be found. Raises
+    level of the two-sided paired t-test; power: probability with which a true difference shall be found; collection: of
+    the rankings, whose rules hold, as in `evaluate`. Raises
     BadValue for fewer than two queries and for numbers out of range, and the WeirErrors of the parts.
     """
+    from weir.datasets.scoring_rules import ScoringRules
     from weir.stats.compare import table
     from weir.stats.power import plan as planned
     from weir.stats.score_notes import system_notes
 
-    scores = _two(qrels, (first, second), measures, conventions)
+    scores = _two(qrels, (first, second), measures, ScoringRules.of(collection, conventions_of(conventions)))
     pairs = [(m, table("the judged queries", m, scores).values) for m in scores["first"].measures]
     plans = tuple(planned(m, v[1] - v[0], effects, power, alpha) for m, v in pairs)
     return ResultSet("power", plans, tuple(system_notes(scores)))
@@ -147,10 +163,10 @@ def power(
 
 @overload
 def diff(first: FolderPath, second: FolderPath, *, measure: Measure | str | None = ..., top: int = ...,
-         collection: str | None = ...) -> ResultSet[Moves]: ...  # fmt: skip
+         collection: Collection = ...) -> ResultSet[Moves]: ...  # fmt: skip
 @overload
 def diff(first: object, second: object, third: object, *, measure: Measure | str | None = ..., top: int = ...,
-         collection: str | None = ...) -> ResultSet[Moves]: ...  # fmt: skip
+         collection: Collection = ..., conventions: Conventions | str = ...) -> ResultSet[Moves]: ...  # fmt: skip
 def diff(
     first: object,
     second: object,
@@ -158,28 +174,31 @@ def diff(
     *,
     measure: Measure | str | None = None,
     top: int = 10,
-    collection: str | None = None,
+    collection: Collection = None,
+    conventions: Conventions | str = DEFAULT,
 ) -> ResultSet[Moves]:
     """Which queries one run wins and loses against another: diff(qrels, one, other), or two cells of results folders.
 
     Judgments and runs as `evaluate` takes them; a difference is the second run minus the first. measure: by default
     nDCG@10, of cells the first that both have; top: how many of the largest gains and losses are kept; collection:
-    whose texts are shown. Raises BadValue for a run that answers none of the judged queries and the WeirErrors of the
-    parts.
+    whose texts are shown, and whose rules hold for rankings; conventions: of rankings. Raises BadValue for a run that
+    answers none of the judged queries and the WeirErrors of the parts.
     """
+    from weir.datasets.scoring_rules import ScoringRules
     from weir.experiment.diff import diff_cells, diff_runs
 
     name = None if measure is None else str(measure)
     if third is None:
         one, other = _folder(first), _folder(second)
+        if conventions_of(conventions) != DEFAULT:
+            raise BadValue(f"{conventions}: cells are scored already; pass judgments and two runs instead")
         return ResultSet("diff", (diff_cells(one, other, name, collection, top),))
     runs = run_from(second), run_from(third)
     refuse_mismatched(first, second)
     refuse_mismatched(first, third)
     names = distinct_names([run.name for run in runs], ["first", "second"])
-    found = diff_runs(
-        qrels_from(first), dict(zip(names, runs, strict=True)), name or "nDCG@10", collection, top
-    )
+    rules = ScoringRules.of(collection, conventions_of(conventions))
+    found = diff_runs(qrels_from(first), dict(zip(names, runs, strict=True)), name or "nDCG@10", rules, top)
     return ResultSet("diff", (found,))
 
 
@@ -188,15 +207,17 @@ def why(
     published: str | None = None,
     measure: Measure | str | None = None,
     qrels: FolderPath | None = None,
-    collection: str | None = None,
+    collection: Collection = None,
 ) -> ResultSet[Why]:
     """Why two numbers differ: why(qrels, one, other), why(cell, other_cell), or a cell and what is published.
 
     results: judgments and two runs as `evaluate` takes them; two folders such as results/scifact/bm25-fa19b4d424; or
     one, which is compared with the published model that its system claims to be, or with the one named. qrels,
-    collection: where the judgments of folders are, if not on this machine. Raises BadValue for another number of
+    collection: where the judgments of folders are, if not on this machine; collection: of rankings, whose rules hold.
+    Raises BadValue for another number of
     results, and the WeirErrors of the parts.
     """
+    from weir.datasets.scoring_rules import ScoringRules
     from weir.experiment.explain.two_results import (
         Judgments,
         explain_cells,
@@ -211,11 +232,13 @@ def why(
             return ResultSet("why", (explain_published(_folder(one), published, name, given),))
         case (one, other) if published is None:
             return ResultSet("why", (explain_cells(_folder(one), _folder(other), name, given),))
-        case (judgments, one, other) if not (published or qrels or collection):
+        case (judgments, one, other) if not (published or qrels):
             refuse_mismatched(judgments, one)
             runs = run_from(one), run_from(other)
             names = distinct_names([run.name for run in runs], ["first", "second"])
-            found = explain_rankings(qrels_from(judgments), dict(zip(names, runs, strict=True)), name)
+            found = explain_rankings(
+                qrels_from(judgments), dict(zip(names, runs, strict=True)), name, ScoringRules.of(collection)
+            )
             return ResultSet("why", (found,))
     raise BadValue(
         f"found {len(results)} results; expected judgments and two runs, two result folders, or one and what is "
@@ -245,21 +268,29 @@ def threshold(
     confidence: Literal["max", "std", "diff1"] = "max",
     unanswerable: Iterable[str] = (),
     seed: int | None = None,
+    collection: Collection = None,
 ) -> ResultSet[Threshold]:
     """The score below which a system should stay silent, chosen on half of the queries and reported on the other.
 
     qrels, run: as `evaluate` takes them; a query without a grade above 0, and each of `unanswerable`, has no answer.
     max_false: the largest share of those that may be answered; measure: what is kept of the others; confidence: as
-    `abstention` has it; seed: of the split. Raises BadValue for fewer than four queries of either kind.
+    `abstention` has it; seed: of the split; collection: of the ranking, whose rules hold and which says what queries
+    have no answer. Raises BadValue for fewer than four queries of either kind.
     """
+    from weir.datasets.query_rules import unanswerable_queries
+    from weir.datasets.scoring_rules import ScoringRules
     from weir.stats.bootstrap import SEED
     from weir.stats.threshold import ThresholdRules
     from weir.stats.threshold import threshold as chosen
 
     refuse_mismatched(qrels, run)
     rules = ThresholdRules(max_false, confidence, SEED if seed is None else seed)
-    wanted = measures_of(measure)[0]
-    return ResultSet("threshold", (chosen(run_from(run), qrels_from(qrels), wanted, rules, unanswerable),))
+    scoring, wanted = ScoringRules.of(collection), measures_of(measure)[0]
+    silent = [] if scoring.queries is None else unanswerable_queries(scoring.queries)
+    ranked = scoring.ranked(run_from(run))
+    return ResultSet(
+        "threshold", (chosen(ranked, qrels_from(qrels), wanted, rules, [*unanswerable, *silent]),)
+    )
 
 
 def _of_cells(
@@ -286,15 +317,19 @@ def _folder(given: object) -> Path:
 
 
 def _two(
-    qrels: object, pair: tuple[object, object], measures: Wanted, conventions: Conventions | str
+    qrels: object, pair: tuple[object, object], measures: Wanted, rules: ScoringRules
 ) -> dict[str, Scores]:
     """The scores of two runs, or what was given for them, as "first" and "second"."""
     if all(isinstance(one, Scores) for one in pair):
         scores = [one for one in pair if isinstance(one, Scores)]
     else:
         judgments = judgments_from(qrels, measures_of(measures))
-        scores = [evaluate(judgments, run, measures, conventions) for run in _runs(qrels, pair)]
+        scores = [_evaluated(judgments, run, measures, rules) for run in _runs(qrels, pair)]
     return dict(zip(("first", "second"), scores, strict=True))
+
+
+def _evaluated(qrels: Qrels | IntentQrels, run: Run, measures: Wanted, rules: ScoringRules) -> Scores:
+    return evaluate(qrels, run, measures, rules.conventions, collection=rules.dataset)
 
 
 def _runs(qrels: object, given: Iterable[object]) -> list[Run]:
@@ -333,7 +368,7 @@ def _scores_by_name(
     qrels: object,
     systems: object,
     measures: tuple[Measure | str, ...],
-    conventions: Conventions,
+    rules: ScoringRules,
 ) -> dict[str, Scores]:
     if not isinstance(systems, (Mapping, Sequence)) or isinstance(systems, str):
         kind = type(systems).__name__
@@ -351,4 +386,4 @@ def _scores_by_name(
     else:
         names = distinct_names([one.name for one in runs], [f"system {n}" for n in range(1, len(runs) + 1)])
     judgments = judgments_from(qrels, measures)
-    return {n: evaluate(judgments, one, measures, conventions) for n, one in zip(names, runs, strict=True)}
+    return {n: _evaluated(judgments, one, measures, rules) for n, one in zip(names, runs, strict=True)}

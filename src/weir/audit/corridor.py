@@ -211,10 +211,11 @@ def corridor_check(subject: Subject) -> Iterator[Finding]:
             severity: Severity = "caution" if high - low < 0.1 else "serious"
             yield Finding(
                 severity,
-                f"{name}: {MEASURE} {rounding.score(score)} may be anything from {rounding.score(low)} "
+                f"{MEASURE} {rounding.score(score)} may be anything from {rounding.score(low)} "
                 f"to {rounding.score(high)} by what its unjudged documents are{said}; beside it {beside}",
                 "judge what is unjudged among the first 10 of each system (weir pool)",
                 (("low", low), ("score", score), ("high", high), ("expected", expected), *views.items()),
+                system=name,
             )
     pairs = turning_pairs(found)
     if pairs:

@@ -71,8 +71,9 @@ def tied_scores(subject: Subject) -> Iterator[Finding]:
         if high - low >= TIE_BAND:
             yield Finding(
                 "caution",
-                f"{name}: {MEASURE} is {rounding.score(low)} to {rounding.score(high)} by the order of "
+                f"{MEASURE} is {rounding.score(low)} to {rounding.score(high)} by the order of "
                 f"documents with equal scores",
                 "write scores with more digits, or report the expected value: weir eval --ties expected",
                 (("low", low), ("high", high)),
+                system=name,
             )

@@ -44,7 +44,8 @@ def _no_path(context: click.Context, option: click.Parameter, given: str | None)
               help="Effects of settings in which systems differ, all or those named: objective,depth.")  # fmt: skip
 @by_option
 @click.option("--collection", shell_complete=dataset_names,
-              help="The collection whose column --by names; of a results folder its own.")  # fmt: skip
+              help="The collection of the runs, a name or a path, whose rules hold (self-matches, candidates, queries "
+                   "without an answer) and whose column --by may name; of a results folder its own.")  # fmt: skip
 @click.option("--interval", default="t", show_default=True,
               help="Of a difference: t, percentile, bca, studentised; two-level for datasets.")  # fmt: skip
 @click.option("--level", type=float, default=0.95, show_default=True,
@@ -162,18 +163,18 @@ def _files(
 ) -> None:
     """Compare run files by judgments."""
     from weir.cli.table_options import display_of
-    from weir.datasets.load import load
     from weir.datasets.query_grouping import query_groups
-    from weir.measures.files import scores_of_files
+    from weir.datasets.scoring_rules import ScoringRules
     from weir.stats.compare import compare_scores
     from weir.stats.compare_groups import compare_scores_by_group
     from weir.stats.score_notes import system_notes
 
     measures, baseline, method, factors = asked
-    scores = scores_of_files(paths[0], paths[1:], measures, conventions)
+    by, collection = groups
+    rules = ScoringRules.of(collection, conventions)
+    scores = rules.scores_of_files(paths[0], paths[1:], measures)
     labels, form, long = shown
     display = display_of(form, long, labels, scores)
-    by, collection = groups
     baseline = _named(baseline, display)
     say_notes(system_notes(scores), notes)
     if factors is not None:
@@ -182,8 +183,7 @@ def _files(
     if by is None:
         found = compare_scores(scores, paths[0].name, baseline, method)
     else:
-        dataset = None if collection is None else load(collection)
-        parts = query_groups(by, next(iter(scores.values())).queries, dataset)
+        parts = query_groups(by, next(iter(scores.values())).queries, rules.dataset)
         found = compare_scores_by_group(scores, paths[0].name, parts, baseline, method)
     _show(found, display)
 

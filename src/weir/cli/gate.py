@@ -37,7 +37,8 @@ UNDECIDED = 3
 @click.option("--interval", default="t", show_default=True, help="t, percentile, bca or studentised.")
 @by_option
 @click.option("--collection", shell_complete=dataset_names,
-              help="The collection whose column --by names; of results folders their own.")  # fmt: skip
+              help="The collection of run files, a name or a path, whose rules hold (self-matches, candidates, queries "
+                   "without an answer) and whose column --by may name; of results folders their own.")  # fmt: skip
 @click.option("--common", is_flag=True,
               help="Compare on the queries that both sides have with the same judgments.")  # fmt: skip
 @systems_option("Of results folders: this system; repeatable.")
@@ -88,7 +89,7 @@ def command(
     wanted, drops = _measures(measures)
     conventions = Conventions(self_matches="drop") if drop_self else None
     if save is not None:
-        _save(save, paths, wanted, conventions, systems)
+        _save(save, paths, wanted, conventions, systems, collection)
         return
     rules = GateRules(max_drop, drops, confidence, interval)
     found = gates(_cases(paths, wanted, conventions, systems, (by, collection, common), notes), rules)
@@ -131,7 +132,7 @@ def _cases(
     from weir.experiment.gate_sides import collections_of, gate_cases, sides_of
 
     by, collection, common = groups
-    baseline, candidate, names = sides_of(paths, measures, conventions, systems)
+    baseline, candidate, names = sides_of(paths, measures, conventions, systems, collection)
     grounds = collections_of(paths, collection) if by is not None else {}
     found = gate_cases((baseline, candidate), names, by, common, grounds)
     say_notes(found.notes, details)
@@ -144,12 +145,13 @@ def _save(
     measures: Sequence[Measure],
     conventions: Conventions | None,
     systems: Sequence[str],
+    collection: str | None,
 ) -> None:
     from weir.experiment.gate_sides import system_of
     from weir.io.runs.baseline_file import write_baseline
     from weir.measures.conventions import DEFAULT
 
-    found = system_of(paths, measures, conventions or DEFAULT, systems)
+    found = system_of(paths, measures, conventions or DEFAULT, systems, collection)
     write_baseline(found, path)
     queries = sum(len(one.scores.queries) for one in found.datasets.values())
     say(f"{path}: {found.system} on {len(found.datasets)} dataset{'s' * (len(found.datasets) != 1)}, "

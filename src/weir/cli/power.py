@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from weir.cli.completion import measures_option
+from weir.cli.completion import collection_option, measures_option
 from weir.cli.table_options import notes_option
 from weir.cli.terminal import output_width, say_notes, show
 
@@ -25,6 +25,7 @@ __all__ = ["command"]
               help="Probability with which a true difference shall be found.")  # fmt: skip
 @click.option("--drop-self", is_flag=True,
               help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
+@collection_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
 @notes_option
 def command(
@@ -36,6 +37,7 @@ def command(
     alpha: float,
     wanted: float,
     drop_self: bool,
+    collection: str | None,
     as_json: bool,
     notes: bool,
 ) -> None:
@@ -47,15 +49,15 @@ def command(
     """
     import json
 
+    from weir.datasets.scoring_rules import ScoringRules
     from weir.measures.conventions import Conventions
-    from weir.measures.files import scores_of_files
     from weir.report.power import power_text
     from weir.stats.compare import table
     from weir.stats.power import plan
     from weir.stats.score_notes import system_notes
 
     conventions = Conventions(self_matches="drop" if drop_self else "keep")
-    scores = scores_of_files(qrels, (first, second), measures, conventions)
+    scores = ScoringRules.of(collection, conventions).scores_of_files(qrels, (first, second), measures)
     say_notes(system_notes(scores), notes)
     for measure in next(iter(scores.values())).measures:
         before, after = table(qrels.name, measure, scores).values

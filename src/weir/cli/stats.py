@@ -18,9 +18,9 @@ __all__ = ["command"]
 def command(names: tuple[str, ...], split: str | None, as_json: bool) -> None:
     """Describe a collection: sizes, judgments, duplicates, damage.
 
-    NAMES: catalogue names, groups, folders, golden sets, references, or files of judgments alone.
-    Everything is counted from the files,
-    nothing is quoted.
+    NAMES: catalogue names, groups, folders, golden sets, references, or files of judgments alone. Of a collection
+    without documents, queries or judgments the rest is described. Everything is counted from the files, nothing is
+    quoted.
     """
     import json
     from dataclasses import asdict
@@ -38,7 +38,8 @@ def command(names: tuple[str, ...], split: str | None, as_json: bool) -> None:
             click.echo(json.dumps(asdict(card), ensure_ascii=False))
         else:
             show(card_text(card, output_width()) + "\n")
-        say_notes([*judgment_notes(dataset, ()), *collection_notes(dataset, ())], details=True)
+        notes = judgment_notes(dataset, ()) if "judgments" not in card.lacks else []
+        say_notes([*notes, *([] if card.lacks else collection_notes(dataset, ()))], details=True)
 
 
 def _is_judgments(name: str) -> bool:

@@ -154,19 +154,18 @@ class Dataset:
     @cached_property
     def queries(self) -> Queries:
         """The queries with at least one judgment in this split, and those that nothing answers, in file order."""
-        known = self._settled
+        known = self.settled_queries
         asked = self.qrels.queries.codes(known.ids.strings) >= 0
         if known.metadata is not None and known.metadata.unanswerable is not None:
             asked = asked | known.metadata.unanswerable
         return known.take(np.flatnonzero(asked))
 
     @cached_property
-    def _settled(self) -> Queries:
-        """All queries with what holds in this split."""
+    def settled_queries(self) -> Queries:
+        """The queries of every split, judged or not, with what the collection says of them in this split."""
         known = settled(self.all_queries, self._judgments, self.layout.candidates, self._general_instruction)
-        return (
-            known if known.metadata is None or known.metadata.filter is None else filtered(known, self.corpus)
-        )
+        restricted = known.metadata is not None and known.metadata.filter is not None
+        return filtered(known, self.corpus) if restricted and self.layout.documents is not None else known
 
     @cached_property
     def _judgments(self) -> Qrels:
@@ -184,7 +183,11 @@ class Dataset:
 
         Queries that are said to have no answer, and have no relevant document, are not among them: in no mean.
         """
-        return self._judgments if self.layout.queries is None else answerable(self._judgments, self._settled)
+        return (
+            self._judgments
+            if self.layout.queries is None
+            else answerable(self._judgments, self.settled_queries)
+        )
 
     @cached_property
     def queries_fingerprint(self) -> str:
@@ -224,13 +227,18 @@ class Dataset:
 
     @cached_property
     def card(self) -> CollectionCard:
-        """What `weir stats` shows (reads every document)."""
-        qrels = {
-            split: read_judgments(part) for split, part in self.layout.qrels.items() if split != self.split
-        }
-        qrels[self.split] = self.qrels
-        card = card_of(self.name, self.entry, self.store, self.all_queries, qrels, self.split)
-        return replace(card, said=metadata_card(self.queries, self.corpus))
+        """What `weir stats` shows, of the parts that are there (reads every document)."""
+        layout = self.layout
+        qrels = {split: read_judgments(part) for split, part in layout.qrels.items() if split != self.split}
+        if layout.qrels:
+            qrels[self.split] = self.qrels
+        store = None if layout.documents is None else self.store
+        asked = None if layout.queries is None else self.all_queries
+        card = card_of(self.name, self.entry, store, asked, qrels, self.split)
+        if asked is None:
+            return card
+        judged = self.queries if layout.qrels else asked
+        return replace(card, said=metadata_card(judged, None if store is None else store.corpus))
 
 
 def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> Dataset:

@@ -39,6 +39,7 @@ __all__ = [
     "flattened",
     "of_systems",
     "open_cell",
+    "recorded_place",
 ]
 
 EXPECTED = "the folder of a finished cell, such as results/scifact/bm25-0123456789"
@@ -200,29 +201,48 @@ def damaged_records(root: Path) -> list[str]:
     return found
 
 
-def dataset_of(cell: Finished, given: str | Path | None = None) -> Dataset | None:
-    """The collection of a cell: the given one, or the catalogue's of that name if it is on this machine.
+def dataset_of(cell: Finished, given: str | Path | Dataset | None = None) -> Dataset | None:
+    """The collection of a cell: the given one, or the one that its record names, or the catalogue's of that name.
 
-    The catalogue's must be what was measured: its fingerprint is compared. Nothing is downloaded; None where it is not
-    here. Raises what `load` raises for a given one.
+    But for a given one it must be what was measured: its fingerprint is compared. None where it is not here. Raises
+    what `load` raises for a given one.
     """
     if given is not None:
-        return load(given, cell.split)
-    if cell.dataset in catalogue.names() and catalogue.get(cell.dataset).here:
-        found = load(cell.dataset, cell.split)
-        return found if found.fingerprint == dict(cell.settings).get("fingerprint") else None
+        return given if isinstance(given, Dataset) else load(given, cell.split)
+    measured = dict(cell.settings).get("fingerprint")
+    for where in dict.fromkeys((recorded_place(cell), cell.dataset)):
+        found = _opened(where, cell.split)
+        try:
+            if found is not None and found.fingerprint == measured:
+                return found
+        except WeirError:  # a part of it is missing or damaged
+            continue
     return None
+
+
+def recorded_place(cell: Finished) -> str:
+    """Where the collection of a cell was when it was measured: a name of the catalogue, a path or a reference."""
+    return str(cell.scored[-1][1].facts.get("collection", ""))
 
 
 def cell_collection(cell: Finished) -> Dataset | None:
     """The collection that a cell is of, where it is on this machine with the judgments that were used, else None."""
-    where = cell.scored[-1][1].facts.get("collection")
+    dataset = _opened(recorded_place(cell), cell.split)
     try:
-        dataset = load(str(where), cell.split)
-        same = dataset.qrels_fingerprint == cell.scored[-1][1].declared["qrels"]
+        same = dataset is not None and dataset.qrels_fingerprint == cell.scored[-1][1].declared["qrels"]
     except WeirError:
         return None
     return dataset if same else None
+
+
+def _opened(where: str, split: str) -> Dataset | None:
+    """The collection of a place that a record names, None where it is not on this machine."""
+    if not where or (where in catalogue.names() and not catalogue.get(where).here):
+        return None
+    try:
+        return load(where, split)
+    except WeirError:
+        return None
 
 
 def cell_groups(cell: Finished, by: object, queries: Ids, collection: str | None = None) -> QueryGroups:

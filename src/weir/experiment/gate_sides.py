@@ -10,13 +10,14 @@ from weir.core.notes import Note
 from weir.core.system_scores import JudgedScores, SystemScores, judgment_marks
 from weir.datasets.load import Dataset, load
 from weir.datasets.query_grouping import query_groups
+from weir.datasets.scoring_rules import NO_COLLECTION, ScoringRules
 from weir.errors import BadValue, FormatError, UnknownName
 from weir.experiment.finished import Finished, cell_collection, deepest, finished_cells, of_systems, open_cell
 from weir.io.runs.baseline_file import is_baseline, read_baseline
 from weir.io.runs.read import run_name
 from weir.measures import Measure, measures_of, scores_of
 from weir.measures.conventions import DEFAULT, Conventions, parse_conventions
-from weir.measures.files import judge, judgments_for
+from weir.measures.files import judgments_for
 from weir.stages.stage import RECORD
 from weir.stats.common_queries import on_same_queries
 from weir.stats.compare import table
@@ -49,11 +50,13 @@ def sides_of(
     measures: Sequence[Measure] = (),
     conventions: Conventions | None = None,
     systems: Sequence[str] = (),
+    collection: str | Path | Dataset | None = None,
 ) -> tuple[list[SystemScores], list[SystemScores], list[str]]:
     """(systems of the baseline, those of the candidate, the measures gated) from paths as `weir gate` takes them.
 
-    measures: by default those of a baseline that was saved, else nDCG@10; conventions: by default those of a baseline
-    that was saved; systems: of results folders, these alone. Raises BadValue for paths that cannot be told apart, and
+    measures: by default those of a baseline that was saved, else nDCG@10; conventions: of a run file, by default those
+    of a baseline that was saved, or of the folder's cells; systems: of results folders, these alone; collection: of
+    run files, whose rules hold. Raises BadValue for paths that cannot be told apart, and
     the WeirErrors of reading.
     """
     qrels, given = (paths[0], paths[1:]) if len(paths) == 3 else (None, paths)
@@ -64,8 +67,12 @@ def sides_of(
         raise BadValue(f"{given[0]} and {given[1]} are no run files, so there is nothing to judge by {qrels}")
     first = next((one.scores for side in saved.values() for one in side.datasets.values()), None)
     names = [str(m) for m in measures] or list(first.measures if first else ("nDCG@10",))
+    folders = {path: _systems_in(path, names, systems) for path in given if path.is_dir()}
+    first = first or next(
+        (one.scores for side in folders.values() for one in side[0].datasets.values()), None
+    )
     rules = conventions or (parse_conventions(first.conventions) if first else DEFAULT)
-    read = _Sides(qrels, saved, names, rules, systems)
+    read = _Sides(qrels, saved, folders, names, ScoringRules.of(collection, rules))
     return read.side(given[0]), read.side(given[1]), names
 
 
@@ -75,21 +82,21 @@ class _Sides:
 
     qrels: Path | None
     saved: Mapping[Path, SystemScores]
+    folders: Mapping[Path, list[SystemScores]]
     measures: Sequence[str]
-    conventions: Conventions
-    systems: Sequence[str]
+    rules: ScoringRules
 
     def side(self, path: Path) -> list[SystemScores]:
         """The systems of a saved baseline, a results folder or a run file."""
         if path in self.saved:
             return [_with(self.saved[path], path, self.measures)]
-        if path.is_dir():
-            return _systems_in(path, self.measures, self.systems)
+        if path in self.folders:
+            return self.folders[path]
         if not path.exists():
             raise FormatError(path, "no such file or folder", GRAMMAR)
         if self.qrels is None:
             raise BadValue(f"{path} is neither a results folder nor a saved baseline; expected {GRAMMAR}")
-        return [scored_run(self.qrels, path, self.measures, self.conventions)]
+        return [scored_run(self.qrels, path, self.measures, self.rules)]
 
 
 def system_of(
@@ -97,14 +104,16 @@ def system_of(
     measures: Sequence[Measure] = (),
     conventions: Conventions = DEFAULT,
     systems: Sequence[str] = (),
+    collection: str | Path | Dataset | None = None,
 ) -> SystemScores:
     """The one system of a results folder, or of judgments and a run, as `weir gate --save` writes it.
 
-    measures: by default nDCG@10. Raises BadValue for several systems and for judgments that are not here.
+    measures: by default nDCG@10; conventions, collection: of a run. Raises BadValue for several systems and for
+    judgments that are not here.
     """
     names = [str(m) for m in measures] or ["nDCG@10"]
     if len(paths) == 2:
-        return scored_run(paths[0], paths[1], names, conventions)
+        return scored_run(paths[0], paths[1], names, ScoringRules.of(collection, conventions))
     if len(paths) != 1 or not paths[0].is_dir():
         raise BadValue("--save takes judgments and a run, or one results folder")
     found = _systems_in(paths[0], names, systems)
@@ -119,12 +128,12 @@ def system_of(
 
 
 def scored_run(
-    qrels: Path, run: Path, measures: Sequence[str], conventions: Conventions = DEFAULT
+    qrels: Path, run: Path, measures: Sequence[str], rules: ScoringRules = NO_COLLECTION
 ) -> SystemScores:
     """The scores of a run file by judgments, under the name of the judgments; raises as `judge`."""
     wanted = measures_of(measures)
-    judgments = judgments_for(qrels, wanted)
-    scores = scores_of(judge(run, judgments, conventions), wanted, conventions)
+    judgments = rules.counted(judgments_for(qrels, wanted))
+    scores = scores_of(rules.judge(run, judgments), wanted, rules.conventions)
     return SystemScores(run_name(run), {qrels.name: JudgedScores(scores, judgment_marks(judgments))})
 
 
@@ -159,9 +168,9 @@ def gate_cases(
     return GateCases(tuple(cases), tuple(notes))
 
 
-def collections_of(paths: Sequence[Path], given: str | None = None) -> dict[str, Dataset]:
+def collections_of(paths: Sequence[Path], given: str | Path | Dataset | None = None) -> dict[str, Dataset]:
     """The collections of results folders by name, where they are here, and the given one as ""; raises as `load`."""
-    found = {} if given is None else {"": load(given)}
+    found = {} if given is None else {"": given if isinstance(given, Dataset) else load(given)}
     for path in paths:
         if path.is_dir():
             cells = [open_cell(path)] if (path / RECORD).exists() else finished_cells(path)

@@ -142,27 +142,46 @@ def _grades(pairs: Mapping[float, int]) -> str:
 def _lines(card: CollectionCard) -> list[list[str]]:
     grades = _grades(card.pairs)
     judged = f"{card.positive:,} positive, {card.zero:,} zero, {card.negative:,} negative ({grades})"
-    words = f"{count(card.words_per_query, 2)} per query, {count(card.words_per_document, 2)} per document"
+    words = [
+        f"{count(mean, 2)} per {what}"
+        for what, part, mean in (
+            ("query", "queries", card.words_per_query),
+            ("document", "documents", card.words_per_document),
+        )
+        if part not in card.lacks
+    ]
     copies = f"{card.copies_of_text:,} by text, {card.copies:,} by title and text"
     empty = f"{card.empty:,} without a word, {card.without_text:,} without text, {card.without_title:,} without title"
-    absent = f"{card.absent_documents:,} pairs name absent documents, {card.absent_queries:,} absent queries"
-    lines = [
-        ["task", card.task],
-        ["domain", card.domain],
-        ["licence", card.licence],
-        ["relevance", card.relevance],
-        ["documents", f"{card.documents:,}"],
-        ["queries", ", ".join(f"{n:,} {split}" for split, n in card.queries.items())],
-        [f"judgments ({card.split})", judged],
-        ["mean per query", _per_query(card)],
-        ["mean words", words],
-        ["exact duplicates", copies],
-        ["empty documents", empty],
-        ["dangling judgments", absent],
-        ["candidates", _listed(card.said.candidates, card.said.queries)],
-        ["excluded documents", _listed(card.said.excluded, card.said.queries)],
-        ["instructions", _queries(card.said.instructions) if card.said.instructions else ""],
-        ["without an answer", _queries(card.said.unanswerable) if card.said.unanswerable else ""],
-        ["groups of queries", ", ".join(f"{name} ({n:,})" for name, n in card.said.groups.items())],
+    absent = [
+        f"{number:,} {told}"
+        for part, number, told in (
+            ("documents", card.absent_documents, "pairs name absent documents"),
+            (
+                "queries",
+                card.absent_queries,
+                "absent queries" if "documents" not in card.lacks else "pairs name absent queries",
+            ),
+        )
+        if part not in card.lacks
     ]
-    return [[label, value] for label, value in lines if value]
+    lines = [
+        ("", ["task", card.task]),
+        ("", ["domain", card.domain]),
+        ("", ["licence", card.licence]),
+        ("judgments", ["relevance", card.relevance]),
+        ("documents", ["documents", f"{card.documents:,}"]),
+        ("", ["queries", ", ".join(f"{n:,} {split}" for split, n in card.queries.items())]),
+        ("judgments", [f"judgments ({card.split})", judged]),
+        ("judgments", ["mean per query", _per_query(card)]),
+        ("", ["mean words", ", ".join(words)]),
+        ("documents", ["exact duplicates", copies]),
+        ("documents", ["empty documents", empty]),
+        ("judgments", ["dangling judgments", ", ".join(absent)]),
+        ("", ["candidates", _listed(card.said.candidates, card.said.queries)]),
+        ("", ["excluded documents", _listed(card.said.excluded, card.said.queries)]),
+        ("", ["instructions", _queries(card.said.instructions) if card.said.instructions else ""]),
+        ("", ["without an answer", _queries(card.said.unanswerable) if card.said.unanswerable else ""]),
+        ("", ["groups of queries", ", ".join(f"{name} ({n:,})" for name, n in card.said.groups.items())]),
+        ("", ["not there", ", ".join(card.lacks)]),
+    ]
+    return [line for needed, line in lines if line[1] and needed not in card.lacks]
