@@ -164,15 +164,16 @@ def _files(
     """Compare run files by judgments."""
     from weir.cli.table_options import display_of
     from weir.datasets.query_grouping import query_groups
-    from weir.datasets.scoring_rules import ScoringRules
+    from weir.datasets.scoring_rules import ScoringRules, judged_collection
     from weir.stats.compare import compare_scores
     from weir.stats.compare_groups import compare_scores_by_group
     from weir.stats.score_notes import system_notes
 
     measures, baseline, method, factors = asked
     by, collection = groups
+    qrels, collection = judged_collection(paths[0], collection)
     rules = ScoringRules.of(collection, conventions)
-    scores = rules.scores_of_files(paths[0], paths[1:], measures)
+    scores = rules.scores_of_files(qrels, paths[1:], measures)
     labels, form, long = shown
     display = display_of(form, long, labels, scores)
     baseline = _named(baseline, display)

@@ -96,7 +96,7 @@ def command(
     compare says.
     """
     from weir.cli.table_options import display_of
-    from weir.datasets.scoring_rules import ScoringRules
+    from weir.datasets.scoring_rules import ScoringRules, judged_collection
     from weir.measures import DEFAULT_MEASURES, measures_of
     from weir.measures.conventions import Conventions
     from weir.measures.files import judgments_for, names_of_runs
@@ -113,12 +113,16 @@ def command(
     conventions = Conventions(ties, missing, empty, "drop" if drop_self else "keep")
     names = names_of_runs(runs)
     display = display_of(form, long, labels, names)
+    name = qrels.name
+    qrels, collection = judged_collection(qrels, collection)
     rules = ScoringRules.of(collection, conventions)
     dataset = rules.dataset
     judgments, gate = _gated(rules.counted(judgments_for(qrels, wanted)), model_labels, least)
     scored = [_scored(run, judgments, wanted, rules, gate) for run in runs]
     named = dict(zip(names, scored, strict=True))
-    found = _rows(qrels, named, dict(zip(names, runs, strict=True)), (None if within else by, rules, pairs))
+    found = _rows(
+        (name, qrels), named, dict(zip(names, runs, strict=True)), (None if within else by, rules, pairs)
+    )
     if within:
         _within(named, by, dataset, form == "json")
     elif per_query:
@@ -238,20 +242,23 @@ def _means(found: list[Row], display: Display) -> None:
 
 
 def _rows(
-    qrels: Path,
+    judged: tuple[str, Path],
     named: dict[str, Scores],
     runs: dict[str, Path],
     asked: tuple[str | None, ScoringRules, str | None],
 ) -> list[Row]:
-    """The rows of all queries or of groups, then those of p-MRR; asked: --by, the rules and --pairs."""
+    """The rows of all queries or of groups, then those of p-MRR.
+
+    judged: what the judgments are called, and their file; asked: --by, the rules and --pairs.
+    """
     from weir.cli.table_options import by_group
     from weir.stats.score_rows import rows
 
-    by, rules, pairs = asked
+    (dataset, qrels), (by, rules, pairs) = judged, asked
     if by is None:
-        found = [row for name, one in named.items() for row in rows(one, qrels.name, name)]
+        found = [row for name, one in named.items() for row in rows(one, dataset, name)]
     else:
-        found = by_group(qrels.name, named, by, rules.dataset)
+        found = by_group(dataset, named, by, rules.dataset)
     return found if pairs is None else [*found, *_paired(qrels, runs, pairs, rules)]
 
 

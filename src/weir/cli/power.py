@@ -49,7 +49,7 @@ def command(
     """
     import json
 
-    from weir.datasets.scoring_rules import ScoringRules
+    from weir.datasets.scoring_rules import ScoringRules, judged_collection
     from weir.measures.conventions import Conventions
     from weir.report.power import power_text
     from weir.stats.compare import table
@@ -57,9 +57,11 @@ def command(
     from weir.stats.score_notes import system_notes
 
     conventions = Conventions(self_matches="drop" if drop_self else "keep")
+    name = qrels.name
+    qrels, collection = judged_collection(qrels, collection)
     scores = ScoringRules.of(collection, conventions).scores_of_files(qrels, (first, second), measures)
     say_notes(system_notes(scores), notes)
     for measure in next(iter(scores.values())).measures:
-        before, after = table(qrels.name, measure, scores).values
+        before, after = table(name, measure, scores).values
         found = plan(measure, after - before, effects or (0.01, 0.02, 0.05), wanted, alpha)
         show(json.dumps(found.to_dict()) if as_json else power_text(found, output_width()))
