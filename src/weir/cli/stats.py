@@ -40,7 +40,7 @@ def command(names: tuple[str, ...], split: str | None, as_json: bool) -> None:
         else:
             show(card_text(card, output_width()) + "\n")
         notes = judgment_notes(dataset, ()) if "judgments" not in card.lacks else []
-        for note in [*notes, *([] if card.lacks else collection_notes(dataset, ()))]:
+        for note in [*notes, *collection_notes(dataset, ())]:
             say(note)
 
 
