@@ -269,6 +269,35 @@ def test_candidates_and_silent_queries_of_the_collection_hold_everywhere(tmp_pat
         )
 
 
+@pytest.mark.parametrize("missing", ["corpus.jsonl", "qrels", "queries.jsonl"])
+def test_rules_hold_where_a_part_of_the_collection_is_not_here(place, capsys, missing):
+    (place / "mine" / missing).rename(place / "away")
+    for name in (
+        ("eval", "compare", "gate", "audit") if missing != "queries.jsonl" else ("eval", "compare", "gate")
+    ):
+        arguments, read, of_runs = COMMANDS[name]
+        assert read(said(capsys, [*arguments, "--collection", "mine"])) == pytest.approx(
+            of_runs(BY_HAND), abs=1e-12
+        )
+
+
+def test_one_collection_is_not_taken_for_all_of_a_folder(place, capsys):
+    """A column of one, asked for by --by, is not looked for among the queries of another."""
+    pytest.importorskip("numba", reason="needs the `run` extra (numba)")
+    (place / "other").mkdir()
+    queries = Queries.of({f"other-{query}": text for query, text in QUERIES.items()})
+    qrels = Qrels.of({f"other-{query}": judged for query, judged in QRELS.items()})
+    write_collection(place / "other", Corpus.of(DOCUMENTS), queries, qrels)
+    for name in ("mine", "other"):
+        rows = [json.loads(line) for line in (place / name / "queries.jsonl").read_text().splitlines()]
+        rows = [row | {"metadata": {"kind": name + str(n % 2)}} for n, row in enumerate(rows)]
+        (place / name / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    weir.benchmark(["mine", "other"], ["bm25", "bm25(b=0.0)"], ["nDCG@10"], place / "both")
+    plain = said(capsys, ["compare", "both", "--by", "kind", "-m", "nDCG@10"])
+    assert {"mine0", "mine1", "other0", "other1"} <= {one["group"] for one in plain}
+    assert said(capsys, ["compare", "both", "--by", "kind", "-m", "nDCG@10", "--collection", "mine"]) == plain
+
+
 def test_the_share_of_queries_that_are_documents_is_of_all_queries(tmp_path):
     """A sample of the first 1,000 saw none of those behind them, and one share for all."""
     documents = {f"d{n}": f"text number {n}" for n in range(3000)}

@@ -115,11 +115,10 @@ def queries_that_are_documents(subject: Subject) -> list[tuple[str, str]]:
 
 @check("queries that are documents", needs=["corpus", "queries"])
 def self_matching(subject: Subject) -> Iterator[Finding]:
-    """Queries whose text, as it is written or after normalising, is that of a document: a system finds the query
-    itself before any answer.
+    """Queries whose text is that of a document: a system finds the query itself before any answer.
 
-    Of the split that is evaluated. Source: Wachsmuth, Syed and Stein 2018 (ArguAna), whose queries are arguments of the
-    collection.
+    Of the split that is evaluated, as texts are written or after normalising. Source: Wachsmuth, Syed and Stein 2018
+    (ArguAna), whose queries are arguments of the collection.
     """
     found = queries_that_are_documents(subject)
     if not found:

@@ -72,8 +72,7 @@ def _constant_order(places: Int64) -> tuple[tuple[int, ...], int, int]:
 
 @check("one order", needs=["runs"])
 def one_order(subject: Subject) -> Iterator[Finding]:
-    """Systems whose first documents, three to ten of them, come from the same places of another's ranking for half of
-    the queries.
+    """Systems whose first 3 to 10 documents come from the same places of another's ranking for half of the queries.
 
     So looks a re-ranking by a language model that answers alike whatever it is asked about; its score hides that.
     """

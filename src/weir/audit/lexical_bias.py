@@ -122,8 +122,7 @@ def lexical_bias(subject: Subject) -> Iterator[Finding]:
 
 @check("hubs", needs=["runs"])
 def hubs(subject: Subject) -> Iterator[Finding]:
-    """Documents that a system returns among its first ten for a tenth of the queries or more, and that are relevant to
-    fewer than half of these.
+    """Documents among a system's first ten for a tenth of the queries or more, relevant to fewer than half of these.
 
     In a small collection for three times as many queries as by chance. Of judged queries; without judgments of all,
     whatever is relevant. Dense systems have

@@ -209,8 +209,7 @@ def _collection_notes(dataset: Dataset | None, wanted: tuple[Measure, ...], drop
 
     if dataset is None:
         return []
-    said = [] if dataset.layout.queries is None else restriction_notes(dataset)
-    return [*said, *collection_notes(dataset, map(str, wanted), drop_self)]
+    return [*restriction_notes(dataset), *collection_notes(dataset, map(str, wanted), drop_self)]
 
 
 def _per_query(scored: dict[str, Scores], as_json: bool) -> None:

@@ -39,7 +39,7 @@ def command(names: tuple[str, ...], split: str | None, as_json: bool) -> None:
         else:
             show(card_text(card, output_width()) + "\n")
         notes = judgment_notes(dataset, ()) if "judgments" not in card.lacks else []
-        say_notes([*notes, *([] if card.lacks else collection_notes(dataset, ()))], details=True)
+        say_notes([*notes, *collection_notes(dataset, ())], details=True)
 
 
 def _is_judgments(name: str) -> bool:

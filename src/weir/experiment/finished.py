@@ -37,6 +37,7 @@ __all__ = [
     "deepest",
     "finished_cells",
     "flattened",
+    "given_or_own",
     "of_systems",
     "open_cell",
     "recorded_place",
@@ -248,12 +249,30 @@ def _opened(where: str, split: str) -> Dataset | None:
 def cell_groups(cell: Finished, by: object, queries: Ids, collection: str | None = None) -> QueryGroups:
     """The groups that `by` names among the queries of a cell.
 
-    collection: whose column it may be, by default the cell's own where it is here. Raises as `query_groups` and `load`.
+    collection: whose column it may be, see `given_or_own`. Raises as `query_groups` and `load`.
     """
     if not is_column(by):
         return query_groups(by, queries)
-    dataset = cell_collection(cell) if collection is None else load(collection, cell.split)
-    return query_groups(by, queries, dataset)
+    return query_groups(by, queries, given_or_own(cell, collection))
+
+
+def given_or_own(cell: Finished, given: str | None) -> Dataset | None:
+    """The given collection where it is the cell's by its name or judgments, or where the cell's own is not here.
+
+    Else the cell's own, so that one collection is never taken for all of a folder. Raises what `load` raises.
+    """
+    own = cell_collection(cell)
+    if given is None:
+        return own
+    try:
+        known = load(given, cell.split)
+    except FormatError:
+        if own is None:
+            raise
+        load(given)  # it is there, without the split of this cell
+        return own
+    alike = own is None or known.name == cell.dataset or known.qrels_fingerprint == own.qrels_fingerprint
+    return known if alike else own
 
 
 def _cells_in(folder: Path) -> Iterator[Finished]:

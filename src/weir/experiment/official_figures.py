@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from weir.core.qrels import Qrels
-from weir.datasets.load import load
 from weir.errors import BadValue
-from weir.experiment.finished import Finished, cell_collection
+from weir.experiment.finished import Finished, given_or_own
 from weir.io.runs.read import read_qrels, read_run
 from weir.measures.files import names_of_runs
 from weir.stats.birco import BircoScore, birco_remarks, birco_scores
@@ -37,11 +36,13 @@ def birco_of_cells(
     collection.
     """
     found, said = [], []
-    judgments: dict[str, Qrels | None] = {}
+    judgments: dict[tuple[str, str], Qrels | None] = {}
     for cell in cells:
-        if cell.dataset not in judgments:
-            judgments[cell.dataset] = _judgments(cell, collection)
-        qrels = judgments[cell.dataset]
+        about = cell.dataset, cell.split
+        if about not in judgments:
+            dataset = given_or_own(cell, collection)
+            judgments[about] = None if dataset is None else dataset.qrels
+        qrels = judgments[about]
         try:
             if qrels is None:
                 raise BadValue(
@@ -52,10 +53,5 @@ def birco_of_cells(
             said.append(f"{cell.dataset}: {error}")
     if not found:
         raise BadValue(said[0] if said else "no cell to score")
-    remarks = {name: birco_remarks(qrels) for name, qrels in judgments.items() if qrels is not None}
+    remarks = {name: birco_remarks(qrels) for (name, _), qrels in judgments.items() if qrels is not None}
     return found, [*said, *(f"{name}: {one}" for name, several in remarks.items() for one in several)]
-
-
-def _judgments(cell: Finished, collection: str | None) -> Qrels | None:
-    dataset = cell_collection(cell) if collection is None else load(collection, cell.split)
-    return None if dataset is None else dataset.qrels

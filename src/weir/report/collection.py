@@ -38,9 +38,12 @@ def dataset_notes(dataset: Dataset, measures: Sequence[str], dropped: bool | Non
 def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | None = None) -> list[Note]:
     """Notes on what a collection makes of scores: queries that are documents, and cut-offs that take all of them.
 
-    dropped: whether self-matches are left out; by default what the collection says. Reads the documents' store.
+    dropped: whether self-matches are left out; by default what the collection says. Reads the documents' store; nothing
+    is said where documents, queries or judgments are not there.
     """
-    found = []
+    found: list[Note] = []
+    if None in (dataset.layout.documents, dataset.layout.queries) or not dataset.layout.qrels:
+        return found
     said = bool(dataset.entry or dataset.layout.self_match)
     share_of_queries = 0.0 if said or dropped else self_matches(dataset)
     if share_of_queries >= SELF_MATCHES:
@@ -68,7 +71,10 @@ def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | 
 
 def restriction_notes(dataset: Dataset) -> list[Note]:
     """Notes on what is done with queries because of what the collection says of them."""
-    card, found = metadata_card(dataset.queries, dataset.corpus), []
+    if dataset.layout.queries is None or not dataset.layout.qrels:
+        return []
+    corpus = None if dataset.layout.documents is None else dataset.corpus
+    card, found = metadata_card(dataset.queries, corpus), []
     if card.candidates.queries:
         found.append(f"only candidates are ranked: {_listed(card.candidates, card.queries)}")
     if card.excluded.queries:
