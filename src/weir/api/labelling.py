@@ -87,7 +87,7 @@ def holes(
 
     qrels, runs: as `weir.evaluate` takes them; human, model: labels as `agree` takes them; rel: the grade from which a
     document is relevant. Raises BadValue where nothing is unjudged or no hole is judged by both, and for a measure
-    without a corridor, and the WeirErrors of reading.
+    without score bounds, and the WeirErrors of reading.
     """
     from weir.audit.hole_study import hole_study
     from weir.io.runs.frames import qrels_from

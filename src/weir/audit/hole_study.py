@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.audit.corridor import Unjudged, corridors
+from weir.audit.score_bounds import Unjudged, score_bounds
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
@@ -119,11 +119,11 @@ def hole_study(
     """Judge the unjudged documents among the first k of each run twice, k being the cut-off of the measure.
 
     people, model: labels, of which those of holes alone are looked at; what neither judged stays a hole. Raises
-    BadValue without a run or a hole, where no hole has a label of both, and for a measure without a corridor.
+    BadValue without a run or a hole, where no hole has a label of both, and for a measure without score bounds.
     """
     if not runs:
         raise BadValue("there is no ranking whose holes could be studied")
-    certain = corridors(runs, qrels, measure, draws=0)
+    certain = score_bounds(runs, qrels, measure)
     k = measure.cutoff or 0
     holes = Unjudged.of(list(runs.values()), qrels, k)
     if not len(holes.query):
