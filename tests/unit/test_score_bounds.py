@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import weir
 from weir.audit import Subject, audited, audited_all
 from weir.audit.overlap import weighted_jaccard, word_counts
-from weir.audit.score_bounds import RISING, Unjudged, most_above, score_bounds, turning_pairs
+from weir.audit.score_bounds import RISING, Unjudged, discounted, most_above, score_bounds, turning_pairs
 from weir.core.corpus import Corpus
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
@@ -94,21 +94,22 @@ def test_the_most_that_one_system_lies_above_another_is_that_of_all_judgings(que
     measure, k = parse_measure(f"{name}@4"), 4
     runs = [Run.of({f"q{i}": given[which] for i, given in enumerate(queries)}) for which in (0, 1)]
     qrels = Qrels.of({f"q{i}": given[2] for i, given in enumerate(queries)})
-    found = most_above(*runs, Unjudged.of(runs, qrels, k), measure)
+    unjudged = Unjudged.of(runs, qrels, k)
+    columns = [discounted(run.top(k), unjudged, measure) for run in runs]
+    found = most_above(*columns, unjudged, measure)
     best = max(1, *(grade for *_, grades in queries for grade in grades.values()))
     exact = True
     for query, code in zip(qrels.queries, range(len(queries)), strict=True):
         one, other, grades = queries[int(query[1:])]
-        unjudged = unjudged_of(grades, k, one, other)
-        values = values_of(measure, judgings(grades, unjudged, range(best + 1)), one, other)
+        names = unjudged_of(grades, k, one, other)
+        values = values_of(measure, judgings(grades, names, range(best + 1)), one, other)
         most = (values[0] - values[1]).max()
-        exact &= (whole := (best + 1) ** len(unjudged) <= MANY)
+        exact &= (whole := (best + 1) ** len(names) <= MANY)
         assert found[code] == pytest.approx(most, abs=1e-12) if whole else found[code] >= most - 1e-12
     pairs = turning_pairs(dict(zip("AB", runs, strict=True)), qrels, measure)
     differences = np.subtract(*(evaluate(qrels, run, [measure]).means()[str(measure)] for run in runs))
     if exact and abs(differences) > 1e-9:
-        better, worse = runs if differences > 0 else runs[::-1]
-        turned = most_above(worse, better, Unjudged.of(runs, qrels, k), measure).mean() >= 0
+        turned = most_above(*columns[:: -1 if differences > 0 else 1], unjudged, measure).mean() >= 0
         assert set(pairs) == ({("A", "B") if differences > 0 else ("B", "A")} if turned else set())
 
 

@@ -27,7 +27,7 @@ from weir.measures.library.gains import divisor_at
 from weir.measures.measure import Measure, parse_measure
 from weir.stats.power import detectable
 
-__all__ = ["RISING", "ScoreBounds", "Unjudged", "most_above", "score_bounds", "turning_pairs"]
+__all__ = ["RISING", "ScoreBounds", "Unjudged", "discounted", "most_above", "score_bounds", "turning_pairs"]
 
 MEASURE = parse_measure(f"nDCG@{CUTOFF}")
 RISING = {"AP", "DCG", "ERR", "P", "R", "RBP", "RR", "R_cap", "SDCG", "Success", "nDCG"}
@@ -167,22 +167,12 @@ def _of_filling(run: Run, unjudged: Unjudged, measure: Measure) -> ScoreBounds:
 def _of_ndcg(run: Run, unjudged: Unjudged, measure: Measure) -> ScoreBounds:
     score = measure.per_query(Judged.of(run, unjudged.qrels))
     zero = np.zeros(len(score)), np.zeros(len(unjudged.rank))
-    own = _discounted(run, unjudged, measure)
-    low, high = -_most(zero, own, unjudged, measure), _most(own, zero, unjudged, measure)
+    own = discounted(run, unjudged, measure)
+    low, high = -most_above(zero, own, unjudged, measure), most_above(own, zero, unjudged, measure)
     return ScoreBounds(str(measure), np.minimum(low, score), score, np.maximum(high, score))
 
 
-def most_above(run: Run, other: Run, unjudged: Unjudged, measure: Measure = MEASURE) -> Float64:
-    """The most by which nDCG of a run may lie above another's, by query, over all ways of judging.
-
-    Exact as `score_bounds`: a document has one grade, whichever of the runs returns it.
-    """
-    k = measure.cutoff or MOST_RANKS
-    columns = [_discounted(one.top(k), unjudged, measure) for one in (run, other)]
-    return _most(columns[0], columns[1], unjudged, measure)
-
-
-def _discounted(run: Run, unjudged: Unjudged, measure: Measure) -> tuple[Float64, Float64]:
+def discounted(run: Run, unjudged: Unjudged, measure: Measure) -> tuple[Float64, Float64]:
     """Of nDCG's numerator: what judged documents add by query, and what a gain of 1 adds for each unjudged one."""
     gain, base, discount = _settings(measure)
     k = measure.cutoff or MOST_RANKS
@@ -197,18 +187,19 @@ def _settings(measure: Measure) -> tuple[str, float, str]:
     return str(known["gain"]), float(known["base"]), str(known["discount"])
 
 
-def _most(
+def most_above(
     over: tuple[Float64, Float64], under: tuple[Float64, Float64], unjudged: Unjudged, measure: Measure
 ) -> Float64:
     """The most by query of (over - under) / ideal, where each unjudged document gains from 0 to the largest gain.
 
-    over, under: as `_discounted`. With n[g] unjudged documents gaining g or more, the numerator is largest where those
-    of the largest weights gain most: both it and the ideal are then sums over the levels g, so that the largest
-    `numerator - value * ideal` is found level by level, and a value that leaves 0 of it is the most (Dinkelbach 1967).
-    Above a level stand fewer judged documents than above one below it, so that another relevant document costs the
-    ideal more: for values from 0 the best n[g] falls with g, as it must; for others it would rise, and the best that
-    does not is the same n at each level. Between two gains that were judged n[g] is constant, so that no gain between
-    them goes further.
+    over, under: of two runs as `discounted` gives them: the most by which nDCG of one may lie above that of the other, a
+    document having one grade for both; zeros for one of them give the bound of the other. Exact. With n[g] unjudged
+    documents gaining g or more, the numerator is largest where those of the largest weights gain most: both it and the
+    ideal are then sums over the levels g, so that the largest `numerator - value * ideal` is found level by level, and a
+    value that leaves 0 of it is the most (Dinkelbach 1967). Above a level stand fewer judged documents than above one
+    below it, so that another relevant document costs the ideal more: for values from 0 the best n[g] falls with g, as it
+    must; for others it would rise, and the best that does not is the same n at each level. Between two gains that were
+    judged n[g] is constant, so that no gain between them goes further.
     """
     gain, base, discount = _settings(measure)
     queries, k = len(unjudged.qrels), measure.cutoff or MOST_RANKS
@@ -219,9 +210,7 @@ def _most(
     level = np.searchsorted(levels, gain_of(unjudged.qrels.grade, gain), side="right")
     above = np.zeros((queries, len(levels) + 1), np.int64)
     np.add.at(above, (unjudged.qrels.query_of_row(), level), 1)
-    above = above[:, ::-1].cumsum(axis=1)[:, ::-1][
-        :, 1:
-    ]  # how many judged documents gain as much as each level
+    above = above[:, ::-1].cumsum(axis=1)[:, -2::-1]  # how many judged documents gain as much as each level
     weights = _sorted_weights(over[1] - under[1], unjudged, k)
     first = over[0] - under[0]
     rows = max(1, CELLS // max(1, len(levels) * weights.shape[1]))
@@ -238,10 +227,7 @@ def _sorted_weights(weight: Float64, unjudged: Unjudged, k: int) -> Float64:
     query, weight = unjudged.query[order], weight[order]
     of_none = weight == 0
     kept = ~of_none | (np.cumsum(of_none) - np.cumsum(of_none)[np.searchsorted(query, query)] < k)
-    query, weight = (
-        query[kept],
-        weight[kept],
-    )  # an ideal holds k documents: more without a weight change nothing
+    query, weight = query[kept], weight[kept]  # more than k without a weight change no ideal
     nth = place(query)
     table = np.full((len(unjudged.qrels), int(nth.max(initial=-1)) + 2), -np.inf)
     table[:, 0] = 0.0
@@ -281,10 +267,14 @@ def turning_pairs(
     unjudged = Unjudged.of(list(runs.values()), qrels, k)
     score = {name: measure.per_query(Judged.of(run.top(k), qrels)) for name, run in runs.items()}
     ordered = sorted(runs, key=lambda name: -float(score[name].mean()))
+    columns = {name: discounted(run.top(k), unjudged, measure) for name, run in runs.items()}
     found = {}
     for better, worse in combinations(ordered, 2):
         differences = score[better] - score[worse]
-        if differences.mean() > 0 and most_above(runs[worse], runs[better], unjudged, measure).mean() >= 0:
+        if (
+            differences.mean() > 0
+            and most_above(columns[worse], columns[better], unjudged, measure).mean() >= 0
+        ):
             deviation = float(differences.std(ddof=1)) if len(differences) > 1 else np.inf
             found[better, worse] = bool(
                 deviation < np.inf and differences.mean() >= detectable(deviation, len(differences))
