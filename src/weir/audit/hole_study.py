@@ -20,7 +20,7 @@ from weir.errors import BadValue
 from weir.measures.measure import Measure, parse_measure
 from weir.stats.bootstrap import SEED, interval
 from weir.stats.label_agreement import bounds, cohen_kappa, drawn_tables
-from weir.stats.rank_stability import kendall_tau
+from weir.stats.rank_stability import kendall_tau, order_interval
 
 __all__ = ["FilledOrder", "FilledScore", "HoleStudy", "HolesFound", "Ratio", "hole_study"]
 
@@ -79,8 +79,8 @@ class HolesFound:
 class FilledOrder:
     """The order of systems as it is against that with holes judged by `by`.
 
-    tau: Kendall's, with its interval by resampling queries; turned: pairs (above before, above then) that change
-    places, and how many of `pairs` in 95% of resamples.
+    tau: Kendall's; turned: pairs (above before, above then) that change places; fewest, most: how many of `pairs`; both
+    with the intervals of `order_interval`.
     """
 
     by: str
@@ -236,10 +236,12 @@ def _order(by: str, names: Sequence[str], before: Float64, after: Float64) -> Fi
         for i, j in combinations(range(len(names)), 2)
         if (one[i] - one[j]) * (other[i] - other[j]) < 0
     ]
-    tau = bounds([kendall_tau(*means) for means in drawn])
-    number = bounds([_turned(*means) for means in drawn])
-    pairs = len(names) * (len(names) - 1) // 2
-    return FilledOrder(by, kendall_tau(one, other), *tau, pairs, tuple(turned), *number)
+    pairs, queries, tau = math.comb(len(names), 2), len(both), kendall_tau(one, other)
+    ends = order_interval(tau, [kendall_tau(*means) for means in drawn], queries, pairs)
+    number = order_interval(
+        len(turned), [_turned(*means) for means in drawn], queries, pairs, (0.0, max(1.0, pairs))
+    )
+    return FilledOrder(by, tau, *ends, pairs, tuple(turned), *number)
 
 
 def _turned(one: Float64, other: Float64) -> float:

@@ -192,14 +192,14 @@ def most_above(
 ) -> Float64:
     """The most by query of (over - under) / ideal, where each unjudged document gains from 0 to the largest gain.
 
-    over, under: of two runs as `discounted` gives them: the most by which nDCG of one may lie above that of the other, a
-    document having one grade for both; zeros for one of them give the bound of the other. Exact. With n[g] unjudged
+    over, under: of two runs as `discounted` gives them: the most by which nDCG of one may lie above that of the other,
+    a document having one grade for both; zeros for one of them give the bound of the other. Exact. With n[g] unjudged
     documents gaining g or more, the numerator is largest where those of the largest weights gain most: both it and the
-    ideal are then sums over the levels g, so that the largest `numerator - value * ideal` is found level by level, and a
-    value that leaves 0 of it is the most (Dinkelbach 1967). Above a level stand fewer judged documents than above one
-    below it, so that another relevant document costs the ideal more: for values from 0 the best n[g] falls with g, as it
-    must; for others it would rise, and the best that does not is the same n at each level. Between two gains that were
-    judged n[g] is constant, so that no gain between them goes further.
+    ideal are then sums over the levels g, so that the largest `numerator - value * ideal` is found level by level, and
+    a value that leaves 0 of it is the most (Dinkelbach 1967). Above a level stand fewer judged documents than above one
+    below it, so that another relevant document costs the ideal more: for values from 0 the best n[g] falls with g, as
+    it must; for others it would rise, and the best that does not is the same n at each level. Between two gains that
+    were judged n[g] is constant, so that no gain between them goes further.
     """
     gain, base, discount = _settings(measure)
     queries, k = len(unjudged.qrels), measure.cutoff or MOST_RANKS
