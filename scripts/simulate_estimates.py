@@ -16,6 +16,7 @@ from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
+from weir.importing.click_models import ClickLog, click_shares, parse_click_model
 from weir.measures.measure import parse_measure
 from weir.stats.corrected_precision import corrected_precision
 from weir.stats.drawn_means import drawn_mean
@@ -129,6 +130,46 @@ def _values(name: str, grades: np.ndarray) -> np.ndarray:
     return parse_measure(name).per_query(Judged.of(run, qrels))
 
 
+def click_log(
+    draw: np.random.Generator, queries: int, shown: int, favour: float
+) -> tuple[ClickLog, np.ndarray, np.ndarray]:
+    """A log, the attraction of each pair, and examination; favour: how far six like rankings follow attraction."""
+    attraction = draw.beta(1, 2, (queries, 10))
+    examined = np.arange(1, 11) ** -0.8
+    usual = favour * attraction + draw.normal(0, 0.3, (queries, 10))
+    ranked = np.argsort(-(usual[:, None] + draw.normal(0, 0.2, (queries, 6, 10))), axis=2)
+    times = 1 + draw.poisson(shown / 6, (queries, 6, 1)).repeat(10, axis=2)
+    chance = np.take_along_axis(attraction[:, None].repeat(6, axis=1), ranked, axis=2) * examined
+    pair = ranked + 10 * np.arange(queries)[:, None, None]
+    position = np.broadcast_to(np.arange(1, 11), pair.shape)
+    columns = (pair, position, draw.binomial(times, chance).astype(float), times.astype(float))
+    return ClickLog(*(column.reshape(-1) for column in columns)), attraction.reshape(-1), examined
+
+
+def clicks(repetitions: int, favour: float, shown: int = 300) -> dict[str, tuple[float, float, float, float]]:
+    """Of each model: rank correlation with attraction, mean error, share held by intervals, their mean width."""
+    draw, found = np.random.default_rng(4), {}
+    for _ in range(repetitions):
+        log, attraction, examined = click_log(draw, 60, shown, favour)
+        given = "pbm=" + ",".join(f"{one:.12g}" for one in examined)
+        for name, text in {
+            "ctr": "ctr",
+            "coec": "coec",
+            "pbm, given": given,
+            "pbm, estimated": "pbm",
+        }.items():
+            shares = click_shares(log, parse_click_model(text))
+            value, low, high = (
+                np.array([getattr(one, of) for one in shares]) for of in ("value", "low", "high")
+            )
+            tau = np.mean(
+                [kendall_tau(value[a : a + 10], attraction[a : a + 10]) for a in range(0, len(value), 10)]
+            )
+            held = ((low <= attraction) & (attraction <= high)).mean()
+            found.setdefault(name, []).append((tau, (value - attraction).mean(), held, (high - low).mean()))
+    return {name: tuple(np.mean(rows, axis=0).tolist()) for name, rows in found.items()}
+
+
 def _table(head: list[str], rows: list[list[str]]) -> None:
     print("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
     for row in rows:
@@ -139,7 +180,7 @@ def _table(head: list[str], rows: list[list[str]]) -> None:
 def main() -> None:
     """Print the tables that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tables", nargs="*", default=["orders", "precision", "few"])
+    parser.add_argument("tables", nargs="*", default=["orders", "precision", "few", "clicks"])
     parser.add_argument("--repetitions", type=int, default=2000)
     asked = parser.parse_args()
     times = asked.repetitions
@@ -175,6 +216,20 @@ def main() -> None:
             found = few_queries(queries, times)
             rows.append([str(queries), *[f"{one:.1%}" for one in found.values()]])
         _table(["queries judged", *MEASURES], rows)
+    if "clicks" in asked.tables:
+        rows = []
+        by_log = [clicks(max(1, times // 20), favour) for favour in (1.0, 0.0)]
+        for name in by_log[0]:
+            cells = [name]
+            for tau, error, held, width in (one[name] for one in by_log):
+                told = ["-", "-"] if name == "coec" else [f"{error:+.3f}", f"{held:.1%} (±{width / 2:.3f})"]
+                cells += [f"{tau:.2f}", *told]
+            rows.append(cells)
+        heads = ["tau", "mean error", "interval holds it"]
+        _table(
+            ["model", *[f"{one}, {log}" for log in ("good rankings", "arbitrary rankings") for one in heads]],
+            rows,
+        )
 
 
 if __name__ == "__main__":

@@ -84,6 +84,14 @@ def test_a_corrected_share_is_fiellers_interval_cut_at_what_a_share_can_be():
         corrected_share(0.9, 0.6, (0.02**2, 0.0, 0.03**2), 1.96)
 
 
+def test_clicks_find_the_attraction_that_they_were_made_of():
+    found = simulated.clicks(4, favour=0.0)
+    assert all(0.93 <= found[name][2] <= 0.97 for name in ("pbm, given", "pbm, estimated"))
+    assert all(abs(found[name][1]) < 0.01 for name in ("pbm, given", "pbm, estimated"))
+    assert found["ctr"][2] < 0.5  # position is not divided out
+    assert found["coec"][0] > found["ctr"][0] + 0.1
+
+
 def test_few_queries_hold_the_truth_as_often_as_the_page_says():
     held = simulated.few_queries(20, 800, ("P@10", "RR@10", "DCG@10"))
     assert all(0.9 <= share <= 0.98 for share in held.values()), held
