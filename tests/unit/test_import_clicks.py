@@ -103,11 +103,11 @@ def test_what_a_log_lacks_for_a_model_is_one_line(tmp_path, capsys, table, optio
 
 
 def test_rows_are_refused_one_by_one_and_averaged_positions_are_not_used(tmp_path, capsys):
-    table = "query,page,clicks,impressions,position\na b,x,30,100,1.4\na b,y,30,10,2\na b,z,-1,10,2\na b,w,2,many,2\n"
+    table = "query,page,clicks,impressions,position\na b,x,30,100,1.4\na b,y,30,10,2\na b,z,-1,10,2\na b,w,2,many,2\na b,v,2,30,1e300\n"
     (tmp_path / "console.csv").write_text(table)
     assert main(["import", str(tmp_path / "console.csv"), "-o", str(tmp_path / "mine")]) == 0
     said = capsys.readouterr().out
-    assert "3 rows refused, the first: line 3: 30 clicks of 10 impressions" in said
+    assert "4 rows refused, the first: line 3: 30 clicks of 10 impressions" in said
     assert "have fractions, as averages have, and are not used" in said
     assert "grades by ctr (by default" in said
 

@@ -176,15 +176,17 @@ def discounted(run: Run, unjudged: Unjudged, measure: Measure) -> tuple[Float64,
     """Of nDCG's numerator: what judged documents add by query, and what a gain of 1 adds for each unjudged one."""
     gain, base, discount = _settings(measure)
     k = measure.cutoff or MOST_RANKS
-    query, rank, worth = found_gains(Judged.of(run, unjudged.qrels), k, gain)
-    judged = np.bincount(query, worth / divisor_at(rank, base, discount), minlength=len(unjudged.qrels))
+    query, found, worth = found_gains(Judged.of(run, unjudged.qrels), k, gain)
+    judged = np.bincount(query, worth / divisor_at(found, base, discount), minlength=len(unjudged.qrels))
     rank = unjudged.ranks_in(run, k)
-    return judged, np.where(rank <= k, 1 / divisor_at(rank, base, discount), 0.0)
+    weight = np.where(rank <= k, 1 / divisor_at(rank, base, discount), 0.0)
+    return judged.astype(np.float64), np.asarray(weight, np.float64)
 
 
 def _settings(measure: Measure) -> tuple[str, float, str]:
-    known = {"gain": "linear", "base": 2.0, "discount": "trec"} | dict(measure.settings)
-    return str(known["gain"]), float(known["base"]), str(known["discount"])
+    known = dict(measure.settings)
+    base = float(known.get("base", 2.0))
+    return str(known.get("gain", "linear")), base, str(known.get("discount", "trec"))
 
 
 def most_above(

@@ -153,15 +153,14 @@ def order_interval(
     if math.isnan(value) or not len(known) or queries < 2:
         return math.nan, math.nan
     low, high = limits
-    edge = 1 - 1 / max(2, steps)
-    at, drawn = (2 * (one - low) / (high - low) - 1 for one in (value, known))
-    times = student_quantile((1 + LEVEL) / 2, queries - 1)
+    times, edge = student_quantile((1 + LEVEL) / 2, queries - 1), 1 - 1 / max(2, steps)
+    at, drawn = 2 * (value - low) / (high - low) - 1, 2 * (known - low) / (high - low) - 1
     plain = times * float(drawn.std())
     if not plain:
         return value, value
-    centre, spread = (np.arctanh(np.clip(one, -edge, edge)) for one in (at, drawn))
-    ends = [math.tanh(float(centre) + sign * times * float(spread.std())) for sign in (-1, 1)]
-    first = min(at, at - plain, ends[0] if ends[0] > -edge else -1.0)
-    last = max(at, at + plain, ends[1] if ends[1] < edge else 1.0)
-    first, last = ((min(1.0, max(-1.0, one)) + 1) / 2 * (high - low) + low for one in (first, last))
-    return min(first, value), max(last, value)
+    centre, spread = np.arctanh(np.clip(at, -edge, edge)), np.arctanh(np.clip(drawn, -edge, edge))
+    first, last = (math.tanh(float(centre) + sign * times * float(spread.std())) for sign in (-1, 1))
+    first = max(-1.0, min(at - plain, first if first > -edge else -1.0))
+    last = min(1.0, max(at + plain, last if last < edge else 1.0))
+    ends = ((one + 1) / 2 * (high - low) + low for one in (first, last))
+    return min(value, next(ends)), max(value, next(ends))

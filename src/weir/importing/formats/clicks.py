@@ -21,6 +21,7 @@ from weir.importing.readers import ReadRequest, reader
 __all__: list[str] = []
 
 ORIGIN = "clicks"
+LAST_POSITION = 10_000
 _SHOWN = ("impression",)
 _CLICKED = ("click",)
 
@@ -107,7 +108,10 @@ def _table(contents: Contents) -> str:
 
 @reader("clicks", "clicks and impressions", _table)
 def read_clicks(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
-    """A row for each query and document, perhaps position; or for each impression, with whether it was clicked."""
+    """A row for each query and document, perhaps position; or for each impression, with whether it was clicked.
+
+    Raises BadValue for a table without clicks, or without impressions.
+    """
     roles = _columns(contents)
     if not roles:
         raise BadValue(
@@ -174,8 +178,8 @@ def _wrong(
         return "no document" if not doc else "no query"
     if clicks is None or shown is None:
         return "clicks or impressions that are no number from 0"
-    if position is None or position < 0:
-        return "a position that is no number from 0"
+    if position is None or not 0 <= position < LAST_POSITION:
+        return f"a position that is no number from 0 to {LAST_POSITION:,}"
     return f"{clicks:g} clicks of {shown:g} impressions" if clicks > shown else ""
 
 
@@ -214,11 +218,11 @@ def read_searches(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
 
 
 def _by_place(value: Any) -> dict[int, Any]:  # noqa: ANN401  JSON holds anything
-    return (
-        dict(enumerate(value))
-        if isinstance(value, list)
-        else {int(place): one for place, one in value.items()}
-    )
+    """Results, or clicks, by place from 0; raises ValueError or AttributeError for what is neither list nor object."""
+    found = dict(enumerate(value)) if isinstance(value, list) else {int(at): one for at, one in value.items()}
+    if not all(0 <= at < LAST_POSITION for at in found):
+        raise ValueError("a place of a result that is none")
+    return found
 
 
 def _events(contents: Contents) -> list[dict[str, Any]]:
@@ -231,41 +235,42 @@ def _ubi(contents: Contents) -> str:
     return ", ".join(f"{count} {name}" for name, count in sorted(actions.items()))
 
 
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
 @reader("ubi-events", "events of User Behavior Insights", _ubi)
 def read_ubi(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
-    """Impressions and clicks by the text of the query; a document of one search counts once, clicked or not."""
+    """Impressions and clicks by the text of the query; a document of one search counts once, clicked or not.
+
+    Raises BadValue for events without impressions or clicks.
+    """
     shown: dict[tuple[str, str], tuple[str, float, str]] = {}
     clicked: set[tuple[str, str]] = set()
     texts = {plain(r.fields["query_id"]): plain(r.fields.get("user_query")) for r in contents.rows
              if plain(r.fields.get("query_id")) and plain(r.fields.get("user_query"))}  # fmt: skip
     actions = Counter(plain(row["action_name"]) for row in _events(contents))
     if not any(actions[name] for name in _SHOWN) or not any(actions[name] for name in _CLICKED):
-        held = ", ".join(f"{count} {name}" for name, count in sorted(actions.items()))
+        events = ", ".join(f"{count} {name}" for name, count in sorted(actions.items()))
         raise BadValue(
-            f"{contents.path}: a log of clicks needs impressions and clicks, and this one has {held}; without what was "
-            "shown no model says how attractive a document is"
+            f"{contents.path}: a log of clicks needs impressions and clicks, and this one has {events}; without what "
+            "was shown no model says how attractive a document is"
         )
     for row in contents.rows:
         action = plain(row.fields.get("action_name"))
         if action not in (*_SHOWN, *_CLICKED):
             continue
-        attributes = row.fields.get("event_attributes")
-        about = attributes if isinstance(attributes, dict) else {}
-        thing, place = (
-            about.get(name) if isinstance(about.get(name), dict) else {} for name in ("object", "position")
-        )
-        assert isinstance(thing, dict)
-        assert isinstance(place, dict)
-        search, doc = plain(row.fields.get("query_id")), plain(thing.get("object_id"))
-        position = number(place.get("ordinal"))
+        about = _object(row.fields.get("event_attributes"))
+        search, doc = plain(row.fields.get("query_id")), plain(_object(about.get("object")).get("object_id"))
+        position = number(_object(about.get("position")).get("ordinal"))
+        if position is None or not 0 <= position < LAST_POSITION:
+            position = -1.0
         if not doc or search not in texts:
             yield Refused(row.where, "no object_id" if not doc else "an event whose search has no user_query")
         elif action in _CLICKED:
             clicked.add((search, doc))
         else:
-            shown.setdefault(
-                (search, doc), (texts[search], -1.0 if position is None else position, row.where)
-            )
+            shown.setdefault((search, doc), (texts[search], position, row.where))
     first = min((position for _, position, _ in shown.values()), default=0.0)
     if unseen := len(clicked - shown.keys()):
         yield Note(f"{unseen} clicks on documents without an impression in the same search are left out")
