@@ -165,6 +165,7 @@ def test_a_table_with_grades_stays_judgments_and_says_which_columns_are_not_kept
     [
         ({"q.csv": "query_id,doc,grade\nq1,a,1\n", "r.csv": "query_id,doc,rank\n7,a,1\n"}, "run r: it answers none of the 1 judged queries"),
         ({"q.csv": "query_id,doc,grade\nq1,a,1\n", "t.jsonl": '{"_id": "7", "text": "wool socks"}\n'}, "there is a text for none of the 1 judged queries"),
+        ({"q.csv": "query_id,doc,grade\nq1,a,1\n", "d.jsonl": '{"_id": "7", "text": "a dam"}\n'}, "none of the 1 judged documents, such as 'a', is among them"),
     ],
 )  # fmt: skip
 def test_imports_that_cannot_belong_together_are_refused(tmp_path, capsys, files, said):
@@ -172,7 +173,11 @@ def test_imports_that_cannot_belong_together_are_refused(tmp_path, capsys, files
     for name, text in files.items():
         (tmp_path / name).write_text(text)
         paths.append(str(tmp_path / name))
-    kinds = ["--as", "t.jsonl=queries"] if "t.jsonl" in files else []
+    kinds = [
+        f"--as={name}={kind}"
+        for name, kind in (("t.jsonl", "queries"), ("d.jsonl", "corpus"))
+        if name in files
+    ]
     assert main(["import", *paths, "-o", str(tmp_path / "mine"), *kinds]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "mine").exists()

@@ -30,7 +30,7 @@ __all__ = ["command"]
 @click.option("--impressions", type=int, default=10, show_default=True,
               help="How often a document must have been shown for a query to be judged by clicks.")  # fmt: skip
 @click.option("--allow-disjoint", is_flag=True,
-              help="Write runs, judgments and queries that have no query in common.")  # fmt: skip
+              help="Write what has nothing in common: runs, judgments, queries, documents.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Write nothing where any file is refused.")
 @click.pass_context
 def command(

@@ -328,17 +328,23 @@ def _free_name(run: str, taken: Mapping[str, object]) -> str:
 
 
 def _refuse_disjoint(whole_of: Imported) -> None:
-    """Raise BadValue for a run that answers none of the judged queries, and judgments of none of the queries."""
+    """Raise BadValue where runs answer, texts are of, or documents hold none of what is judged."""
     asked = {query for split in whole_of.qrels.values() for query in split}
+    judged = {doc for split in whole_of.qrels.values() for row in split.values() for doc in row}
     others = {f"run {name}: it answers none": set(rankings) for name, rankings in whole_of.runs.items()}
-    if whole_of.queries:
-        others["queries: there is a text for none"] = set(whole_of.queries)
+    others |= {"queries: there is a text for none": set(whole_of.queries)}
+    advice = "so that they cannot belong together; import them apart, or say --allow-disjoint"
     for what, names in others.items():
         if asked and names and not asked & names:
             raise BadValue(
                 f"{what} of the {len(asked):,} judged queries, such as '{min(asked)[:60]}' (its own are such as "
-                f"'{min(names)[:60]}'), so that they cannot belong together; import them apart, or say --allow-disjoint"
+                f"'{min(names)[:60]}'), {advice}"
             )
+    if judged and whole_of.documents and not any(doc in whole_of.documents for doc in judged):
+        raise BadValue(
+            f"documents: none of the {len(judged):,} judged documents, such as '{min(judged)[:60]}', is among them, "
+            f"{advice}"
+        )
 
 
 def _absent(whole_of: Imported) -> list[str]:
