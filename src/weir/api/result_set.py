@@ -131,7 +131,9 @@ KINDS = {
     "threshold": ResultKind(
         "weir.stats.threshold:Threshold", _REPORT + "threshold:threshold_text", parts="curve"
     ),
-    "verify": ResultKind("weir.experiment.verify:Verdict", _REPORT + "verify:verify_text", passed="sound"),
+    "verify": ResultKind(
+        "weir.experiment.verify:Verdict", _REPORT + "verify:verify_text", passed="confirmed"
+    ),
     "within": ResultKind("weir.stats.paired_sets:WithinGroups", _REPORT + "within_groups:measures_text"),
     "why": ResultKind(
         "weir.experiment.explain.why:Why", _REPORT + "why:why_text", each=True, parts="effects"

@@ -12,6 +12,7 @@ __all__ = [
     "by_option",
     "dataset_names",
     "datasets_option",
+    "fetch_option",
     "measure_names",
     "measures_option",
     "system_names",
@@ -73,6 +74,13 @@ def datasets_option(help: str) -> Callable[[F], F]:
 def systems_option(help: str) -> Callable[[F], F]:
     """-s as the argument `systems`."""
     return option("-s", "--system", "systems", shell_complete=system_names, multiple=True, help=help)
+
+
+def fetch_option(command: F) -> F:
+    """--fetch as the argument `fetch`."""
+    return option("--fetch", is_flag=True,
+        help="Let the collections that records of results name be brought here, over the network too; by default "
+             "nothing is asked for and nothing is written.")(command)  # fmt: skip
 
 
 def by_option(command: F) -> F:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weir.cli.completion import by_option, dataset_names, measure_names, systems_option
+from weir.cli.completion import by_option, dataset_names, fetch_option, measure_names, systems_option
 from weir.cli.terminal import output_width, say, show
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ UNDECIDED = 3
 @by_option
 @click.option("--collection", shell_complete=dataset_names,
               help="The collection whose column --by names; of results folders their own.")  # fmt: skip
+@fetch_option
 @click.option("--common", is_flag=True,
               help="Compare on the queries that both sides have with the same judgments.")  # fmt: skip
 @systems_option("Of results folders: this system; repeatable.")
@@ -59,6 +60,7 @@ def command(
     interval: str,
     by: str | None,
     collection: str | None,
+    fetch: bool,
     common: bool,
     systems: tuple[str, ...],
     drop_self: bool,
@@ -87,10 +89,10 @@ def command(
     systems = tuple(form for system in systems for form in (system, as_it_prints(system)))
     conventions = Conventions(self_matches="drop") if drop_self else None
     if save is not None:
-        _save(save, paths, wanted, conventions, systems)
+        _save(save, paths, wanted, conventions, systems, fetch)
         return
     rules = GateRules(max_drop, drops, confidence, interval)
-    found = gates(_cases(paths, wanted, conventions, systems, (by, collection, common)), rules)
+    found = gates(_cases(paths, wanted, conventions, systems, (by, collection, common), fetch), rules)
     if junit is not None:
         write_text(junit, report.gate_junit(found) + "\n")
     if form is None:
@@ -124,14 +126,15 @@ def _cases(
     conventions: Conventions | None,
     systems: Sequence[str],
     groups: tuple[str | None, str | None, bool],
+    fetch: bool,
 ) -> tuple[tuple[str, ScoreTable], ...]:
     """What is gated; what has to be said of it goes to standard error."""
     from weir.experiment.gate_sides import collections_of, gate_cases, sides_of
     from weir.report.compare import answer_notes
 
     by, collection, common = groups
-    baseline, candidate, names = sides_of(paths, measures, conventions, systems)
-    grounds = collections_of(paths, collection) if by is not None else {}
+    baseline, candidate, names = sides_of(paths, measures, conventions, systems, fetch)
+    grounds = collections_of(paths, collection, fetch) if by is not None else {}
     found = gate_cases((baseline, candidate), names, by, common, grounds)
     scored = {
         (role if len(side) == len(one.datasets) == 1 else f"{role} {one.system} on {name}"): judged.scores
@@ -151,12 +154,13 @@ def _save(
     measures: Sequence[Measure],
     conventions: Conventions | None,
     systems: Sequence[str],
+    fetch: bool,
 ) -> None:
     from weir.experiment.gate_sides import system_of
     from weir.io.runs.baseline_file import write_baseline
     from weir.measures.conventions import DEFAULT
 
-    found = system_of(paths, measures, conventions or DEFAULT, systems)
+    found = system_of(paths, measures, conventions or DEFAULT, systems, fetch)
     write_baseline(found, path)
     queries = sum(len(one.scores.queries) for one in found.datasets.values())
     say(f"{path}: {found.system} on {len(found.datasets)} dataset{'s' * (len(found.datasets) != 1)}, "

@@ -14,7 +14,7 @@ from weir.core.query_groups import QueryGroups
 from weir.core.result_row import Row
 from weir.core.scores import Scores
 from weir.datasets import catalogue
-from weir.datasets.load import Dataset, load
+from weir.datasets.load import Dataset, load, load_here
 from weir.datasets.query_grouping import is_column, query_groups
 from weir.errors import FormatError, StoreError, WeirError
 from weir.experiment.grid_order import GridOrder
@@ -79,8 +79,16 @@ class Finished:
         """The per-query scores of all measures; raises StoreError where a file is not as it was written."""
         parts = []
         for path, record in self.scored:
+            values = path.with_suffix(".jsonl")
+            if [*record.files] != [values.name]:
+                raise StoreError(
+                    f"{path}: it speaks of {', '.join(record.files) or 'no file'}, not of {values.name}"
+                )
             record.verify(self.folder)
-            parts.append(read_scores(path.with_suffix(".jsonl")))
+            parts.append(read_scores(values))
+            missing = [row.measure for row in rows_of(record) if row.measure not in parts[-1].measures]
+            if missing:
+                raise StoreError(f"{path}: the row of {missing[0]} has no values in {values.name}")
         return _side_by_side(parts, [row.measure for row in self.rows])
 
 
@@ -165,25 +173,32 @@ def dataset_of(cell: Finished, given: str | Path | None = None) -> Dataset | Non
     return None
 
 
-def cell_collection(cell: Finished) -> Dataset | None:
-    """The collection that a cell is of, where it is on this machine with the judgments that were used, else None."""
+def cell_collection(cell: Finished, fetch: bool = False) -> Dataset | None:
+    """The collection that a cell is of, where it is on this machine with the judgments that were used, else None.
+
+    Its record, which may be somebody else's, says where it is. fetch: whether it may be brought here, else nothing is
+    asked of the network and nothing is written.
+    """
     where = cell.scored[-1][1].facts.get("collection")
     try:
-        dataset = load(str(where), cell.split)
+        dataset = load(str(where), cell.split) if fetch else load_here(str(where), cell.split)
         same = dataset.qrels_fingerprint == cell.scored[-1][1].declared["qrels"]
     except WeirError:
         return None
     return dataset if same else None
 
 
-def cell_groups(cell: Finished, by: object, queries: Ids, collection: str | None = None) -> QueryGroups:
+def cell_groups(
+    cell: Finished, by: object, queries: Ids, collection: str | None = None, fetch: bool = False
+) -> QueryGroups:
     """The groups that `by` names among the queries of a cell.
 
-    collection: whose column it may be, by default the cell's own where it is here. Raises as `query_groups` and `load`.
+    collection: whose column it may be, by default the cell's own where it is here; fetch: as `cell_collection` takes
+    it. Raises as `query_groups` and `load`.
     """
     if not is_column(by):
         return query_groups(by, queries)
-    dataset = cell_collection(cell) if collection is None else load(collection, cell.split)
+    dataset = cell_collection(cell, fetch) if collection is None else load(collection, cell.split)
     return query_groups(by, queries, dataset)
 
 

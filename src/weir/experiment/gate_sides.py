@@ -47,12 +47,13 @@ def sides_of(
     measures: Sequence[Measure] = (),
     conventions: Conventions | None = None,
     systems: Sequence[str] = (),
+    fetch: bool = False,
 ) -> tuple[list[SystemScores], list[SystemScores], list[str]]:
     """(systems of the baseline, those of the candidate, the measures gated) from paths as `weir gate` takes them.
 
     measures: by default those of a baseline that was saved, else nDCG@10; conventions: by default those of a baseline
-    that was saved; systems: of results folders, these alone. Raises BadValue for paths that cannot be told apart, and
-    the WeirErrors of reading.
+    that was saved; systems: of results folders, these alone; fetch: as `cell_collection` takes it. Raises BadValue for
+    paths that cannot be told apart, and the WeirErrors of reading.
     """
     qrels, given = (paths[0], paths[1:]) if len(paths) == 3 else (None, paths)
     if len(given) != 2:
@@ -63,7 +64,7 @@ def sides_of(
     first = next((one.scores for side in saved.values() for one in side.datasets.values()), None)
     names = [str(m) for m in measures] or list(first.measures if first else ("nDCG@10",))
     rules = conventions or (parse_conventions(first.conventions) if first else DEFAULT)
-    read = _Sides(qrels, saved, names, rules, systems)
+    read = _Sides(qrels, saved, names, rules, systems, fetch)
     return read.side(given[0]), read.side(given[1]), names
 
 
@@ -76,13 +77,14 @@ class _Sides:
     measures: Sequence[str]
     conventions: Conventions
     systems: Sequence[str]
+    fetch: bool
 
     def side(self, path: Path) -> list[SystemScores]:
         """The systems of a saved baseline, a results folder or a run file."""
         if path in self.saved:
             return [_with(self.saved[path], path, self.measures)]
         if path.is_dir():
-            return _systems_in(path, self.measures, self.systems)
+            return _systems_in(path, self.measures, self.systems, self.fetch)
         if not path.exists():
             raise FormatError(path, "no such file or folder", GRAMMAR)
         if self.qrels is None:
@@ -95,17 +97,19 @@ def system_of(
     measures: Sequence[Measure] = (),
     conventions: Conventions = DEFAULT,
     systems: Sequence[str] = (),
+    fetch: bool = False,
 ) -> SystemScores:
     """The one system of a results folder, or of judgments and a run, as `weir gate --save` writes it.
 
-    measures: by default nDCG@10. Raises BadValue for several systems and for judgments that are not here.
+    measures: by default nDCG@10; fetch: as `cell_collection` takes it. Raises BadValue for several systems and for
+    judgments that are not here.
     """
     names = [str(m) for m in measures] or ["nDCG@10"]
     if len(paths) == 2:
         return scored_run(paths[0], paths[1], names, conventions)
     if len(paths) != 1 or not paths[0].is_dir():
         raise BadValue("--save takes judgments and a run, or one results folder")
-    found = _systems_in(paths[0], names, systems)
+    found = _systems_in(paths[0], names, systems, fetch)
     if len(found) > 1:
         raise BadValue(f"{paths[0]} holds {len(found)} systems ({_listed(found)}); name one by -s")
     for name, one in found[0].datasets.items():
@@ -157,13 +161,18 @@ def gate_cases(
     return GateCases(tuple(cases), tuple(notes))
 
 
-def collections_of(paths: Sequence[Path], given: str | None = None) -> dict[str, Dataset]:
-    """The collections of results folders by name, where they are here, and the given one as ""; raises as `load`."""
+def collections_of(
+    paths: Sequence[Path], given: str | None = None, fetch: bool = False
+) -> dict[str, Dataset]:
+    """The collections of results folders by name, where they are here, and the given one as ""; raises as `load`.
+
+    fetch: as `cell_collection` takes it.
+    """
     found = {} if given is None else {"": load(given)}
     for path in paths:
         if path.is_dir():
             cells = [open_cell(path)] if (path / RECORD).exists() else finished_cells(path)
-            known = {cell.dataset: cell_collection(cell) for cell in cells}
+            known = {cell.dataset: cell_collection(cell, fetch) for cell in cells}
             found |= {name: dataset for name, dataset in known.items() if dataset is not None}
     return found
 
@@ -184,7 +193,9 @@ def _with(saved: SystemScores, path: Path, measures: Sequence[str]) -> SystemSco
     return saved
 
 
-def _systems_in(folder: Path, measures: Sequence[str], wanted: Sequence[str]) -> list[SystemScores]:
+def _systems_in(
+    folder: Path, measures: Sequence[str], wanted: Sequence[str], fetch: bool
+) -> list[SystemScores]:
     """The systems of a results folder, or the one of a cell, with these measures."""
     cells = [open_cell(folder)] if (folder / RECORD).exists() else deepest(finished_cells(folder))[0]
     found: dict[str, dict[str, JudgedScores]] = {}
@@ -194,13 +205,13 @@ def _systems_in(folder: Path, measures: Sequence[str], wanted: Sequence[str]) ->
             continue
         if cell.dataset in found.setdefault(name, {}):
             raise BadValue(f"{folder}: {name} stands twice on {cell.dataset}; name the cell's own folder")
-        found[name][cell.dataset] = _cell_scores(cell, measures)
+        found[name][cell.dataset] = _cell_scores(cell, measures, fetch)
     if not found:
         raise UnknownName(f"system in {folder}", wanted[0], {cell.system for cell in cells})
     return [SystemScores(name, datasets) for name, datasets in found.items()]
 
 
-def _cell_scores(cell: Finished, measures: Sequence[str]) -> JudgedScores:
+def _cell_scores(cell: Finished, measures: Sequence[str], fetch: bool) -> JudgedScores:
     scores = cell.values()
     for measure in measures:
         if measure not in scores.measures:
@@ -211,7 +222,7 @@ def _cell_scores(cell: Finished, measures: Sequence[str]) -> JudgedScores:
     rules = Conventions(self_matches=dict(cell.settings).get("self_match", "keep"))
     scores = replace(scores, measures=tuple(measures), values=scores.values[rows], conventions=str(rules))
     judgments = str(cell.scored[-1][1].declared["qrels"])
-    dataset = cell_collection(cell)
+    dataset = cell_collection(cell, fetch)
     if dataset is None:
         return JudgedScores(scores, judgments=judgments)
     return JudgedScores(scores, judgment_marks(dataset.qrels), judgments)

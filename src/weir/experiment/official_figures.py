@@ -28,25 +28,26 @@ def birco_of_files(qrels: Path, runs: Sequence[Path]) -> tuple[list[BircoScore],
 
 
 def birco_of_cells(
-    cells: Sequence[Finished], collection: str | None = None
+    cells: Sequence[Finished], collection: str | None = None, fetch: bool = False
 ) -> tuple[list[BircoScore], list[str]]:
     """(the figures of each finished cell, what has to be said of judgments and of cells that were left out).
 
-    collection: whose judgments they are scored by, by default those of each cell, where they are on this machine. A
-    cell that does not rank whole pools is left out. Raises BadValue where that leaves none, and as `load` for the
-    collection.
+    collection: whose judgments they are scored by, by default those of each cell, where they are on this machine;
+    fetch: as `cell_collection` takes it. A cell that does not rank whole pools is left out. Raises BadValue where that
+    leaves none, StoreError for rankings that are not as they were written, and as `load` for the collection.
     """
     found, said = [], []
     judgments: dict[str, Qrels | None] = {}
     for cell in cells:
         if cell.dataset not in judgments:
-            judgments[cell.dataset] = _judgments(cell, collection)
+            judgments[cell.dataset] = _judgments(cell, collection, fetch)
         qrels = judgments[cell.dataset]
         try:
             if qrels is None:
                 raise BadValue(
                     f"{cell.label}: its judgments are not on this machine as they were used; name their collection"
                 )
+            cell.ranked.verify(cell.folder)
             found += birco_scores(qrels, read_run(cell.run), cell.dataset, cell.label)
         except BadValue as error:
             said.append(f"{cell.dataset}: {error}")
@@ -56,6 +57,6 @@ def birco_of_cells(
     return found, [*said, *(f"{name}: {one}" for name, several in remarks.items() for one in several)]
 
 
-def _judgments(cell: Finished, collection: str | None) -> Qrels | None:
-    dataset = cell_collection(cell) if collection is None else load(collection, cell.split)
+def _judgments(cell: Finished, collection: str | None, fetch: bool) -> Qrels | None:
+    dataset = cell_collection(cell, fetch) if collection is None else load(collection, cell.split)
     return None if dataset is None else dataset.qrels
