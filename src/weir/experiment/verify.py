@@ -391,8 +391,10 @@ def _misnamed(name: str, record: Record) -> Iterator[str]:
     except BadValue:
         return  # an object's own name stands in it
     known = {*SYSTEMS.names(), *RERANKERS.names()}
-    called = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in known]
-    if Counter(called) - kinds or (isinstance(tree, ast.BinOp) != ("reranker" in described)):
+    called = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    if Counter(one for one in called if one in known) - kinds or (
+        isinstance(tree, ast.BinOp) != ("reranker" in described)
+    ):
         yield f"it is called {name}, and was declared as {declared}"
     elif record.made.get("code") == code_digest() and set(called) <= {*CLOSED, *METHODS.names()}:
         now = Stage("", "", parse_system(name).describe())

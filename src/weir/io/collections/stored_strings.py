@@ -76,7 +76,7 @@ class ColumnWriter:
         return self._hash.rows
 
     @property
-    def bytes(self) -> int:
+    def bytes_written(self) -> int:
         """How many bytes they have."""
         return self._hash.bytes
 
