@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,7 @@ from weir.io.collections.corpus_store import source_fingerprint
 from weir.io.runs.read import judge_file
 from weir.io.runs.scores_file import read_scores
 from weir.measures import Measure, parse_measure, scores_of
+from weir.references.reference import is_reference
 from weir.stages.maker import code_digest
 from weir.stages.stage import RECORD, Record, Stage, changes, first_word, read_record, slug
 from weir.stats.calibration import uncalibrated
@@ -314,8 +316,13 @@ def _collection_problems(ran: Record, scored: Record, there: _Collection, where:
     for name, digest in declared.get("metadata", {}).items():
         if dataset.corpus.metadata_digests([name]) != {name: digest}:
             yield f"{name} of the documents of {where} is not what was searched"
-    if dataset.name != scored.facts["dataset"]:
+    if _without_revision(dataset.name) != _without_revision(str(scored.facts["dataset"])):
         yield f"the collection that it calls {scored.facts['dataset']} is {dataset.name}"
+
+
+def _without_revision(name: str) -> str:
+    """A collection's name; of one of the hub without what it was looked up as."""
+    return re.sub(r"@[^#]+", "", name) if is_reference(name) else name
 
 
 def _todays(scored: Record, found: _Finding) -> tuple[Measure, ...]:

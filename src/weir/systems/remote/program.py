@@ -49,7 +49,8 @@ class Program:
     def started(arguments: Sequence[str], silence: float) -> Program:
         """Start a program, without a shell and without the keys of services.
 
-        Raises BadValue where there is none of that name. silence: seconds without a line, where one is awaited, after which it is ended.
+        silence: seconds without a line, where one is awaited, after which it is ended. Raises BadValue where there is no
+        program of that name.
         """
         try:
             process = subprocess.Popen(
