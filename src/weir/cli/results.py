@@ -85,7 +85,8 @@ def command(
             for row in _by_group(cell, by, collection, fetch)
             if not wanted or row.measure in wanted
         ]
-        show(rows_shown(rows, display_of(form, long, labels, [c.label for c in cells])))
+        display = display_of(form, long, labels, [c.label for c in cells])
+        show(rows_shown(rows, display), display.form == "text")
     else:
         show_cells(cells, display_of(form, long, labels, [c.label for c in cells]), wanted)
     for note in [*damaged_records(folder), *mixed_worlds(cells)]:

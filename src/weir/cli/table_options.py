@@ -132,7 +132,7 @@ def show_cells(cells: Sequence[Finished], display: Display, measures: Sequence[s
     rows = rows_with_groups(cells)
     if measures:
         rows = [row for measure in measures for row in rows if row.measure == measure]
-    show(rows_shown(rows, display, compared))
+    show(rows_shown(rows, display, compared), display.form == "text")
     for note in [*notes, *judged_notes([r for r in rows if _is_member(r, cells)])]:
         say(note)
 

@@ -49,8 +49,8 @@ class Program:
     def started(arguments: Sequence[str], silence: float) -> Program:
         """Start a program, without a shell and without the keys of services.
 
-        silence: seconds without a line, where one is awaited, after which it is ended. Raises BadValue where there is no
-        program of that name.
+        silence: seconds without a line, where one is awaited, after which it is ended. Raises BadValue where there is
+        no program of that name.
         """
         try:
             process = subprocess.Popen(
