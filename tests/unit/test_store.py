@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import weir
 from weir.core.ids import HashIndex
 from weir.core.strings import Strings
 from weir.errors import FormatError, StoreError, WeirError
@@ -283,6 +284,15 @@ def test_opening_needs_neither_arrow_nor_numba(part: CollectionPart, home: Path)
         env=os.environ | {"WEIR_HOME": str(home)},
     ).stdout
     assert out.splitlines()[1] == "[]"
+
+
+def test_nothing_is_written_beside_documents_that_a_description_names_elsewhere(tmp_path, part, home):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "collection.toml").write_text('documents = "../set/corpus.jsonl"\n')
+    for name in ("mine", "mine/collection.toml"):
+        assert len(weir.load(tmp_path / name).corpus) == 3
+    assert [path.name for path in part.path.parent.iterdir()] == ["corpus.jsonl"]
+    assert len(list(home.glob("stores/*-corpus.jsonl.weir"))) == 1
 
 
 @pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -148,8 +149,15 @@ class Dataset:
     @cached_property
     def store(self) -> CorpusStore:
         """The documents' store, built on first use."""
-        beside = not (self.entry and self.entry.embedded)
-        return open_store(self.layout.need_documents(), beside, self.read_only)
+        documents, root = self.layout.need_documents(), self.layout.root
+        own = (
+            root if root.is_dir() else root.parent
+        )  # a TOML file may name documents that are somebody else's
+        place, around = map(
+            os.path.abspath, (documents.path, own)
+        )  # not resolved: a link counts as where it stands
+        beside = Path(place).is_relative_to(around)
+        return open_store(documents, beside and not (self.entry and self.entry.embedded), self.read_only)
 
     @property
     def corpus(self) -> Corpus:

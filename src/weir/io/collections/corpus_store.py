@@ -242,7 +242,7 @@ def _build(place: Path, part: CollectionPart) -> None:
             nulls = _fill(columns, part)
         rows = columns["_id"].rows
         for name in ("title", "metadata"):
-            if columns[name].bytes_written == 0:
+            if columns[name].bytes == 0:
                 columns.pop(name).remove()
         _write_index(folder, part)
         digests = {name: column.digest() for name, column in columns.items() if name != "metadata"}

@@ -69,21 +69,13 @@ class ColumnWriter:
         self._data, self._offsets = (path.open("wb") for path in self._paths)
         self._offsets.write(np.zeros(1, "<i8").tobytes())
         self._hash = ColumnHash()
-
-    @property
-    def rows(self) -> int:
-        """How many texts were written."""
-        return self._hash.rows
-
-    @property
-    def bytes_written(self) -> int:
-        """How many bytes they have."""
-        return self._hash.bytes
+        self.rows = self.bytes = 0
 
     def append(self, texts: Strings) -> None:
         """Write some texts; raises OSError where the disk refuses."""
         for file, part in zip((self._data, self._offsets), self._hash.append(texts), strict=True):
             file.write(part)
+        self.rows, self.bytes = self._hash.rows, self._hash.bytes
 
     def digest(self) -> bytes:
         """The hash of the column: equal columns have equal ones."""
