@@ -217,3 +217,32 @@ def test_programs_are_not_handed_the_keys_of_services(tmp_path, monkeypatch, cap
     said = capsys.readouterr().err
     assert "PLAIN_SETTING" in said
     assert SECRET not in said
+
+
+class HubEcho(Echo):
+    """A hub that says the token that it was sent: in a reason, in a tag, in the names of files."""
+
+    def do_GET(self):
+        token = self.headers["Authorization"].rpartition(" ")[2]
+        files = [{"rfilename": f"corpus.{token}.jsonl", "size": 3, "blobId": "0" * 40}]
+        said = json.dumps(
+            {"sha": "a" * 40, "siblings": files, "cardData": {"configs": [{"config_name": token}]}}
+        ).encode()
+        describing = "/api/" in self.path and self.status == 200
+        self.send_response(200 if describing else 400, f"no {token}")
+        self.send_header("ETag", f'"{token}"')
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_the_hub_is_no_exception(status, home, monkeypatch, capsys):
+    monkeypatch.setenv("HF_TOKEN", SECRET.replace("/", "-"))
+    with running(HubEcho, status=status) as url:
+        monkeypatch.setenv("HF_ENDPOINT", url)
+        assert main(["stats", "hf:them/set"]) == 2
+    said = capsys.readouterr().err
+    kept = said.encode() + b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
+    assert SECRET.replace("/", "-").encode() not in kept
+    assert "them/set" in said

@@ -48,6 +48,11 @@ class _Shown(io.TextIOBase):
         """How the output writes characters."""
         return self.out.encoding
 
+    @property
+    def buffer(self) -> object:
+        """Where bytes go, such as what click writes for a shell to complete from."""
+        return self.out.buffer
+
     def fileno(self) -> int:
         """The output's own."""
         return self.out.fileno()
@@ -61,7 +66,9 @@ class _Shown(io.TextIOBase):
         self.out.flush()
 
     def write(self, text: str) -> int:
-        """Write the text with control characters escaped."""
+        """Write the text with control characters escaped; raises TypeError for bytes."""
+        if not isinstance(text, str):
+            raise TypeError(f"found {type(text).__name__}; expected a text")
         self.out.write(text if self.raw else printable_text(text))
         return len(text)
 
