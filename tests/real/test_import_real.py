@@ -275,6 +275,26 @@ def test_golden_sets_of_teams(interop, tmp_path):
     }
 
 
+def test_logs_of_clicks_become_judgments_by_a_model(interop, tmp_path):
+    choices = Choices(clicks="ctr", impressions=1)
+    found = Import(tmp_path, [interop / "clicks/click_log_sample.tsv"], choices=choices)
+    assert found.judged["QUERY1"] == {f"http://{n}": float(n in (3, 4)) for n in range(1, 11)}
+    other = Import(
+        tmp_path, [interop / "clicks/click_log_sample_extended_format.tsv"], "other", choices=choices
+    )
+    assert other.judged == found.judged
+    ubi = Import(tmp_path, [interop / "ubi/ubi_events.json"], "ubi", choices=choices)
+    rows = [json.loads(line) for line in (interop / "ubi/ubi_events.json").read_text().splitlines()]
+    clicked = {
+        (row["user_query"], row["event_attributes"]["object"]["object_id"])
+        for row in rows
+        if row["action_name"] == "click"
+    }
+    judged = {(query, doc) for query, row in ubi.judged.items() for doc in row}
+    assert {(q, d) for q, row in ubi.judged.items() for d, grade in row.items() if grade} == clicked & judged
+    assert len(clicked & judged) > 5
+
+
 def test_many_files_at_once(interop, tmp_path):
     ragas, spans = (
         interop / "ragas/evaluation_dataset.jsonl",
@@ -282,7 +302,7 @@ def test_many_files_at_once(interop, tmp_path):
     )
     found = Import(tmp_path, [interop / "clicks/click_log_sample.tsv", spans, ragas])
     assert len(found.report.refused) == 1
-    assert "3 searches, 4 click" in found.report.refused[0]
+    assert "none of 30 pairs of query and document was shown 10 times" in found.report.refused[0]
     assert set(found.runs) == {"evaluation_dataset", "langchain_retriever_spans.otlp"}
     scores = weir.evaluate(found.qrels["test"], found.runs["langchain_retriever_spans.otlp"], ["RR"])
     assert max(scores.means().values()) > 0.4

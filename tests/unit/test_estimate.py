@@ -19,6 +19,7 @@ from weir.core.run import Run
 from weir.errors import BadValue, FormatError
 from weir.io.runs.weights_file import read_weights
 from weir.measures import MEASURES, parse_measure
+from weir.report.estimate import estimate_text
 from weir.stats.corrected_scores import ESTIMABLE, SUMS, corrected_score, corrected_scores
 from weir.stats.query_allocation import QueryVariances, allocated
 from weir.stats.sample_design import SampleDesign
@@ -160,6 +161,22 @@ def test_precision_by_the_models_errors_is_plain_counting():
     share = (sum(labels) / len(labels) + specificity - 1) / (sensitivity + specificity - 1)
     assert found.value == pytest.approx(share * len(labels) / 2000, abs=1e-12)
     assert corrected_score("one", OTHER, FEW, Qrels.of(LENIENT), parse_measure("RBP@10")).rogan_gladen is None
+
+
+def test_a_judge_near_chance_is_refused_with_the_reason_and_estimates_keep_to_the_measure():
+    rng = np.random.default_rng(8)
+    guessed = Qrels.of({n: {d: int(rng.random() < 0.5) for d in of} for n, of in TRUTH.items()})
+    found = corrected_score("one", OTHER, FEW, guessed, P10)
+    assert found.rogan_gladen is None
+    assert "cannot be told from chance" in found.rogan_gladen_refused
+    assert "note: no Rogan-Gladen for one: the model's labels cannot be told" in estimate_text([found])
+    poor = {n: dict.fromkeys(of, 0) for n, of in TRUTH.items()}
+    poor[NAMES[0]] = TRUTH[NAMES[0]]
+    few = Qrels.of({n: poor[n] for n in NAMES[:5]})
+    for name in ("P@10", "RR@10", "DCG@10"):
+        one = corrected_score("one", RUN, few, Qrels.of(poor), parse_measure(name))
+        assert one.human.low == 0 <= one.corrected.low
+        assert name == "DCG@10" or one.human.high <= 1
 
 
 @pytest.mark.parametrize("name", ["P", "Success", "RR", "DCG", "RBP", "SDCG", "ERR"])

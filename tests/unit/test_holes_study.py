@@ -98,7 +98,7 @@ def test_what_cannot_be_studied_is_refused(tmp_path, capsys):
         BadValue, match="none of the 1 unjudged documents is judged by people and by the model"
     ):
         hole_study({"one": run}, qrels, people, Qrels.of({"q": {"a": 1}}), measure)
-    with pytest.raises(BadValue, match="has no corridor"):
+    with pytest.raises(BadValue, match="has no score bounds"):
         hole_study({"one": run}, qrels, people, people, parse_measure("condensed(nDCG@10)"))
     with pytest.raises(BadValue, match="no ranking"):
         hole_study({}, qrels, people, people, measure)

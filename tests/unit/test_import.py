@@ -237,7 +237,15 @@ def test_refused_files_are_told_and_the_others_written_unless_strict(tmp_path, c
 
 def test_the_command_takes_columns_kinds_and_choices(tmp_path, capsys):
     paths = files(tmp_path, j_csv="q,url,ctr\nred shoes,a,0.6\n", r_tsv="1\ta\t0\n")
-    said = ["--columns", "query=q,doc=url,grade=ctr", "--as", "r.tsv=run-ranks", "--grades", "threshold=0.5"]
+    said = [
+        "--columns",
+        "query=q,doc=url,grade=ctr",
+        "--as",
+        "r.tsv=run-ranks",
+        "--grades",
+        "threshold=0.5",
+        "--allow-disjoint",
+    ]
     assert main(["import", *map(str, paths), "-o", str(tmp_path / "out"), *said]) == 0
     assert written(tmp_path / "out") == ({Q: "red shoes"}, {Q: {"a": 1}}, {"r": {"1": {"a": 1.0}}})
     assert "j.csv: rows with named fields (--columns): 1 query, 1 judgment" in capsys.readouterr().out

@@ -348,7 +348,7 @@ def test_formats(tmp_path, case):
 
 
 REFUSED = {
-    "clicks": ("ubi.jsonl", lines({"action_name": "click", "query_id": "1", "user_query": "x"}, {"action_name": "click", "query_id": "2"}), r"a log of clicks \(2 click\); .* takes a model of clicks"),
+    "ubi-events": ("ubi.jsonl", lines({"action_name": "click", "query_id": "1", "user_query": "x"}, {"action_name": "click", "query_id": "2"}), r"needs impressions and clicks, and this one has 2 click; without what was shown"),
     "measures": ("m.txt", "nDCG@10\t0.49\nAP\t0.2\n", "values of measures"),
     "measures by query": ("m.csv", "name,qid,measure,value\nb,1,map,0.1\n", "values of measures"),
     "MTEB results": ("r.json", json.dumps({"task_name": "x", "mteb_version": "2", "scores": {}}), "MTEB: the predictions"),

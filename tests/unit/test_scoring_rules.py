@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 
 import pytest
 
@@ -303,8 +304,31 @@ def test_the_share_of_queries_that_are_documents_is_of_all_queries(tmp_path):
     later = {f"d{n}" if n >= 2400 else f"q{n}": f"text number {n}" for n in range(3000)}
     found = weir.Dataset.of(documents, later, {query: {"d1": 1} for query in later})
     assert self_matches(found) == 600 / 3000
-    assert "20.0% of the queries" in collection_notes(found, ())[0]
+    assert "20.0% of the queries" in collection_notes(found, ())[0].text
     first = {f"d{n}" if n < 1000 else f"q{n}": f"text number {n}" for n in range(3000)}
     assert (
         self_matches(weir.Dataset.of(documents, first, {query: {"d1": 1} for query in first})) == 1000 / 3000
     )
+
+
+def test_the_folder_of_a_collection_stands_for_its_judgments_and_its_rules(tmp_path, capsys):
+    """Queries are documents here: the folder's own rule drops them, its file of judgments alone knows none."""
+    folder = tmp_path / "c"
+    documents = {f"d{n}": f"text number {n}" for n in range(6)}
+    made = weir.Dataset.of(documents, documents, {f"d{n}": {f"d{(n + 1) % 6}": 1} for n in range(6)})
+    shutil.copytree(made.layout.root, folder)
+    (folder / "collection.toml").write_text("self_match = 'drop'\n")
+    for name, score in (("one", 0.5), ("other", 0.4)):
+        run = weir.Run.of({f"d{n}": {f"d{n}": 1.0, f"d{(n + 1) % 6}": score} for n in range(6)})
+        run.save(tmp_path / f"{name}.trec")
+    runs = [str(tmp_path / f"{name}.trec") for name in ("one", "other")]
+    assert main(["eval", str(folder), *runs, "-m", "RR", "--csv"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(",")[:4] for line in lines[1:]] == [
+        ["c", name, "RR", "1.0"] for name in ("one", "other")
+    ]
+    for command in ("compare", "power", "diff"):
+        assert main([command, str(folder), *runs, "-m", "RR"]) == 0
+        assert "0.5000" not in capsys.readouterr().out
+    assert main(["eval", str(folder / "qrels" / "test.tsv"), runs[0], "-m", "RR"]) == 0
+    assert "0.5000" in capsys.readouterr().out

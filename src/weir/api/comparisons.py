@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast, overload
 
 from weir.api.evaluation import conventions_of, evaluate, judgments_from
 from weir.api.result_set import ResultSet
+from weir.core.notes import Note
 from weir.core.scores import Scores
 from weir.errors import BadValue, WeirError
 from weir.io.runs.frames import qrels_from, run_from
@@ -79,6 +80,7 @@ def compare(
     """
     from weir.datasets.query_grouping import query_groups
     from weir.datasets.scoring_rules import ScoringRules
+    from weir.experiment.compare import lacking_notes
     from weir.experiment.factor_studies import (
         factor_names,
         refuse_beside_factors,
@@ -86,9 +88,11 @@ def compare(
         study_factors,
     )
     from weir.experiment.finished import deepest, finished_cells
+    from weir.experiment.results import cell_notes
     from weir.stats.compare import compare_scores
     from weir.stats.compare_groups import compare_scores_by_group
     from weir.stats.comparison import ComparisonMethod
+    from weir.stats.score_notes import system_notes
 
     correction = "holm" if by is None else "bh"
     how = ComparisonMethod(method, correction) if isinstance(method, str) else method
@@ -100,10 +104,13 @@ def compare(
     if factors is not None:
         refuse_beside_factors(baseline, by)
     if folder is not None:
-        cells, _ = deepest(finished_cells(folder))
+        cells, depths = deepest(finished_cells(folder))
         if factors is not None:
             return ResultSet("factors", tuple(study_cells(cells, factor_names(factors), wanted, how)))
-        return ResultSet("compare", tuple(_of_cells(cells, wanted, baseline, how, by)))
+        names = [str(m) for m in measures_of(wanted)] if wanted else []
+        lacking = [*depths, *lacking_notes(cells, names, baseline)]
+        notes = (*map(Note, lacking), *cell_notes(cells))
+        return ResultSet("compare", tuple(_of_cells(cells, wanted, baseline, how, by)), notes)
     name = Path(qrels).name if isinstance(qrels, (str, os.PathLike)) else "the judged queries"
     already = isinstance(qrels, Scores) or not rankings
     rules = ScoringRules.of(None if already else collection, conventions_of(conventions))
@@ -117,10 +124,11 @@ def compare(
     if factors is not None:
         of = {(name, system): one for system, one in scores.items()}
         return ResultSet("factors", tuple(study_factors(of, factor_names(factors), wanted, how)))
+    notes = tuple(system_notes(scores))
     if by is None:
-        return ResultSet("compare", tuple(compare_scores(scores, name, baseline, how)))
+        return ResultSet("compare", tuple(compare_scores(scores, name, baseline, how)), notes)
     groups = query_groups(by, next(iter(scores.values())).queries, rules.dataset)
-    return ResultSet("compare", tuple(compare_scores_by_group(scores, name, groups, baseline, how)))
+    return ResultSet("compare", tuple(compare_scores_by_group(scores, name, groups, baseline, how)), notes)
 
 
 def power(
@@ -145,10 +153,12 @@ def power(
     from weir.datasets.scoring_rules import ScoringRules
     from weir.stats.compare import table
     from weir.stats.power import plan as planned
+    from weir.stats.score_notes import system_notes
 
     scores = _two(qrels, (first, second), measures, ScoringRules.of(collection, conventions_of(conventions)))
     pairs = [(m, table("the judged queries", m, scores).values) for m in scores["first"].measures]
-    return ResultSet("power", tuple(planned(m, v[1] - v[0], effects, power, alpha) for m, v in pairs))
+    plans = tuple(planned(m, v[1] - v[0], effects, power, alpha) for m, v in pairs)
+    return ResultSet("power", plans, tuple(system_notes(scores)))
 
 
 @overload

@@ -77,7 +77,7 @@ def gate(
         names = list(map(str, wanted))
         grounds = {} if rules.dataset is None else {"": rules.dataset}
     found = gate_cases((baseline, candidate), names, by, common, grounds)
-    return ResultSet("gate", tuple(gates(found.cases, allowed)))
+    return ResultSet("gate", tuple(gates(found.cases, allowed)), found.notes)
 
 
 def save_baseline(

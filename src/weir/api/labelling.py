@@ -89,8 +89,8 @@ def holes(
 
     qrels, runs: as `weir.evaluate` takes them; human, model: labels as `agree` takes them; rel: the grade from which a
     document is relevant; collection: of the runs, whose rules hold, such as that of self-matches. Raises BadValue where
-    nothing is unjudged or no hole is judged by both, and for a measure
-    without a corridor, and the WeirErrors of reading.
+    nothing is unjudged or no hole is judged by both, and for a measure without score bounds, and the WeirErrors of
+    reading.
     """
     from weir.audit.hole_study import hole_study
     from weir.datasets.scoring_rules import ScoringRules

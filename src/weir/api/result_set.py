@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from weir.core.frame import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
+from weir.core.notes import Note
 from weir.core.plain_values import plain, rebuilt
 from weir.errors import BadValue, FormatError, UnknownName, WeirError
 from weir.io.storage.atomic import atomic_file
@@ -145,11 +146,13 @@ class ResultSet(Sequence[T], Generic[T]):
     """Results of one kind, in order; it prints as the command line prints them.
 
     By number, or by the name of a measure where one result is of it. It is true where nothing failed, so that
-    `assert weir.gate(...)` does what it says. kind: see KINDS; items: the results.
+    `assert weir.gate(...)` does what it says. kind: see KINDS; items: the results; notes: what has to be said beside
+    them, as the command says it.
     """
 
     kind: str
     items: tuple[T, ...]
+    notes: tuple[Note, ...] = ()
 
     @overload
     def __getitem__(self, which: int | str) -> T: ...
@@ -158,7 +161,7 @@ class ResultSet(Sequence[T], Generic[T]):
     def __getitem__(self, which: object) -> T | ResultSet[T]:
         """A result by its number or measure, or several; raises UnknownName for a measure that none has."""
         if isinstance(which, slice):
-            return ResultSet(self.kind, self.items[which])
+            return ResultSet(self.kind, self.items[which], self.notes)
         if isinstance(which, int):
             return self.items[which]
         return self._of_measure(str(which))
@@ -177,23 +180,27 @@ class ResultSet(Sequence[T], Generic[T]):
     def __repr__(self) -> str:
         kind = KINDS[self.kind]
         show = _opened(kind.text)
-        return (
+        body = (
             "\n\n".join(show(one).strip("\n") for one in self.items) if kind.each else str(show(self.items))
         )
+        below = "\n".join(map(str, self.notes))
+        return f"{body.rstrip()}\n\n{below}" if below else body
 
     def _repr_html_(self) -> str:
         """The same for a notebook."""
         from weir.report.escaping import html_escaped
+        from weir.report.marked_table import notes_html
 
         if place := KINDS[self.kind].html:
             html: str = _opened(place)(self.items)
-            return html
+            return html + notes_html(map(str, self.notes))
         lines = "\n".join(map(html_escaped, repr(self).split("\n")))
         return f'<pre style="line-height:1.35;white-space:pre-wrap">{lines}</pre>'
 
     def to_dict(self) -> dict[str, Any]:
-        """{"weir": kind, "results": the results as plain dicts}, as `save` writes it."""
-        return {"weir": self.kind, "results": [plain(one) for one in self.items]}
+        """{"weir": kind, "results": the results as plain dicts, "notes": where there are such}, as `save` writes it."""
+        found = {"weir": self.kind, "results": [plain(one) for one in self.items]}
+        return found | {"notes": [plain(note) for note in self.notes]} if self.notes else found
 
     @overload
     def to_frame(self, library: Literal["pandas"] = "pandas") -> PandasFrame: ...
@@ -233,7 +240,8 @@ class ResultSet(Sequence[T], Generic[T]):
         try:
             given = json.loads(Path(path).read_text(encoding="utf-8"))
             holds: Any = _opened(KINDS[given["weir"]].holds)
-            return ResultSet(given["weir"], tuple(rebuilt(holds, one) for one in given["results"]))
+            notes = tuple(rebuilt(Note, one) for one in given.get("notes", ()))
+            return ResultSet(given["weir"], tuple(rebuilt(holds, one) for one in given["results"]), notes)
         except (OSError, ValueError, KeyError, TypeError, RecursionError, WeirError) as error:
             found = "no such file" if isinstance(error, FileNotFoundError) else f"something else ({error})"
             raise FormatError(path, found, "results as ResultSet.save writes them") from None

@@ -32,9 +32,13 @@ def results(folder: FolderPath) -> ResultSet[Row]:
 
     Raises FormatError where the folder holds no finished cell.
     """
-    from weir.experiment.results import read_results
+    from weir.core.notes import Note
+    from weir.experiment.finished import damaged_records, finished_cells
+    from weir.experiment.results import cell_notes, rows_with_groups
 
-    return ResultSet("results", tuple(read_results(Path(folder))))
+    cells = finished_cells(Path(folder))
+    damaged = map(Note, damaged_records(Path(folder)))
+    return ResultSet("results", tuple(rows_with_groups(cells)), (*cell_notes(cells), *damaged))
 
 
 def verify(folder: FolderPath) -> ResultSet[Verdict]:

@@ -6,7 +6,6 @@ matter. A check is one decorated function from a subject to findings; it runs wh
 
 from weir.audit import (  # noqa: F401 - each registers its checks
     completeness,
-    corridor,
     duplicates,
     fixed_order,
     holes,
@@ -20,6 +19,7 @@ from weir.audit import (  # noqa: F401 - each registers its checks
     overlap,
     query_power,
     same_rankings,
+    score_bounds,
     slices,
     texts,
     truncation,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from weir.audit.corridor import MOST_RANKS, RISING, Unjudged, corridors
 from weir.audit.judging_pool import JudgingPool, write_pool
+from weir.audit.score_bounds import MOST_RANKS, RISING, Unjudged, score_bounds
 from weir.audit.subject import Subject
 from weir.core.qrels import Qrels
 from weir.core.query_groups import QueryGroups
@@ -40,7 +40,7 @@ def estimated_scores(
     found = corrected_scores(runs, human, model, measure, design)
     if measure.name not in RISING or (measure.cutoff or 0) > MOST_RANKS:
         return found
-    certain = corridors(runs, _of_all(human, model), measure, draws=0)
+    certain = score_bounds(runs, _of_all(human, model), measure)
     return [
         replace(one, least=float(certain[one.system].low.mean()), most=float(certain[one.system].high.mean()))
         for one in found

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.audit.corridor import Unjudged, corridors
+from weir.audit.score_bounds import Unjudged, score_bounds
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
@@ -20,7 +20,7 @@ from weir.errors import BadValue
 from weir.measures.measure import Measure, parse_measure
 from weir.stats.bootstrap import SEED, interval
 from weir.stats.label_agreement import bounds, cohen_kappa, drawn_tables
-from weir.stats.rank_stability import kendall_tau
+from weir.stats.rank_stability import kendall_tau, order_interval
 
 __all__ = ["FilledOrder", "FilledScore", "HoleStudy", "HolesFound", "Ratio", "hole_study"]
 
@@ -79,8 +79,8 @@ class HolesFound:
 class FilledOrder:
     """The order of systems as it is against that with holes judged by `by`.
 
-    tau: Kendall's, with its interval by resampling queries; turned: pairs (above before, above then) that change
-    places, and how many of `pairs` in 95% of resamples.
+    tau: Kendall's; turned: pairs (above before, above then) that change places; fewest, most: how many of `pairs`; both
+    with the intervals of `order_interval`.
     """
 
     by: str
@@ -119,11 +119,11 @@ def hole_study(
     """Judge the unjudged documents among the first k of each run twice, k being the cut-off of the measure.
 
     people, model: labels, of which those of holes alone are looked at; what neither judged stays a hole. Raises
-    BadValue without a run or a hole, where no hole has a label of both, and for a measure without a corridor.
+    BadValue without a run or a hole, where no hole has a label of both, and for a measure without score bounds.
     """
     if not runs:
         raise BadValue("there is no ranking whose holes could be studied")
-    certain = corridors(runs, qrels, measure, draws=0)
+    certain = score_bounds(runs, qrels, measure)
     k = measure.cutoff or 0
     holes = Unjudged.of(list(runs.values()), qrels, k)
     if not len(holes.query):
@@ -236,10 +236,12 @@ def _order(by: str, names: Sequence[str], before: Float64, after: Float64) -> Fi
         for i, j in combinations(range(len(names)), 2)
         if (one[i] - one[j]) * (other[i] - other[j]) < 0
     ]
-    tau = bounds([kendall_tau(*means) for means in drawn])
-    number = bounds([_turned(*means) for means in drawn])
-    pairs = len(names) * (len(names) - 1) // 2
-    return FilledOrder(by, kendall_tau(one, other), *tau, pairs, tuple(turned), *number)
+    pairs, queries, tau = math.comb(len(names), 2), len(both), kendall_tau(one, other)
+    ends = order_interval(tau, [kendall_tau(*means) for means in drawn], queries, pairs)
+    number = order_interval(
+        len(turned), [_turned(*means) for means in drawn], queries, pairs, (0.0, max(1.0, pairs))
+    )
+    return FilledOrder(by, tau, *ends, pairs, tuple(turned), *number)
 
 
 def _turned(one: Float64, other: Float64) -> float:

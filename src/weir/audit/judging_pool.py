@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from weir.audit.corridor import Unjudged
+from weir.audit.score_bounds import Unjudged
 from weir.audit.subject import Subject
 from weir.core.ids import Ids
 from weir.core.qrels import Qrels

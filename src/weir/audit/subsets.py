@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from weir.io.collections.write_collection import write_collection
 from weir.io.storage.atomic import atomic_dir
 from weir.measures.evaluate import evaluate
 from weir.measures.measure import Measure, parse_measure
-from weir.stats.rank_stability import kendall_tau
+from weir.stats.rank_stability import kendall_tau, order_interval
 from weir.systems.expression import parse_system
 from weir.systems.protocol import Retriever
 
@@ -158,8 +159,8 @@ def proof(
     rng = np.random.default_rng(1)
     few = values[1].shape[1]
     drawn = [_tau(values[0], values[1][:, rng.integers(0, few, few)]) for _ in range(RESAMPLES)]
-    known = [tau for tau in drawn if not np.isnan(tau)]
-    low, high = np.quantile(known, [0.025, 0.975]).tolist() if known else (float("nan"), float("nan"))
+    tau = _tau(*values)
+    low, high = order_interval(tau, drawn, few, math.comb(len(named), 2))
     return SubsetProof(
         str(measure),
         tuple(map(str, named)),
@@ -167,7 +168,7 @@ def proof(
         tuple(values[1].mean(axis=1).tolist()),
         len(part.corpus),
         len(part.queries),
-        _tau(*values),
+        tau,
         low,
         high,
     )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from weir.cli.completion import by_option, dataset_names, measures_option, systems_option
-from weir.cli.table_options import label_option
-from weir.cli.terminal import say
+from weir.cli.table_options import label_option, notes_option
+from weir.cli.terminal import say_notes
 
 if TYPE_CHECKING:
     from weir.core.scores import Scores
@@ -71,6 +71,7 @@ def _no_path(context: click.Context, option: click.Parameter, given: str | None)
 @click.option("--markdown", "form", flag_value="markdown", help="The same as a Markdown table.")
 @click.option("--html", "form", flag_value="html", help="The same as a page of HTML.")
 @click.option("--long", is_flag=True, help="Every pair on every dataset, also where there are many.")
+@notes_option
 def command(
     paths: tuple[Path, ...],
     measures: tuple[str, ...],
@@ -93,6 +94,7 @@ def command(
     labels: tuple[str, ...],
     form: str | None,
     long: bool,
+    notes: bool,
 ) -> None:
     """Compare systems, with a verdict on each pair.
 
@@ -132,6 +134,7 @@ def command(
             (measures, baseline, method, factors),
             (labels, form, long),
             (by, collection),
+            notes,
         )
     elif len(paths) == 1 and not paths[0].exists():
         raise FormatError(paths[0], "no such folder", "a results folder, or judgments and two or more runs")
@@ -141,7 +144,12 @@ def command(
         raise BadValue("-d and -s choose from a results folder; run files are named one by one")
     else:
         _files(
-            paths, conventions, (measures, baseline, method, factors), (labels, form, long), (by, collection)
+            paths,
+            conventions,
+            (measures, baseline, method, factors),
+            (labels, form, long),
+            (by, collection),
+            notes,
         )
 
 
@@ -151,24 +159,25 @@ def _files(
     asked: Asked,
     shown: Shown,
     groups: tuple[str | None, str | None],
+    notes: bool,
 ) -> None:
     """Compare run files by judgments."""
     from weir.cli.table_options import display_of
     from weir.datasets.query_grouping import query_groups
-    from weir.datasets.scoring_rules import ScoringRules
-    from weir.report.compare import answer_notes
+    from weir.datasets.scoring_rules import ScoringRules, judged_collection
     from weir.stats.compare import compare_scores
     from weir.stats.compare_groups import compare_scores_by_group
+    from weir.stats.score_notes import system_notes
 
     measures, baseline, method, factors = asked
     by, collection = groups
+    qrels, collection = judged_collection(paths[0], collection)
     rules = ScoringRules.of(collection, conventions)
-    scores = rules.scores_of_files(paths[0], paths[1:], measures)
+    scores = rules.scores_of_files(qrels, paths[1:], measures)
     labels, form, long = shown
     display = display_of(form, long, labels, scores)
     baseline = _named(baseline, display)
-    for note in answer_notes(scores):
-        say(note)
+    say_notes(system_notes(scores), notes)
     if factors is not None:
         _show_factors({(paths[0].name, name): one for name, one in scores.items()}, asked, display)
         return
@@ -186,13 +195,14 @@ def _folder(
     asked: Asked,
     shown: Shown,
     groups: tuple[str | None, str | None],
+    notes: bool,
 ) -> None:
     """Compare the systems of a results folder, on each dataset and across them."""
     from weir.cli.table_options import chosen_cells, display_of
+    from weir.core.notes import Note
     from weir.experiment.compare import lacking_notes
     from weir.experiment.finished import deepest, finished_cells
-    from weir.experiment.results import mixed_worlds
-    from weir.report.notes import judged_notes
+    from weir.experiment.results import cell_notes
 
     measures, baseline, _, factors = asked
     labels, form, long = shown
@@ -205,10 +215,8 @@ def _folder(
         _show_factors({(c.dataset, c.label or c.system): c.values() for c in cells}, asked, display)
     else:
         _compare_cells(cells, asked, groups, display)
-    for note in [*said, *lacking_notes(cells, measures, baseline), *mixed_worlds(cells)]:
-        say(f"note: {note}")
-    for note in judged_notes([row for cell in cells for row in cell.named_rows()]):
-        say(note)
+    lacking = [*said, *lacking_notes(cells, measures, baseline)]
+    say_notes([*map(Note, lacking), *cell_notes(cells)], notes)
 
 
 def _compare_cells(

@@ -46,7 +46,7 @@ def command(
     Each of the largest moves names the relevant documents whose ranks moved most. Texts are shown where the collection
     is given or, for folders, on this machine; nothing is downloaded.
     """
-    from weir.datasets.scoring_rules import ScoringRules
+    from weir.datasets.scoring_rules import ScoringRules, judged_collection
     from weir.errors import BadValue
     from weir.experiment.diff import diff_cells, diff_files
     from weir.measures.conventions import Conventions
@@ -58,6 +58,7 @@ def command(
                 raise BadValue("--drop-self is for run files; weir run has left out what its collection says")
             found = diff_cells(one, other, measure, collection, top)
         case (qrels, one, other):
+            qrels, collection = judged_collection(qrels, collection)
             rules = ScoringRules.of(collection, Conventions(self_matches="drop" if drop_self else "keep"))
             found = diff_files(qrels, (one, other), measure or "nDCG@10", rules, top)
         case _:

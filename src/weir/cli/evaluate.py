@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from weir.cli.completion import by_option, dataset_names, measures_option
-from weir.cli.table_options import label_option, scorer_option, show_birco, table_options
-from weir.cli.terminal import output_width, say, show
+from weir.cli.table_options import label_option, notes_option, scorer_option, show_birco, table_options
+from weir.cli.terminal import output_width, say, say_notes, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from weir.core.intents import IntentQrels
     from weir.core.label_use import LabelUse
+    from weir.core.notes import Note
     from weir.core.qrels import Qrels
     from weir.core.result_row import Row
     from weir.core.scores import Scores
@@ -64,6 +65,7 @@ __all__ = ["command"]
               help="What the interval of their agreement with people must reach, on pairs judged by both, such as "
                    "'quadratic kappa 0.6' or 'binary kappa from 2 0.5'.")  # fmt: skip
 @scorer_option
+@notes_option
 def command(
     qrels: Path,
     runs: tuple[Path, ...],
@@ -84,6 +86,7 @@ def command(
     model_labels: str | None,
     least: str,
     scorer: str | None,
+    notes: bool,
 ) -> None:
     """Score run files against judgments.
 
@@ -93,11 +96,11 @@ def command(
     compare says.
     """
     from weir.cli.table_options import display_of
-    from weir.datasets.scoring_rules import ScoringRules
+    from weir.datasets.scoring_rules import ScoringRules, judged_collection
     from weir.measures import DEFAULT_MEASURES, measures_of
     from weir.measures.conventions import Conventions
     from weir.measures.files import judgments_for, names_of_runs
-    from weir.report.notes import grade_notes, judged_notes
+    from weir.stats.score_notes import few_notes, grade_notes, system_notes
 
     _check_form(form, {"--per-query": per_query, "--scorer": scorer is not None})
     _check_labels(model_labels, {"--scorer": scorer is not None, "--pairs": pairs is not None})
@@ -110,12 +113,16 @@ def command(
     conventions = Conventions(ties, missing, empty, "drop" if drop_self else "keep")
     names = names_of_runs(runs)
     display = display_of(form, long, labels, names)
+    name = qrels.name
+    qrels, collection = judged_collection(qrels, collection)
     rules = ScoringRules.of(collection, conventions)
     dataset = rules.dataset
     judgments, gate = _gated(rules.counted(judgments_for(qrels, wanted)), model_labels, least)
     scored = [_scored(run, judgments, wanted, rules, gate) for run in runs]
-    named = {name: one for name, (one, _) in zip(names, scored, strict=True)}
-    found = _rows(qrels, named, dict(zip(names, runs, strict=True)), (None if within else by, rules, pairs))
+    named = dict(zip(names, scored, strict=True))
+    found = _rows(
+        (name, qrels), named, dict(zip(names, runs, strict=True)), (None if within else by, rules, pairs)
+    )
     if within:
         _within(named, by, dataset, form == "json")
     elif per_query:
@@ -125,12 +132,10 @@ def command(
     if within or per_query:
         _say_labels(one.labels for one in named.values())
     if abstention:
-        for run, (scores, _) in zip(runs, scored, strict=True):
+        for run, scores in zip(runs, scored, strict=True):
             _abstention(run, scores, abstention, form == "json", rules)
-    _say_notes({name: notes for name, (_, notes) in zip(names, scored, strict=True)})
-    said = [*grade_notes(judgments, wanted), *judged_notes(found)]
-    for note in [*said, *_collection_notes(dataset, wanted, drop_self)]:
-        say(note)
+    of_all = [*few_notes(scored[0]), *grade_notes(judgments, wanted)]
+    say_notes([*system_notes(named), *of_all, *_collection_notes(dataset, wanted, drop_self)], notes)
 
 
 def _scored(
@@ -139,29 +144,28 @@ def _scored(
     wanted: tuple[Measure, ...],
     rules: ScoringRules,
     gate: GatedLabels | None,
-) -> tuple[Scores, list[str]]:
-    """The scores of a run file, and what has to be said beside them."""
+) -> Scores:
+    """The scores of a run file, with what trec_eval 9 would make of its ties."""
     from dataclasses import replace
 
     from weir.core.qrels import Qrels
     from weir.measures import scores_of
-    from weir.report.notes import float_tie_notes, score_notes
+    from weir.stats.score_notes import float_tie_notes
 
     judged = rules.judge(run, judgments)
     scores = scores_of(judged, wanted, rules.conventions)
-    notes = score_notes(scores)
     if gate is not None:
         scores = gate.marked(scores, judged, lambda p: rules.judge(run, p), wanted, rules.conventions)
     elif isinstance(judgments, Qrels) and judgments.origin is not None:
         from weir.stats.calibration import uncalibrated
 
         scores = replace(scores, labels=uncalibrated(judgments))
-    if (
-        judged.close and rules.conventions.ties == "trec"
-    ):  # else trec_eval 9 puts every ranking in the same order
+    # With other conventions of ties trec_eval 9 puts every ranking in the same order.
+    if judged.close and rules.conventions.ties == "trec":
         nine = replace(rules, conventions=replace(rules.conventions, ties="trec9"))
-        notes += float_tie_notes(scores, scores_of(nine.judge(run, judgments), wanted, nine.conventions))
-    return scores, notes
+        as_floats = scores_of(nine.judge(run, judgments), wanted, nine.conventions)
+        scores = replace(scores, remarks=(*scores.remarks, *float_tie_notes(scores, as_floats)))
+    return scores
 
 
 def _gated(
@@ -174,13 +178,6 @@ def _gated(
 
     gate = gated_by(judgments, labels, least)
     return gate.qrels, gate
-
-
-def _say_notes(notes: dict[str, list[str]]) -> None:
-    """The sentences on each run, with its name where there are several."""
-    for name, sentences in notes.items():
-        for note in sentences:
-            say(note.replace("note: ", f"note: {name}: ", 1) if len(notes) > 1 else note)
 
 
 def _say_labels(uses: Iterable[LabelUse | None]) -> None:
@@ -207,7 +204,7 @@ def _check_form(form: str | None, plain: dict[str, bool]) -> None:
             raise BadValue(f"{option} writes plain lines, or --json; found --{form}")
 
 
-def _collection_notes(dataset: Dataset | None, wanted: tuple[Measure, ...], drop_self: bool) -> list[str]:
+def _collection_notes(dataset: Dataset | None, wanted: tuple[Measure, ...], drop_self: bool) -> list[Note]:
     from weir.report.collection import collection_notes, restriction_notes
 
     if dataset is None:
@@ -244,20 +241,23 @@ def _means(found: list[Row], display: Display) -> None:
 
 
 def _rows(
-    qrels: Path,
+    judged: tuple[str, Path],
     named: dict[str, Scores],
     runs: dict[str, Path],
     asked: tuple[str | None, ScoringRules, str | None],
 ) -> list[Row]:
-    """The rows of all queries or of groups, then those of p-MRR; asked: --by, the rules and --pairs."""
+    """The rows of all queries or of groups, then those of p-MRR.
+
+    judged: what the judgments are called, and their file; asked: --by, the rules and --pairs.
+    """
     from weir.cli.table_options import by_group
     from weir.stats.score_rows import rows
 
-    by, rules, pairs = asked
+    (dataset, qrels), (by, rules, pairs) = judged, asked
     if by is None:
-        found = [row for name, one in named.items() for row in rows(one, qrels.name, name)]
+        found = [row for name, one in named.items() for row in rows(one, dataset, name)]
     else:
-        found = by_group(qrels.name, named, by, rules.dataset)
+        found = by_group(dataset, named, by, rules.dataset)
     return found if pairs is None else [*found, *_paired(qrels, runs, pairs, rules)]
 
 

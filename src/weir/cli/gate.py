@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from weir.cli.completion import by_option, dataset_names, measure_names, systems_option
-from weir.cli.terminal import output_width, say, show
+from weir.cli.table_options import notes_option
+from weir.cli.terminal import output_width, say, say_notes, show
 
 if TYPE_CHECKING:
     from weir.measures import Measure
@@ -52,6 +53,7 @@ UNDECIDED = 3
 @click.option(
     "--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write JUnit's XML there."
 )
+@notes_option
 def command(
     paths: tuple[Path, ...],
     measures: tuple[str, ...],
@@ -67,6 +69,7 @@ def command(
     save: Path | None,
     form: str | None,
     junit: Path | None,
+    notes: bool,
 ) -> None:
     """Fail when a candidate may have become worse than allowed.
 
@@ -89,7 +92,7 @@ def command(
         _save(save, paths, wanted, conventions, systems, collection)
         return
     rules = GateRules(max_drop, drops, confidence, interval)
-    found = gates(_cases(paths, wanted, conventions, systems, (by, collection, common)), rules)
+    found = gates(_cases(paths, wanted, conventions, systems, (by, collection, common), notes), rules)
     if junit is not None:
         write_text(junit, report.gate_junit(found) + "\n")
     if form is None:
@@ -123,24 +126,16 @@ def _cases(
     conventions: Conventions | None,
     systems: Sequence[str],
     groups: tuple[str | None, str | None, bool],
+    details: bool,
 ) -> tuple[tuple[str, ScoreTable], ...]:
     """What is gated; what has to be said of it goes to standard error."""
     from weir.experiment.gate_sides import collections_of, gate_cases, sides_of
-    from weir.report.compare import answer_notes
 
     by, collection, common = groups
     baseline, candidate, names = sides_of(paths, measures, conventions, systems, collection)
     grounds = collections_of(paths, collection) if by is not None else {}
     found = gate_cases((baseline, candidate), names, by, common, grounds)
-    scored = {
-        (role if len(side) == len(one.datasets) == 1 else f"{role} {one.system} on {name}"): judged.scores
-        for role, side in (("baseline", baseline), ("candidate", candidate))
-        for one in side
-        if not one.version
-        for name, judged in one.datasets.items()
-    }
-    for note in [*found.notes, *answer_notes(scored)]:
-        say(note)
+    say_notes(found.notes, details)
     return found.cases
 
 

@@ -25,6 +25,12 @@ __all__ = ["command"]
               help="The grade of a pair that has several; otherwise it is refused.")  # fmt: skip
 @click.option("--words", type=click.Choice(["all", "any"]),
               help="How many of several words a relevant document holds.")  # fmt: skip
+@click.option("--clicks", default="", metavar="ctr|coec|pbm[=E1,E2,...]",
+              help="The model that makes grades of clicks; by default coec, or ctr without positions.")  # fmt: skip
+@click.option("--impressions", type=int, default=10, show_default=True,
+              help="How often a document must have been shown for a query to be judged by clicks.")  # fmt: skip
+@click.option("--allow-disjoint", is_flag=True,
+              help="Write what has nothing in common: runs, judgments, queries, documents.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Write nothing where any file is refused.")
 @click.pass_context
 def command(
@@ -37,6 +43,9 @@ def command(
     grades: str,
     judges: str | None,
     words: str | None,
+    clicks: str,
+    impressions: int,
+    allow_disjoint: bool,
     strict: bool,
 ) -> None:
     """Read files of other tools and golden sets as a collection.
@@ -54,7 +63,7 @@ def command(
     if len(files) == 1 and files[0].suffix == ".toml":
         request = request_of(files[0])
     else:
-        choices = Choices(grades, judges or "", words or "", strict)
+        choices = Choices(grades, judges or "", words or "", strict, clicks, impressions, allow_disjoint)
         said = {name: what for name, _, what in (kind.rpartition("=") for kind in kinds)}
         request = requested(files, parse_columns(columns), said, corpus, choices)
     progress = Progress()

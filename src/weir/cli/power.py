@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from weir.cli.completion import collection_option, measures_option
-from weir.cli.terminal import output_width, say, show
+from weir.cli.table_options import notes_option
+from weir.cli.terminal import output_width, say_notes, show
 
 __all__ = ["command"]
 
@@ -26,6 +27,7 @@ __all__ = ["command"]
               help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
 @collection_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
+@notes_option
 def command(
     qrels: Path,
     first: Path,
@@ -37,6 +39,7 @@ def command(
     drop_self: bool,
     collection: str | None,
     as_json: bool,
+    notes: bool,
 ) -> None:
     """Say how small a difference the queries can show, and how many would show a smaller one.
 
@@ -46,18 +49,19 @@ def command(
     """
     import json
 
-    from weir.datasets.scoring_rules import ScoringRules
+    from weir.datasets.scoring_rules import ScoringRules, judged_collection
     from weir.measures.conventions import Conventions
-    from weir.report.compare import answer_notes
     from weir.report.power import power_text
     from weir.stats.compare import table
     from weir.stats.power import plan
+    from weir.stats.score_notes import system_notes
 
     conventions = Conventions(self_matches="drop" if drop_self else "keep")
+    name = qrels.name
+    qrels, collection = judged_collection(qrels, collection)
     scores = ScoringRules.of(collection, conventions).scores_of_files(qrels, (first, second), measures)
-    for note in answer_notes(scores):
-        say(note)
+    say_notes(system_notes(scores), notes)
     for measure in next(iter(scores.values())).measures:
-        before, after = table(qrels.name, measure, scores).values
+        before, after = table(name, measure, scores).values
         found = plan(measure, after - before, effects or (0.01, 0.02, 0.05), wanted, alpha)
         show(json.dumps(found.to_dict()) if as_json else power_text(found, output_width()))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from weir.cli.completion import by_option, dataset_names, datasets_option, measures_option, systems_option
-from weir.cli.table_options import label_option, scorer_option, table_options
-from weir.cli.terminal import output_width, say, show
+from weir.cli.table_options import label_option, notes_option, scorer_option, table_options
+from weir.cli.terminal import output_width, say_notes, show
 
 if TYPE_CHECKING:
     from weir.core.result_row import Row
@@ -30,6 +30,7 @@ __all__ = ["command"]
 @table_options
 @click.option("--provenance", is_flag=True, help="What made each result, stage by stage; with --json whole.")
 @scorer_option
+@notes_option
 def command(
     folder: Path,
     measures: tuple[str, ...],
@@ -42,6 +43,7 @@ def command(
     long: bool,
     provenance: bool,
     scorer: str | None,
+    notes: bool,
 ) -> None:
     """Show the results in a folder written by weir run.
 
@@ -51,6 +53,7 @@ def command(
     order in which they were first finished. Tables fit the terminal; a pipe gets whole rows unless COLUMNS is set.
     """
     from weir.cli.table_options import chosen_cells, display_of, show_cells
+    from weir.core.notes import Note
     from weir.errors import UnknownName
     from weir.experiment.finished import damaged_records, finished_cells
     from weir.experiment.results import mixed_worlds
@@ -78,9 +81,11 @@ def command(
         ]
         show(rows_shown(rows, display_of(form, long, labels, [c.label for c in cells])))
     else:
-        show_cells(cells, display_of(form, long, labels, [c.label for c in cells]), wanted)
-    for note in [*damaged_records(folder), *mixed_worlds(cells)]:
-        say(f"note: {note}")
+        show_cells(cells, display_of(form, long, labels, [c.label for c in cells]), wanted, notes)
+    beside = (
+        map(Note, mixed_worlds(cells)) if provenance or by is not None else ()
+    )  # show_cells says it itself
+    say_notes([*map(Note, damaged_records(folder)), *beside], notes)
 
 
 def _official(cells: list[Finished], collection: str | None, form: str | None, more: bool) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from weir.cli.completion import dataset_names
-from weir.cli.terminal import say
 
 __all__ = ["command"]
 
@@ -26,7 +25,7 @@ def command(names: tuple[str, ...], split: str | None, as_json: bool) -> None:
     import json
     from dataclasses import asdict
 
-    from weir.cli.terminal import output_width, show
+    from weir.cli.terminal import output_width, say_notes, show
     from weir.datasets.load import load_group
     from weir.report.collection import card_text, collection_notes, judgment_notes
 
@@ -40,8 +39,7 @@ def command(names: tuple[str, ...], split: str | None, as_json: bool) -> None:
         else:
             show(card_text(card, output_width()) + "\n")
         notes = judgment_notes(dataset, ()) if "judgments" not in card.lacks else []
-        for note in [*notes, *collection_notes(dataset, ())]:
-            say(note)
+        say_notes([*notes, *collection_notes(dataset, ())], details=True)
 
 
 def _is_judgments(name: str) -> bool:

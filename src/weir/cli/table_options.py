@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from weir.cli.terminal import say
+from weir.cli.terminal import say, say_notes
 
 if TYPE_CHECKING:
     from weir.core.result_row import Row
@@ -22,6 +22,7 @@ __all__ = [
     "chosen_cells",
     "display_of",
     "label_option",
+    "notes_option",
     "scorer_option",
     "show_birco",
     "show_cells",
@@ -51,6 +52,11 @@ def label_option(command: F) -> F:
     """--label as the argument `labels`."""
     return click.option("--label", "labels", multiple=True, metavar="NAME=SYSTEM",
         help="What tables call a system; repeatable.")(command)  # fmt: skip
+
+
+def notes_option(command: F) -> F:
+    """--notes as the argument `notes`."""
+    return click.option("--notes", is_flag=True, help="Say more in each note.")(command)
 
 
 def scorer_option(command: F) -> F:
@@ -96,8 +102,7 @@ def by_group(
         rows = rows_by_group(grouped, dataset, system)
         notes += group_notes(rows, grouped.ungrouped)
         found += rows
-    for note in dict.fromkeys(notes):
-        say(note)
+    say_notes(notes)
     return found
 
 
@@ -108,14 +113,16 @@ def canonical_system(text: str) -> str:
     return str(parse_system(text))
 
 
-def show_cells(cells: Sequence[Finished], display: Display, measures: Sequence[str] = ()) -> None:
+def show_cells(
+    cells: Sequence[Finished], display: Display, measures: Sequence[str] = (), details: bool = False
+) -> None:
     """Print finished cells, by these measures alone where some are named, and say what has to be said beside them."""
     from weir.cli.terminal import show
+    from weir.core.notes import Note
     from weir.experiment.compare import MOST_COMPARED, compare_cells, comparison_cost
     from weir.experiment.finished import deepest
-    from weir.experiment.results import rows_with_groups
+    from weir.experiment.results import cell_notes, rows_with_groups
     from weir.report.display import rows_shown
-    from weir.report.notes import judged_notes
     from weir.stats.comparison import Comparison
 
     notes = []
@@ -123,7 +130,7 @@ def show_cells(cells: Sequence[Finished], display: Display, measures: Sequence[s
     def compared() -> Sequence[Comparison]:
         if comparison_cost(cells, measures) > MOST_COMPARED:
             notes.append(
-                "note: tie groups are left out, as they take long here: weir compare FOLDER shows them"
+                Note("tie groups are left out, as they take long here: weir compare FOLDER shows them")
             )
             return ()
         return compare_cells(deepest(cells)[0], measures)
@@ -132,13 +139,7 @@ def show_cells(cells: Sequence[Finished], display: Display, measures: Sequence[s
     if measures:
         rows = [row for measure in measures for row in rows if row.measure == measure]
     show(rows_shown(rows, display, compared))
-    for note in [*notes, *judged_notes([r for r in rows if _is_member(r, cells)])]:
-        say(note)
-
-
-def _is_member(row: Row, cells: Sequence[Finished]) -> bool:
-    """Whether the row is of a dataset, not of a group."""
-    return any(row.dataset == cell.dataset for cell in cells)
+    say_notes([*notes, *cell_notes(cells)], details)
 
 
 def chosen_cells(

@@ -7,10 +7,15 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from weir.errors import printable
 
-__all__ = ["output_width", "protect_terminal", "say", "show", "shows_colours"]
+if TYPE_CHECKING:
+    from weir.core.notes import Note
+
+__all__ = ["output_width", "protect_terminal", "say", "say_notes", "show", "shows_colours"]
 
 _CUT = re.compile(r"([\n\t])")
 _STYLE = re.compile(r"(\x1b\[[0-9;]{0,16}m)")
@@ -73,3 +78,9 @@ def show(text: str) -> None:
 def say(line: str) -> None:
     """Print a line on standard error, whatever identifiers and names of files stand in it."""
     print(printable(line), file=sys.stderr)
+
+
+def say_notes(notes: Iterable[Note], details: bool = False) -> None:
+    """Print each note once on standard error; details: with what explains it."""
+    for note in dict.fromkeys(notes):
+        say(note.whole if details else str(note))

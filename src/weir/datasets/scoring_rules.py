@@ -16,12 +16,13 @@ from weir.core.run import Run
 from weir.core.scores import Scores
 from weir.datasets.load import Dataset, load
 from weir.datasets.query_rules import answerable, filtered, settled
+from weir.errors import FormatError
 from weir.measures.conventions import DEFAULT, Conventions
 from weir.measures.evaluate import DEFAULT_MEASURES, measures_of, ranked_by, scores_of
 from weir.measures.files import judge, judgments_for, names_of_runs
 from weir.measures.measure import Measure
 
-__all__ = ["NO_COLLECTION", "ScoringRules"]
+__all__ = ["NO_COLLECTION", "ScoringRules", "judged_collection"]
 
 Judgments = TypeVar("Judgments", Qrels, IntentQrels, Qrels | IntentQrels)
 
@@ -98,6 +99,22 @@ class ScoringRules:
             name: scores_of(self.judge(run, judgments), wanted, self.conventions)
             for name, run in zip(names_of_runs(runs), runs, strict=True)
         }
+
+
+def judged_collection(qrels: Path, collection: str | None) -> tuple[Path, str | None]:
+    """(the file of judgments, the collection of the runs); the folder of a collection stands for both.
+
+    Raises as `load`, and FormatError for a collection whose judgments lie in an archive.
+    """
+    if not qrels.is_dir():
+        return qrels, collection
+    dataset = load(qrels)
+    part = dataset.layout.need_qrels(dataset.split)
+    if part.member is not None:
+        raise FormatError(
+            part, "judgments in an archive", "a file of judgments, or a folder with qrels/test.tsv"
+        )
+    return part.path, str(qrels) if collection is None else collection
 
 
 NO_COLLECTION = ScoringRules()

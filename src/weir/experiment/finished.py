@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from weir.core.ids import Ids
+from weir.core.notes import Note
 from weir.core.query_groups import QueryGroups
 from weir.core.result_row import Row
 from weir.core.scores import Scores
@@ -86,7 +88,15 @@ class Finished:
         for path, record in self.scored:
             record.verify(self.folder)
             parts.append(read_scores(path.with_suffix(".jsonl")))
-        return _side_by_side(parts, [row.measure for row in self.rows])
+        scores = _side_by_side(parts, [row.measure for row in self.rows])
+        last = self.rows[-1]
+        missing = last.queries - last.answered
+        note = Note(f"{missing:,} of {last.queries:,} judged queries are not answered and score 0")
+        return replace(
+            scores,
+            judged_at_10=math.nan if last.judged_at_10 is None else last.judged_at_10,
+            remarks=(note,) * bool(missing),
+        )
 
 
 def of_systems(cells: Sequence[Finished], systems: Sequence[str]) -> list[Finished]:

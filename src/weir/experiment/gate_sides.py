@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from weir.core.notes import Note
 from weir.core.system_scores import JudgedScores, SystemScores, judgment_marks
 from weir.datasets.load import Dataset, load
 from weir.datasets.query_grouping import query_groups
@@ -21,6 +22,7 @@ from weir.stages.stage import RECORD
 from weir.stats.common_queries import on_same_queries
 from weir.stats.compare import table
 from weir.stats.comparison import ScoreTable
+from weir.stats.score_notes import system_notes
 
 __all__ = [
     "GateCases",
@@ -40,7 +42,7 @@ class GateCases:
     """What a gate tests, as (group, table of baseline and candidate), and what has to be said beside it."""
 
     cases: tuple[tuple[str, ScoreTable], ...]
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 def sides_of(
@@ -149,7 +151,7 @@ def gate_cases(
     `collections_of`. Raises BadValue where the sides are not comparable, and as `query_groups` and `table`.
     """
     cases: list[tuple[str, ScoreTable]] = []
-    notes, grounds = _version_notes(sides), collections or {}
+    notes, grounds = [*_version_notes(sides), *_score_notes(sides)], collections or {}
     for name, dataset, before, after in _pairs(*sides, notes):
         one, other, said = on_same_queries(dataset, before, after, common)
         notes += said
@@ -223,7 +225,7 @@ def _cell_scores(cell: Finished, measures: Sequence[str]) -> JudgedScores:
 
 
 def _pairs(
-    baseline: Sequence[SystemScores], candidate: Sequence[SystemScores], notes: list[str]
+    baseline: Sequence[SystemScores], candidate: Sequence[SystemScores], notes: list[Note]
 ) -> list[tuple[str, str, JudgedScores, JudgedScores]]:
     """(what a table calls it, dataset, before, after) of each system and dataset; notes gets what is new."""
     if len(baseline) == len(candidate) == 1:
@@ -238,7 +240,7 @@ def _pairs(
         pairs = [(one, by_name[one.system]) for one in baseline]
         known = {one.system for one in baseline}
         new = [one for one in candidate if one.system not in known]
-        notes += [f"note: {one.system} is new and not gated" for one in new]
+        notes += [Note(f"{one.system} is new and not gated") for one in new]
     found = []
     for one, other in pairs:
         if len(one.datasets) == len(other.datasets) == 1:
@@ -250,20 +252,32 @@ def _pairs(
                 raise BadValue(f"the candidate has no results on {', '.join(missing)}")
             datasets = [(name, before, other.datasets[name]) for name, before in one.datasets.items()]
             notes += [
-                f"note: {n} is new and not gated" for n in sorted(other.datasets.keys() - one.datasets.keys())
+                Note(f"{n} is new and not gated") for n in sorted(other.datasets.keys() - one.datasets.keys())
             ]
         told = f"{one.system}, " if len(pairs) > 1 else ""
         found += [(told + name, name, before, after) for name, before, after in datasets]
     return found
 
 
-def _version_notes(sides: tuple[Sequence[SystemScores], Sequence[SystemScores]]) -> list[str]:
-    """A sentence where one of the sides was scored by another version of Weir."""
+def _version_notes(sides: tuple[Sequence[SystemScores], Sequence[SystemScores]]) -> list[Note]:
+    """A note where one of the sides was scored by another version of Weir."""
     from importlib.metadata import version
 
     own = version("weir-ir")
     made = {one.version for side in sides for one in side if one.version and one.version != own}
-    return [f"note: scored by Weir {other}, this is {own}" for other in sorted(made)]
+    return [Note(f"scored by Weir {other}, this is {own}") for other in sorted(made)]
+
+
+def _score_notes(sides: tuple[Sequence[SystemScores], Sequence[SystemScores]]) -> list[Note]:
+    """What `weir eval` says beside the scores of what was scored now."""
+    scores = {
+        (role if len(side) == len(one.datasets) == 1 else f"{role} {one.system} on {name}"): judged.scores
+        for role, side in zip(("baseline", "candidate"), sides, strict=True)
+        for one in side
+        if not one.version
+        for name, judged in one.datasets.items()
+    }
+    return system_notes(scores)
 
 
 def _listed(systems: Sequence[SystemScores]) -> str:

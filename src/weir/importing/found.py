@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from weir.importing.click_models import ClickShare
+
 __all__ = [
     "ByWords",
     "Document",
@@ -55,7 +57,8 @@ class Document:
 class Judgment:
     """A grade of one document for one query, as the file writes it.
 
-    split: the qrels file it belongs to; origin: where it comes from, "" where the file does not say.
+    split: the qrels file it belongs to; origin: where it comes from, "" where the file does not say; clicks: what the
+    grade was made of, where a model of clicks made it.
     """
 
     query: ItemKey
@@ -64,6 +67,7 @@ class Judgment:
     where: str
     split: str = "test"
     origin: str = ""
+    clicks: ClickShare | None = None
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ def import_request(request: ImportRequest, folder: Path, watch: Watch = unwatche
         read: list[FileRead] = []
         failed: dict[str, WeirError] = {}
         for asked in request.files:
-            one = read_file(asked, shelf, watch)
+            one = read_file(asked, shelf, request.choices, watch)
             if isinstance(one, FileRead):
                 read.append(one)
             else:

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
+from weir.errors import BadValue
 from weir.importing.answer_words import MatchCounts, Matcher, as_judgments
+from weir.importing.click_models import ClickShare
 from weir.importing.document_shelf import DocumentShelf
 from weir.importing.found import (
     ByWords,
@@ -67,7 +69,8 @@ class Imported:
     """A collection as it will be written.
 
     documents: id -> (title, text); queries: id -> text; metadata: id -> fields; qrels: split -> query -> document ->
-    grade; origins: split -> (query, document) -> where the judgment comes from, if files say it; runs: name -> query ->
+    grade; origins: split -> (query, document) -> where the judgment comes from, if files say it; clicks: likewise, what
+    a model of clicks made the grade of; runs: name -> query ->
     document -> score; notes: sentences about the whole; files: in the order given.
     """
 
@@ -76,6 +79,7 @@ class Imported:
     metadata: dict[str, dict[str, Any]] = field(default_factory=dict)
     qrels: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
     origins: dict[str, dict[tuple[str, str], str]] = field(default_factory=dict)
+    clicks: dict[str, dict[tuple[str, str], ClickShare]] = field(default_factory=dict)
     runs: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     files: list[FileCounts] = field(default_factory=list)
@@ -94,7 +98,8 @@ def keep_document(item: Document, name: str, told: FileCounts, shelf: DocumentSh
 def merged(found: Sequence[FileFound], shelf: DocumentShelf, choices: Choices) -> Imported:
     """Join what was found; shelf: the documents of the files that have identifiers, and what the user gave beside them.
 
-    Raises BadValue where one identifier has two texts of a query, and for grades beyond ±16384.
+    Raises BadValue where one identifier has two texts of a query, for grades beyond ±16384, and where queries,
+    judgments and runs have nothing in common.
     """
     whole_of = Imported(shelf, files=[file.counts for file in found])
     queries = MadeNames("query", _query_keys(found))
@@ -105,6 +110,8 @@ def merged(found: Sequence[FileFound], shelf: DocumentShelf, choices: Choices) -
     _take_judgments(found, whole_of, (queries, docs), choices)
     for file, told in zip(found, whole_of.files, strict=True):
         _take_rankings(file, told, (queries, docs), whole_of)
+    if not choices.allow_disjoint:
+        _refuse_disjoint(whole_of)
     whole_of.notes += queries.notes() + docs.notes() + _absent(whole_of)
     return whole_of
 
@@ -167,6 +174,7 @@ class _Pair:
     where: str
     told: FileCounts
     origins: dict[str, None] = field(default_factory=dict)
+    clicks: ClickShare | None = None
 
 
 def _take_judgments(
@@ -204,6 +212,8 @@ def _take_judgments(
         whole_of.qrels.setdefault(split, {}).setdefault(query, {})[doc] = made
         if any(pair.origins):
             whole_of.origins.setdefault(split, {})[query, doc] = ", ".join(filter(None, pair.origins))
+        if pair.clicks is not None:
+            whole_of.clicks.setdefault(split, {})[query, doc] = pair.clicks
         pair.told.counts["judgments"] += 1
     _say_choices(whole_of, choices, changed, pairs)
 
@@ -251,6 +261,7 @@ def _add_pair(
         told.counts["repeated judgments"] += 1
     pair.grades.append(grade)
     pair.origins[item.origin] = None
+    pair.clicks = item.clicks or pair.clicks
 
 
 def _take_rankings(
@@ -314,6 +325,26 @@ def _free_name(run: str, taken: Mapping[str, object]) -> str:
         n += 1
         name = f"{plain}-{n}"
     return name
+
+
+def _refuse_disjoint(whole_of: Imported) -> None:
+    """Raise BadValue where runs answer, texts are of, or documents hold none of what is judged."""
+    asked = {query for split in whole_of.qrels.values() for query in split}
+    judged = {doc for split in whole_of.qrels.values() for row in split.values() for doc in row}
+    others = {f"run {name}: it answers none": set(rankings) for name, rankings in whole_of.runs.items()}
+    others |= {"queries: there is a text for none": set(whole_of.queries)}
+    advice = "so that they cannot belong together; import them apart, or say --allow-disjoint"
+    for what, names in others.items():
+        if asked and names and not asked & names:
+            raise BadValue(
+                f"{what} of the {len(asked):,} judged queries, such as '{min(asked)[:60]}' (its own are such as "
+                f"'{min(names)[:60]}'), {advice}"
+            )
+    if judged and whole_of.documents and not any(doc in whole_of.documents for doc in judged):
+        raise BadValue(
+            f"documents: none of the {len(judged):,} judged documents, such as '{min(judged)[:60]}', is among them, "
+            f"{advice}"
+        )
 
 
 def _absent(whole_of: Imported) -> list[str]:

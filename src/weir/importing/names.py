@@ -11,7 +11,7 @@ from importlib.resources import files
 
 from weir.errors import BadValue, UnknownName
 
-__all__ = ["ROLES", "FieldNames", "fold", "names", "parse_columns", "roles_of"]
+__all__ = ["ROLES", "FieldNames", "click_columns", "fold", "names", "parse_columns", "roles_of"]
 
 ROLES = (
     "query_id",
@@ -29,6 +29,9 @@ ROLES = (
     "excluded",
     "candidates",
     "answer",
+    "clicks",
+    "impressions",
+    "clicked",
 )
 
 
@@ -40,6 +43,7 @@ class FieldNames:
     words: Mapping[str, frozenset[str]]
     containers: frozenset[str]
     inner: frozenset[str]
+    clicks: Mapping[str, frozenset[str]]
     unanswerable: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
@@ -58,8 +62,20 @@ def names() -> FieldNames:
         {within: _folded(listed) for within, listed in given["words"].items()},
         _folded(given["containers"]["names"]),
         _folded(given["containers"]["inner"]),
+        {role: _folded(listed) for role, listed in given["clicks"].items()},
         {fold(name): frozenset(values) for name, values in given["unanswerable"].items()},
     )
+
+
+def click_columns(columns: Iterable[str], given: Mapping[str, str]) -> dict[str, str]:
+    """Role -> column of what a log of clicks counts: clicks, impressions, or whether one was clicked.
+
+    given: what the user said, which goes first.
+    """
+    listed, known = list(columns), names().clicks
+    named = {role: [column for column in listed if fold(column) in known[role]] for role in known}
+    found = {role: columns[0] for role, columns in named.items() if columns}
+    return found | {role: column for role, column in given.items() if role in known and column in listed}
 
 
 def _folded(listed: Iterable[str]) -> frozenset[str]:

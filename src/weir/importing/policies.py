@@ -9,9 +9,12 @@ from dataclasses import dataclass
 
 from weir.core.qrels import LARGEST, grade_of, shown_number
 from weir.errors import BadValue, UnknownName
+from weir.importing.click_models import parse_click_model
 from weir.importing.found import number
 
-__all__ = ["Choices", "agreed", "chosen_grade"]
+__all__ = ["LEAST_IMPRESSIONS", "Choices", "agreed", "chosen_grade"]
+
+LEAST_IMPRESSIONS = 10
 
 _JUDGES: dict[str, Callable[[Sequence[float]], float]] = {
     "max": max,
@@ -28,18 +31,28 @@ class Choices:
     grades: "round" (half up), "scale=N" (times N, then rounded) or "threshold=X" (1 from X on, else 0); "" keeps them
     as they are, fractions included; judges: "max", "min", "mean" or "majority" (the higher of equal ones) for a pair
     with several grades, which is left out otherwise; words: "all" or "any" of several words that make a document
-    relevant; strict: write nothing where a file is refused. Raises BadValue or UnknownName for anything else.
+    relevant; strict: write nothing where a file is refused; clicks: the model that makes grades of clicks, see
+    `parse_click_model`; "" takes "coec" where a log has positions and "ctr" where it has none; impressions: of a pair,
+    from which it is judged by clicks; allow_disjoint: write also what cannot belong together. Raises BadValue or
+    UnknownName for anything else.
     """
 
     grades: str = ""
     judges: str = ""
     words: str = ""
     strict: bool = False
+    clicks: str = ""
+    impressions: int = LEAST_IMPRESSIONS
+    allow_disjoint: bool = False
 
     def __post_init__(self) -> None:
         _regraded(self.grades)
         if self.judges and self.judges not in _JUDGES:
             raise UnknownName("way to join judges", self.judges, _JUDGES)
+        if self.clicks:
+            parse_click_model(self.clicks)
+        if self.impressions < 1:
+            raise BadValue(f"a floor of {self.impressions} impressions; expected 1 or more")
         if self.words not in ("", "all", "any"):
             raise UnknownName("way to match words", self.words, ("all", "any"))
 

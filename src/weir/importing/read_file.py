@@ -70,14 +70,17 @@ class FileRead:
     record: dict[str, Any]
 
 
-def read_file(asked: FileAsked, shelf: DocumentShelf, watch: Watch = unwatched) -> FileRead | WeirError:
+def read_file(
+    asked: FileAsked, shelf: DocumentShelf, choices: Choices, watch: Watch = unwatched
+) -> FileRead | WeirError:
     """What a reader found, its documents on the shelf; or why the file is refused, the shelf as before."""
     path, told = asked.path, FileCounts()
     try:
         with shelf.all_or_none():
             known, evidence, parts = _parts(asked)
             first = next(parts)
-            found = chain.from_iterable(known.read(part, ReadRequest()) for part in chain([first], parts))
+            request = ReadRequest(choices=choices)
+            found = chain.from_iterable(known.read(part, request) for part in chain([first], parts))
             items = tuple(_items(path, shelved(found, path.name, (told, shelf), watch), told))
     except WeirError as error:
         return error

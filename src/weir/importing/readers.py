@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from weir.errors import BadValue
 from weir.importing.contents import Contents
 from weir.importing.found import Item
+from weir.importing.policies import Choices
 from weir.registry import Registry
 
 __all__ = ["READERS", "ReadRequest", "Reader", "chosen", "reader", "refuses"]
@@ -18,6 +19,7 @@ class ReadRequest:
     """What the user said that a reader may want; kind: the reader by name, "" where nothing was said."""
 
     kind: str = ""
+    choices: Choices = field(default_factory=Choices)
 
 
 Detect = Callable[[Contents], str]  # the evidence for a format, "" where there is none
@@ -53,6 +55,7 @@ READERS: Registry[Reader] = Registry(
             "spans",
             "nested",
             "birco_sets",
+            "clicks",
             "listed_rankings",
             "layouts",
             "lines",
@@ -93,7 +96,8 @@ def chosen(contents: Contents, kind: str) -> tuple[Reader, str]:
     if kind:
         return READERS.get(kind), f"--as {kind}"
     if contents.given and set(contents.given.values()) <= set(contents.columns):
-        return READERS.get("records"), "--columns"
+        by_clicks = {"clicks", "clicked"} & set(contents.given)
+        return READERS.get("clicks" if by_clicks else "records"), "--columns"
     for general in (False, True):
         among = [READERS.get(name) for name in READERS.names()]
         found = [(one, one.detect(contents)) for one in among if one.general is general]

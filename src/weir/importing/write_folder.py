@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from weir.core.origins import Origins
-from weir.core.qrels import Qrels
+from weir.core.qrels import Qrels, shown_number
 from weir.core.run import Run
 from weir.errors import BadValue
 from weir.importing.merge import Imported
@@ -20,7 +20,8 @@ from weir.io.storage.atomic import atomic_dir, write_text
 __all__ = ["REPORT", "Written", "refuse_foreign", "write_collection"]
 
 REPORT = "import.json"
-_OURS = {"queries.jsonl", "corpus.jsonl", "qrels", "runs", ABOUT, REPORT}
+_OURS = {"queries.jsonl", "corpus.jsonl", "qrels", "clicks", "runs", ABOUT, REPORT}
+CLICK_COLUMNS = ("query-id", "corpus-id", "share", "low", "high", "clicks", "impressions", "expected")
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,10 @@ def write_collection(
             (temporary / "qrels").mkdir(exist_ok=True)
             qrels = _named(Qrels.of(judged), whole.origins.get(split, {}))
             write_qrels(qrels, temporary / "qrels" / f"{split}.tsv")
+        for split, shares in whole.clicks.items():
+            (temporary / "clicks").mkdir(exist_ok=True)
+            rows = ([*pair, *map(shown_number, astuple(share))] for pair, share in shares.items())
+            _write_lines(temporary / "clicks" / f"{split}.tsv", map("\t".join, [CLICK_COLUMNS, *rows]))
         for name, rankings in whole.runs.items():
             (temporary / "runs").mkdir(exist_ok=True)
             write_run(Run.of(rankings, name), temporary / "runs" / f"{name}{_ending(rankings)}")

@@ -6,7 +6,7 @@ split = "test"                        # whose judgments count
 self_match = "drop"                   # or "keep"
 candidates = "judged"                 # only the judged documents may be ranked
 instruction = "..."                   # what embedding models that follow instructions are told
-grades = "scale=10"                   # as weir import --grades, and likewise judges and words
+grades = "scale=10"                   # as weir import --grades, and likewise judges, words, clicks and impressions
 [[files]]
 path = "clicks/*.csv"
 columns = { query = "q", doc = "url", grade = "ctr" }
@@ -23,7 +23,7 @@ from typing import Any
 
 from weir.errors import FormatError, UnknownName
 from weir.importing.names import refuse_other_roles
-from weir.importing.policies import Choices
+from weir.importing.policies import LEAST_IMPRESSIONS, Choices
 from weir.importing.read_file import FileAsked, ImportRequest
 from weir.importing.readers import READERS
 from weir.io.collections.layout import CHOICES
@@ -33,9 +33,9 @@ __all__ = ["Described", "described", "is_description", "request_of"]
 
 EXPECTED = "a table of files, or the columns of the file it stands beside"
 _ABOUT = ("name", "documents", "split", "instruction", *CHOICES)
-_TEXTS = (*_ABOUT, "grades", "judges", "words", "kind", "path")
+_TEXTS = (*_ABOUT, "grades", "judges", "words", "clicks", "kind", "path")
 _FILE_KEYS = ("path", "columns", "kind", "split")
-_KEYS = (*_TEXTS, "columns", "files")
+_KEYS = (*_TEXTS, "impressions", "columns", "files")
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,11 @@ def described(path: Path, beside: Path | None = None) -> Described:
     if not tables:
         raise FormatError(path, "no files", '[[files]], each with path = "..."')
     files = tuple(one for table in tables for one in _files(path, {**shared, **table}))
-    choices = Choices(given.get("grades", ""), given.get("judges", ""), given.get("words", ""), strict=True)
+    said = {key: given.get(key, "") for key in ("grades", "judges", "words", "clicks")}
+    impressions = given.get("impressions", LEAST_IMPRESSIONS)
+    if not isinstance(impressions, int):
+        raise FormatError(path, f"impressions = {impressions!r}"[:80], "a whole number")
+    choices = Choices(**said, impressions=impressions, strict=True)
     for key, words in CHOICES.items():
         if given.get(key, "") not in ("", *words):
             raise FormatError(path, f"{key} = '{given[key]}'", f"{key} = " + " or ".join(map(repr, words)))

@@ -9,10 +9,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from weir.core.rounding import change, count, effect, probability, score, share
-from weir.core.scores import Scores
 from weir.report.escaping import csv_text
 from weir.report.marked_table import MarkedCell, MarkedTable, html_page
-from weir.report.notes import convention_notes, unanswered
 from weir.report.short_names import short_names
 from weir.report.terminal_layout import STYLES, Styled, columns, fits, paragraph
 from weir.stats.comparison import Comparison, DatasetCounts, Pair, Standing
@@ -20,7 +18,6 @@ from weir.stats.intervals import fewest
 from weir.stats.significance import TESTS
 
 __all__ = [
-    "answer_notes",
     "compare_csv",
     "compare_html",
     "compare_json",
@@ -34,41 +31,10 @@ __all__ = [
     "verdict",
 ]
 
-APART = 0.05
-"""Difference of two judged rates from which it is said."""
 FEW_SYSTEMS = 3
 """Systems up to which a sentence says of each how it fares across datasets."""
 SEVERAL = 6
 """Systems up to which every pair is listed unasked."""
-
-
-def answer_notes(scores: Mapping[str, Scores]) -> list[str]:
-    """A sentence for each system that left judged queries unanswered, for each that answered others, and on judged
-    rates that are apart.
-    """
-    found = []
-    for name, one in scores.items():
-        missing = int((~one.answered).sum())
-        if missing:
-            of = len(one.answered)
-            end = unanswered(one)
-            found.append(f"note: {name}: {missing} of {of} judged queries are not answered and {end}")
-        if one.ignored:
-            found.append(f"note: {name}: {one.ignored} queries have no judgments and are ignored")
-    found += _judged_apart({name: one.judged_at_10 for name, one in scores.items()})
-    return list(dict.fromkeys([*found, *(note for one in scores.values() for note in convention_notes(one))]))
-
-
-def _judged_apart(rates: Mapping[str, float]) -> list[str]:
-    """A sentence where the judged rates of two systems are so far apart that unjudged documents could decide."""
-    known = {name: rate for name, rate in rates.items() if not math.isnan(rate)}
-    if not known or max(known.values()) - min(known.values()) < APART:
-        return []
-    low, high = min(known, key=lambda n: known[n]), max(known, key=lambda n: known[n])
-    return [
-        f"note: of the first 10 documents {share(known[low])} of {low} and {share(known[high])} of {high} are judged; "
-        "the others count as not relevant, which can decide between them"
-    ]
 
 
 def verdict(pair: Pair) -> str:

@@ -113,6 +113,10 @@ def _notes(found: Sequence[CorrectedScore]) -> list[str]:
         notes.append(
             f"note: the model did not judge {count(first.left_out)} queries that people did; they are left out"
         )
+    refused = [one for one in found if one.rogan_gladen_refused]
+    if refused:
+        names = ", ".join(one.system for one in refused)
+        notes.append(f"note: no Rogan-Gladen for {names}: {refused[0].rogan_gladen_refused}")
     judged = min(one.judged for one in found)
     if judged < WHOLE_SHARE and "part" not in first.drawn:
         notes.append(

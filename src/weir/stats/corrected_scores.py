@@ -14,7 +14,7 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Float64, Int64, Strings
 from weir.errors import BadValue
-from weir.measures.measure import Measure
+from weir.measures.measure import MEASURES, Measure
 from weir.stats.corrected_precision import corrected_precision
 from weir.stats.corrections import adjusted
 from weir.stats.label_pairs import LabelPairs, label_pairs
@@ -64,8 +64,9 @@ class CorrectedScore:
     prediction-powered inference, the model's error measured where people judged too; judged: share of human judgments
     among the first k documents of their queries; drawn: how the judged queries were drawn, in words; left_out: queries
     that people judged and the model did not; rogan_gladen: of P@k, by the model's sensitivity and specificity, None
-    where it is not defined; least, most: the mean over all queries for whatever people have not judged, NaN where
-    unknown; differences: to systems behind it in the list.
+    where it is not defined or refused; rogan_gladen_refused: why, "" where it is not; least, most: the mean over all
+    queries for whatever people have not judged, NaN where unknown; differences: to systems behind it in the list.
+    Estimates keep to the limits of the measure.
     """
 
     system: str
@@ -79,6 +80,7 @@ class CorrectedScore:
     drawn: str = str(AT_RANDOM)
     left_out: int = 0
     rogan_gladen: Estimate | None = None
+    rogan_gladen_refused: str = ""
     least: float = math.nan
     most: float = math.nan
     differences: tuple[CorrectedDifference, ...] = ()
@@ -139,6 +141,7 @@ def corrected_scores(
     """
     labelled = LabelledRuns.of(runs, human, model, measure, design)
     drawn, names = labelled.drawn, list(runs)
+    most = 1.0 if MEASURES.get(measure.name).bounded else math.inf
     left_out = int((model.queries.codes(human.queries.strings) < 0).sum())
     found = [
         CorrectedScore(
@@ -147,12 +150,12 @@ def corrected_scores(
             len(drawn.mine),
             len(drawn.mine) + len(drawn.alone),
             _judged_share(runs[name], human, model.queries.strings.take(drawn.mine), measure.cutoff or 1),
-            drawn.mean(values, 0.0).estimate(),
+            drawn.mean(values, 0.0).estimate().within(0.0, most),
             values.by_model,
-            drawn.mean(values).estimate(),
+            drawn.mean(values).estimate().within(0.0, most),
             str(design),
             left_out,
-            _by_errors(labelled, name),
+            *_by_errors(labelled, name),
         )
         for name, values in labelled.values.items()
     ]
@@ -216,11 +219,11 @@ def _by_pairs(
     )
 
 
-def _by_errors(labelled: LabelledRuns, name: str) -> Estimate | None:
-    """Rogan and Gladen's estimate of precision, where pairs were drawn alike and the model's errors are known."""
+def _by_errors(labelled: LabelledRuns, name: str) -> tuple[Estimate | None, str]:
+    """Rogan and Gladen's estimate of precision, where pairs were drawn alike; or why there is none."""
     measure, pairs, drawn = labelled.measure, labelled.pairs[name], labelled.drawn
     if measure.name != "P" or drawn.strata is not None or drawn.weights is not None:
-        return None
+        return None, ""
     queries, judged = len(labelled.model), pairs.judged
     by_model = pairs.worth(measure, pairs.model, labelled.model.queries) > 0
     by_human = (
@@ -233,28 +236,27 @@ def _by_errors(labelled: LabelledRuns, name: str) -> Estimate | None:
         1.0,
     )
     counted = (
-        np.bincount(pairs.query, minlength=queries),
-        np.bincount(pairs.query, by_model, minlength=queries),
+        np.bincount(pairs.query, minlength=queries).astype(np.float64),
+        np.bincount(pairs.query, by_model, minlength=queries).astype(np.float64),
     )
     try:
-        return corrected_precision(
-            counted[0].astype(np.float64), counted[1].astype(np.float64), confusion, measure.cutoff or 1
-        ).estimate()
-    except BadValue:
-        return None
+        return corrected_precision(*counted, confusion, measure.cutoff or 1), ""
+    except BadValue as refused:
+        return None, str(refused)
 
 
 def _differences(labelled: LabelledRuns, pairs: list[tuple[str, str]]) -> list[CorrectedDifference]:
     found, drawn = [], labelled.drawn
+    most = 1.0 if MEASURES.get(labelled.measure.name).bounded else math.inf
     for one, other in pairs:
         values = labelled.values[other].minus(labelled.values[one])
         corrected = drawn.mean(values)
         found.append(
             CorrectedDifference(
                 other,
-                drawn.mean(values, 0.0).estimate(),
+                drawn.mean(values, 0.0).estimate().within(-most, most),
                 values.by_model,
-                corrected.estimate(),
+                corrected.estimate().within(-most, most),
                 corrected.p,
                 math.nan,
             )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +16,8 @@ from weir.measures.evaluate import evaluate
 from weir.measures.measure import Measure
 from weir.stats import paired  # noqa: F401 - registers the t-test
 from weir.stats.corrections import adjusted
-from weir.stats.label_agreement import bounds, drawn_tables
-from weir.stats.rank_stability import kendall_tau, rbo, spearman, tau_ap
+from weir.stats.label_agreement import drawn_tables
+from weir.stats.rank_stability import kendall_tau, order_interval, rbo, spearman, tau_ap
 from weir.stats.significance import all_pairs, p_values
 
 __all__ = ["OrderAgreement", "order_agreement"]
@@ -25,6 +26,8 @@ ALPHA = 0.05
 TOP_SYSTEMS = 5
 MEAN_DECIMALS = 12
 STATISTICS_OF_ORDERS = ("tau", "tau_ap", "spearman", "rbo", "top", "top_tau")
+SHARES = ("rbo", "top")
+"""Those from 0 to 1; the others are correlations, from -1."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class OrderAgreement:
 
     labels: what both are called; first, second: mean of the measure of each system; tau, tau_ap, spearman, rbo: of both
     orders; top: share of the best `top_systems` by the second that are among the best by the first; top_tau: Kendall's
-    tau of those best by the first alone; intervals: (name, low, high) of these, of 95%, by resampling queries. Of the
+    tau of those best by the first alone; intervals: (name, low, high) of these, of 95%, see `order_interval`. Of the
     `pairs` of systems, decisions: the share for which both say the same (better, worse, or no significant difference;
     paired t-test, Holm); only_first, only_second: how many differ significantly by one set of labels alone; turned:
     those that differ significantly by both, in opposite directions. alike: (system, family of models) where a system is
@@ -82,7 +85,8 @@ def order_agreement(
     one = _values(runs, first.only(common), measure)
     other = _values(runs, second.only(second.queries.codes(asked.strings)), measure)
     top = min(TOP_SYSTEMS, len(runs))
-    tau, ap, rho, overlap, share, top_tau = _statistics(_means(one), _means(other), top)
+    values = _statistics(_means(one), _means(other), top)
+    tau, ap, rho, overlap, share, top_tau = values
     says = _decisions(one), _decisions(other)
     return OrderAgreement(
         names,
@@ -98,7 +102,7 @@ def order_agreement(
         top,
         share,
         top_tau,
-        _resampled(one, other, top),
+        _intervals(values, one, other, top),
         len(says[0]),
         float((says[0] == says[1]).mean()),
         int(((says[0] != 0) & (says[1] == 0)).sum()),
@@ -130,16 +134,22 @@ def _statistics(one: Float64, other: Float64, top: int) -> tuple[float, float, f
     )
 
 
-def _resampled(one: Float64, other: Float64, top: int) -> tuple[tuple[str, float, float], ...]:
-    """The bounds of each statistic, where queries are drawn again, the same for both sets of labels."""
+def _intervals(
+    values: Sequence[float], one: Float64, other: Float64, top: int
+) -> tuple[tuple[str, float, float], ...]:
+    """The interval of each statistic, where queries are drawn again, the same for both sets of labels."""
     both = np.stack([one.T, other.T], axis=1)
     drawn = [
         _statistics(one_mean, other_mean, top)
         for one_mean, other_mean in (_rounded(sums / len(both)) for sums in drawn_tables(both))
     ]
+    pairs, of_top = (math.comb(count, 2) for count in (len(one), top))
+    steps = (pairs, pairs, pairs, pairs, top, of_top)
+    limits = [(0.0, 1.0) if name in SHARES else (-1.0, 1.0) for name in STATISTICS_OF_ORDERS]
+    columns = zip(STATISTICS_OF_ORDERS, values, zip(*drawn, strict=True), steps, limits, strict=True)
     return tuple(
-        (name, *bounds(values))
-        for name, values in zip(STATISTICS_OF_ORDERS, zip(*drawn, strict=True), strict=True)
+        (name, *order_interval(value, resampled, len(both), number, ends))
+        for name, value, resampled, number, ends in columns
     )
 
 

@@ -14,7 +14,7 @@ from weir.core.strings import Float64
 from weir.errors import BadValue
 from weir.stats.distributions import normal_quantile, normal_tail, student_quantile, student_tail
 
-__all__ = ["Estimate", "SampledMean", "powered_mean", "prediction_powered", "rogan_gladen"]
+__all__ = ["Estimate", "SampledMean", "corrected_share", "powered_mean", "prediction_powered", "rogan_gladen"]
 
 LEVEL = 0.95
 
@@ -30,6 +30,11 @@ class Estimate:
     low: float
     high: float
     weight: float
+
+    def within(self, least: float, most: float) -> Estimate:
+        """The same, cut at the limits of what the mean can be: the interval holds the truth as often as before."""
+        value, low, high = (min(most, max(least, one)) for one in (self.value, self.low, self.high))
+        return Estimate(value, low, high, self.weight)
 
 
 @dataclass(frozen=True)
@@ -105,9 +110,8 @@ def rogan_gladen(human: Float64, model: Float64, model_alone: Float64, level: fl
     """The share of items that people would call relevant, from the model's share and its errors on judged items.
 
     Arguments as `prediction_powered`, of values that are 0 or 1. The model's sensitivity and specificity come from the
-    judged items; the interval is by the delta method, all cut at 0 and 1. Raises BadValue for other values, where
-    people gave one label alone, and where the model is no better than chance, so that nothing can be corrected.
-    Source: Rogan and Gladen 1978.
+    judged items; the interval as of `corrected_share`. Raises BadValue for other values, where people gave one label
+    alone, and as `corrected_share`. Source: Rogan and Gladen 1978.
     """
     columns = (human, model, model_alone)
     if not all(np.isin(values, (0.0, 1.0)).all() for values in columns) or not len(model_alone):
@@ -116,19 +120,35 @@ def rogan_gladen(human: Float64, model: Float64, model_alone: Float64, level: fl
     if not len(positive) or not len(negative):
         raise BadValue("people gave one label alone, so that the model's errors are not known; judge more")
     sensitivity, specificity = float(positive.mean()), 1 - float(negative.mean())
-    slope = sensitivity + specificity - 1
-    if slope <= 0:
-        raise BadValue(
-            f"the model's labels are no better than chance (sensitivity {sensitivity:.3f}, specificity "
-            f"{specificity:.3f}); they cannot be corrected"
-        )
     apparent = float(model_alone.mean())
-    value = (apparent + specificity - 1) / slope
-    parts = (
-        apparent * (1 - apparent) / len(model_alone),
-        value**2 * sensitivity * (1 - sensitivity) / len(positive),
-        (1 - value) ** 2 * specificity * (1 - specificity) / len(negative),
-    )
-    margin = normal_quantile((1 + level) / 2) * math.sqrt(sum(parts)) / slope
-    low, high = (min(1.0, max(0.0, bound)) for bound in (value - margin, value + margin))
-    return Estimate(min(1.0, max(0.0, value)), low, high, 1.0)
+    by_share = apparent * (1 - apparent) / len(model_alone)
+    by_positive = sensitivity * (1 - sensitivity) / len(positive)
+    by_negative = specificity * (1 - specificity) / len(negative)
+    errors = by_share + by_negative, by_negative, by_positive + by_negative
+    times = normal_quantile((1 + level) / 2)
+    return corrected_share(apparent + specificity - 1, sensitivity + specificity - 1, errors, times)
+
+
+def corrected_share(above: float, slope: float, errors: tuple[float, float, float], times: float) -> Estimate:
+    """The share above / slope with Fieller's interval, both cut at 0 and 1.
+
+    slope: the model's sensitivity + specificity - 1, 0 for one that guesses; errors: the variances of `above`, of both
+    together and of `slope`; times: the quantile. The interval holds each share s for which above - s * slope is within
+    `times` its error of 0, so that it keeps its coverage however small the slope is. Raises BadValue where a slope of 0
+    is as near as that, for any share is possible then, and where no share from 0 to 1 is within. Source: Fieller 1954.
+    """
+    of_above, of_both, of_slope = errors
+    if slope <= times * math.sqrt(of_slope):
+        raise BadValue(
+            "the model's labels cannot be told from chance (sensitivity + specificity - 1 is "
+            f"{slope:.3f}, ± {times * math.sqrt(of_slope):.3f}), so that they cannot be corrected"
+        )
+    square = slope**2 - times**2 * of_slope
+    middle = (above * slope - times**2 * of_both) / square
+    half = math.sqrt(max(0.0, middle**2 - (above**2 - times**2 * of_above) / square))
+    if middle - half > 1 or middle + half < 0:
+        raise BadValue(
+            "the model calls another share relevant than its errors allow, so that it errs otherwise where people "
+            "judged than elsewhere"
+        )
+    return Estimate(above / slope, middle - half, middle + half, 1.0).within(0.0, 1.0)

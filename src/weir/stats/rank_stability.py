@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 
 from weir.core.strings import Float64
 from weir.errors import BadValue
+from weir.stats.distributions import student_quantile
 
-__all__ = ["average_ranks", "kendall_tau", "letters", "rbo", "spearman", "tau_ap"]
+__all__ = ["average_ranks", "kendall_tau", "letters", "order_interval", "rbo", "spearman", "tau_ap"]
+
+LEVEL = 0.95
 
 
 def letters(apart: NDArray[np.bool_]) -> list[str]:
@@ -128,3 +131,36 @@ def average_ranks(values: Float64) -> Float64:
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return np.asarray((last - (counts - 1) / 2)[inverse], np.float64)
+
+
+def order_interval(
+    value: float,
+    resampled: Sequence[float],
+    queries: int,
+    steps: int,
+    limits: tuple[float, float] = (-1.0, 1.0),
+) -> tuple[float, float]:
+    """The 95% interval of a statistic of two orders of systems, over other draws of as many queries.
+
+    value: as measured; resampled: on queries drawn again; steps: how many the statistic has between its limits, such as
+    the pairs of systems for Kendall's tau. Resampled orders hold the noise of two draws and agree less than the
+    measured ones, so that percentiles of them lie below the value. Their spread alone is taken, around the value, with
+    Student's t: on the scale of Fisher's z, which keeps to the limits, and on the plain one, cut at them; the interval
+    is the hull of both. It holds its value always. NaN where the value or all of the resampled ones are. Sources:
+    Fieller, Hartley and Pearson 1957 (z of rank correlations); coverage: docs/labels.md.
+    """
+    known = np.array([one for one in resampled if not math.isnan(one)])
+    if math.isnan(value) or not len(known) or queries < 2:
+        return math.nan, math.nan
+    low, high = limits
+    times, edge = student_quantile((1 + LEVEL) / 2, queries - 1), 1 - 1 / max(2, steps)
+    at, drawn = 2 * (value - low) / (high - low) - 1, 2 * (known - low) / (high - low) - 1
+    plain = times * float(drawn.std())
+    if not plain:
+        return value, value
+    centre, spread = np.arctanh(np.clip(at, -edge, edge)), np.arctanh(np.clip(drawn, -edge, edge))
+    first, last = (math.tanh(float(centre) + sign * times * float(spread.std())) for sign in (-1, 1))
+    first = max(-1.0, min(at - plain, first if first > -edge else -1.0))
+    last = min(1.0, max(at + plain, last if last < edge else 1.0))
+    ends = ((one + 1) / 2 * (high - low) + low for one in (first, last))
+    return min(value, next(ends)), max(value, next(ends))

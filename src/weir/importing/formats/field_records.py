@@ -103,8 +103,19 @@ def read_records(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
     yield from (Used(role, column) for role, column in layout.roles.items())
     yield from (Used(f"words in the {within}", column) for column, within in layout.words.items())
     yield from _without_judgments(layout, rows)
-    yield from _queries(layout, rows)
+    queries = list(_queries(layout, rows))
+    yield from queries
+    yield from _dropped(layout, rows, queries)
     yield from read(layout, [row for row in rows if _key(layout, row) != ItemKey()])
+
+
+def _dropped(layout: _Layout, rows: list[TableRow], queries: list[Item]) -> Iterator[Item]:
+    """A note of the columns that are not kept: neither a role, nor one value for each query."""
+    kept = {name for one in queries if isinstance(one, FoundQuery) for name in one.metadata}
+    taken = {*layout.roles.values(), *layout.words, "", *kept}
+    held = dict.fromkeys(name for row in rows for name, value in row.fields.items() if plain(value))
+    if lost := [name for name in held if name not in taken]:
+        yield Note(f"columns that are not kept: {', '.join(lost[:12])}{' ...' if len(lost) > 12 else ''}")
 
 
 def _without_judgments(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
-from weir.errors import BadValue
 from weir.importing.contents import Contents
 from weir.importing.formats.engines import sources
-from weir.importing.found import Item, plain
-from weir.importing.readers import READERS, Detect, Reader, ReadRequest, refuses
+from weir.importing.readers import Detect, refuses
 
 __all__: list[str] = []
 
@@ -208,55 +203,21 @@ refuses(
 )
 
 
-def _clicks(contents: Contents) -> dict[str, int]:
-    """How many searches, impressions and clicks a log holds; {} for what is no log."""
+def _ubi_searches(contents: Contents) -> str:
+    """Searches without what was shown and clicked."""
     rows: list[Any] = [row.fields for row in contents.rows]
-    events = [row for row in rows if isinstance(row, dict) and "action_name" in row and "query_id" in row]
-    searches = [
-        row for row in rows if isinstance(row, dict) and {"query_id", "user_query", "client_id"} <= set(row)
-    ]
-    if events or searches or _is_ubi(rows):
-        return _counted(Counter(plain(row["action_name"]) for row in events), len(searches) - len(events))
-    return _session_log(contents)
+    rows = [row for row in rows if isinstance(row, dict)]
+    if any("action_name" in row and "query_id" in row for row in rows):
+        return ""
+    searches = sum({"query_id", "user_query", "client_id"} <= set(row) for row in rows)
+    asked = [row.get("ext", row.get("params")) for row in rows]
+    searches += sum(isinstance(one, dict) and "ubi" in one for one in asked)
+    return f"{searches} searches" if searches else ""
 
 
-def _counted(actions: Counter[str], searches: int) -> dict[str, int]:
-    return {"searches": max(0, searches), **{name: actions[name] for name in sorted(actions)}}
-
-
-def _is_ubi(rows: list[Any]) -> bool:
-    ubi = [row.get("ext", row.get("params")) for row in rows if isinstance(row, dict)]
-    return any(isinstance(one, dict) and "ubi" in one for one in ubi)
-
-
-def _session_log(contents: Contents) -> dict[str, int]:
-    """Lines of session, query, region, weight, results, layout and clicks, the last three as JSON."""
-    if contents.shape != "lines":
-        return {}
-    rows = [line.split("\t") for line in contents.text.split("\n") if line.strip()]
-    if not rows or any(len(row) != 7 or row[4][:1] not in ("[", "{") for row in rows):
-        return {}
-    try:
-        clicks = [json.loads(row[6]) for row in rows]
-    except (ValueError, RecursionError):
-        return {}
-    clicked = sum(sum(map(bool, one.values() if isinstance(one, dict) else one)) for one in clicks)
-    return {"searches": len(rows), "click": clicked}
-
-
-def _is_log(contents: Contents) -> str:
-    counts = _clicks(contents)
-    told = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    return told or ("no action" if counts else "")
-
-
-def _refuse_clicks(contents: Contents, _: ReadRequest) -> Iterator[Item]:
-    raise BadValue(
-        f"{contents.path}: a log of clicks ({_is_log(contents)}); clicks are no judgments, "
-        "and a grade takes a model of clicks; give what such a model made, as rows of query, document and grade"
-    )
-
-
-READERS.add(
-    "clicks", Reader("clicks", "a log of clicks (UBI and others)", _is_log, _refuse_clicks, refused=True)
+refuses(
+    "ubi-queries",
+    "searches of User Behavior Insights, without what was shown and clicked",
+    _ubi_searches,
+    "give its events (ubi_events), which name the query too",
 )

@@ -1,0 +1,332 @@
+"""Score bounds: between which values a score lies, whatever the unjudged documents are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.audit.check import Finding, check
+from weir.audit.holes import CUTOFF
+from weir.audit.subject import Subject
+from weir.core import rounding
+from weir.core.ids import Ids
+from weir.core.judged import Judged
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.core.strings import Float64, Int32, Int64, Strings
+from weir.errors import BadValue
+from weir.io.runs.distinct_ids import distinct_strings
+from weir.measures.evaluate import scores_of
+from weir.measures.library.arithmetic import place, ratio
+from weir.measures.library.gain_functions import found_gains, gain_of
+from weir.measures.library.gains import divisor_at
+from weir.measures.measure import Measure, parse_measure
+from weir.stats.power import detectable
+
+__all__ = ["RISING", "ScoreBounds", "Unjudged", "discounted", "most_above", "score_bounds", "turning_pairs"]
+
+MEASURE = parse_measure(f"nDCG@{CUTOFF}")
+RISING = {"AP", "DCG", "ERR", "P", "R", "RBP", "RR", "R_cap", "SDCG", "Success", "nDCG"}
+"""Measures that never fall where a relevant document changes places with a worse one above it."""
+BESIDE = (parse_measure(f"condensed(nDCG@{CUTOFF})"), parse_measure("RBP_residual"))
+"""Other views of holes: unjudged documents leave the ranking; the weight that RBP gives to them."""
+MOST_RANKS = 100
+CELLS = 1 << 21
+"""Of the tables of gains and ideals that are held at once, of 8 bytes each."""
+
+
+@dataclass(frozen=True, eq=False)
+class Unjudged:
+    """The unjudged documents among the first k of some runs' rankings, of judged queries.
+
+    qrels: the judgments, whose documents include those of the runs; query, doc: int32[n], ascending; rank: int64[n],
+    the best of it in any run; grade: what a relevant one is given, the highest that was judged.
+    """
+
+    qrels: Qrels
+    query: Int32
+    doc: Int32
+    rank: Int64
+    grade: float
+
+    @staticmethod
+    def of(runs: Sequence[Run], qrels: Qrels, k: int) -> Unjudged:
+        """Find them."""
+        tops = [run.top(k) for run in runs]
+        codes, distinct = distinct_strings(
+            Strings.concatenated([qrels.docs.strings, *(run.docs.strings for run in tops)])
+        )
+        wider = Qrels(qrels.queries, Ids(distinct), qrels.ptr, codes[qrels.doc].astype(np.int32), qrels.grade)
+        query = np.concatenate(
+            [qrels.queries.codes(run.queries.strings)[run.query_of_row()] for run in tops]
+        ).astype(np.int64)
+        doc = np.concatenate([wider.docs.codes(run.docs.strings)[run.doc] for run in tops])
+        rank = np.concatenate([run.ranks() for run in tops])
+        pair = query * len(distinct) + doc
+        judged = wider.query_of_row().astype(np.int64) * len(distinct) + wider.doc
+        rows = np.flatnonzero((query >= 0) & ~np.isin(pair, judged))
+        rows = rows[np.lexsort((rank[rows], pair[rows]))]
+        rows = rows[np.append(True, np.diff(pair[rows]) != 0)[: len(rows)]]
+        grade = float(qrels.grade.max(initial=0)) if (qrels.grade > 0).any() else 1.0
+        return Unjudged(wider, query[rows].astype(np.int32), doc[rows].astype(np.int32), rank[rows], grade)
+
+    def ranks_in(self, run: Run, k: int) -> Int64:
+        """The rank of each in a run's first k, k + 1 where it is not among them."""
+        top, docs = run.top(k), len(self.qrels.docs)
+        query = self.qrels.queries.codes(top.queries.strings)[top.query_of_row()].astype(np.int64)
+        pair = query * docs + self.qrels.docs.codes(top.docs.strings)[top.doc]
+        mine = self.query.astype(np.int64) * docs + self.doc
+        found = np.full(len(mine), k + 1)
+        at = np.searchsorted(mine, pair)
+        here = (at < len(mine)) & (query >= 0)
+        here[here] = mine[at[here]] == pair[here]
+        found[at[here]] = top.ranks()[here]
+        return found
+
+    def filled(self, relevant: NDArray[np.bool_]) -> Qrels:
+        """The judgments where these of them are relevant and the others are not judged."""
+        qrels = self.qrels
+        return Qrels.from_columns(
+            qrels.queries,
+            qrels.docs,
+            np.concatenate([qrels.query_of_row(), self.query[relevant]]),
+            np.concatenate([qrels.doc, self.doc[relevant]]),
+            np.concatenate([qrels.grade, np.full(int(relevant.sum()), self.grade, qrels.grade.dtype)]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreBounds:
+    """Bounds of a measure by judged query, float64[Q] each.
+
+    low, high: the least and the most over all ways of judging the unjudged documents, each with any grade from 0 to the
+    highest that was judged; score: all of them not relevant, as it is reported.
+    """
+
+    measure: str
+    low: Float64
+    score: Float64
+    high: Float64
+
+
+def score_bounds(runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE) -> dict[str, ScoreBounds]:
+    """Bounds of each run's score in a measure with a cut-off k, over what is unjudged in the first k of any.
+
+    Exact: both ends are values of the measure under some judging, and no judging goes beyond them. Documents that no
+    run returns among its first k stay as they are. Raises BadValue for a measure of which no bounds are known, or
+    without a cut-off of at most MOST_RANKS.
+    """
+    k = _cutoff(measure)
+    unjudged = Unjudged.of(list(runs.values()), qrels, k)
+    bounds = _of_ndcg if measure.name == "nDCG" else _of_filling
+    return {name: bounds(run.top(k), unjudged, measure) for name, run in runs.items()}
+
+
+def _cutoff(measure: Measure) -> int:
+    k, gain = measure.cutoff, dict(measure.settings).get("gain", "linear")
+    table = (
+        gain not in ("linear", "exp", "binary") and measure.name != "nDCG"
+    )  # "scaled" divides by what is judged
+    if measure.name not in RISING or measure.condensed or k is None or k > MOST_RANKS or table:
+        known = ", ".join(f"{name}@k" for name in sorted(RISING))
+        raise BadValue(f"{measure} has no score bounds; they are known of {known}, for k up to {MOST_RANKS}")
+    return k
+
+
+def _of_filling(run: Run, unjudged: Unjudged, measure: Measure) -> ScoreBounds:
+    """Bounds of a measure that looks at one threshold of grades, or never falls where a grade rises.
+
+    One grade for the relevant is enough then, the highest: of all ways in which m unjudged documents of a ranking may
+    be relevant, the measure is largest where they are the first m, and nothing else is; least where they are the last
+    m, and all that other runs return is relevant too.
+    """
+
+    def values(relevant: NDArray[np.bool_]) -> Float64:
+        return measure.per_query(Judged.of(run, unjudged.filled(relevant)))
+
+    k = measure.cutoff or MOST_RANKS
+    rank = unjudged.ranks_in(run, k)
+    returned = rank <= k
+    order = np.lexsort((rank, unjudged.query))
+    per_query = np.bincount(unjudged.query[returned], minlength=len(unjudged.qrels))
+    nth = np.empty(len(order), np.int64)
+    nth[order] = place(unjudged.query[order])
+    left = per_query[unjudged.query] - 1 - nth
+    score = values(np.zeros(len(rank), np.bool_))
+    low, high = np.minimum(score, values(~returned)), score
+    for count in range(1, int(per_query.max(initial=0)) + 1):
+        high = np.maximum(high, values(returned & (nth < count)))
+        low = np.minimum(low, values(~returned | (left < count)))
+    return ScoreBounds(str(measure), low, score, high)
+
+
+def _of_ndcg(run: Run, unjudged: Unjudged, measure: Measure) -> ScoreBounds:
+    score = measure.per_query(Judged.of(run, unjudged.qrels))
+    zero = np.zeros(len(score)), np.zeros(len(unjudged.rank))
+    own = discounted(run, unjudged, measure)
+    low, high = -most_above(zero, own, unjudged, measure), most_above(own, zero, unjudged, measure)
+    return ScoreBounds(str(measure), np.minimum(low, score), score, np.maximum(high, score))
+
+
+def discounted(run: Run, unjudged: Unjudged, measure: Measure) -> tuple[Float64, Float64]:
+    """Of nDCG's numerator: what judged documents add by query, and what a gain of 1 adds for each unjudged one."""
+    gain, base, discount = _settings(measure)
+    k = measure.cutoff or MOST_RANKS
+    query, found, worth = found_gains(Judged.of(run, unjudged.qrels), k, gain)
+    judged = np.bincount(query, worth / divisor_at(found, base, discount), minlength=len(unjudged.qrels))
+    rank = unjudged.ranks_in(run, k)
+    weight = np.where(rank <= k, 1 / divisor_at(rank, base, discount), 0.0)
+    return judged.astype(np.float64), np.asarray(weight, np.float64)
+
+
+def _settings(measure: Measure) -> tuple[str, float, str]:
+    known = dict(measure.settings)
+    base = float(known.get("base", 2.0))
+    return str(known.get("gain", "linear")), base, str(known.get("discount", "trec"))
+
+
+def most_above(
+    over: tuple[Float64, Float64], under: tuple[Float64, Float64], unjudged: Unjudged, measure: Measure
+) -> Float64:
+    """The most by query of (over - under) / ideal, where each unjudged document gains from 0 to the largest gain.
+
+    over, under: of two runs as `discounted` gives them: the most by which nDCG of one may lie above that of the other,
+    a document having one grade for both; zeros for one of them give the bound of the other. Exact. With n[g] unjudged
+    documents gaining g or more, the numerator is largest where those of the largest weights gain most: both it and the
+    ideal are then sums over the levels g, so that the largest `numerator - value * ideal` is found level by level, and
+    a value that leaves 0 of it is the most (Dinkelbach 1967). Above a level stand fewer judged documents than above one
+    below it, so that another relevant document costs the ideal more: for values from 0 the best n[g] falls with g, as
+    it must; for others it would rise, and the best that does not is the same n at each level. Between two gains that
+    were judged n[g] is constant, so that no gain between them goes further.
+    """
+    gain, base, discount = _settings(measure)
+    queries, k = len(unjudged.qrels), measure.cutoff or MOST_RANKS
+    levels = np.unique(gain_of(np.append(unjudged.qrels.grade, unjudged.grade), gain))
+    levels = levels[levels > 0]
+    steps = np.diff(levels, prepend=0.0)
+    ideals = np.append(0.0, np.cumsum(1 / divisor_at(np.arange(1, k + 1), base, discount)))
+    level = np.searchsorted(levels, gain_of(unjudged.qrels.grade, gain), side="right")
+    above = np.zeros((queries, len(levels) + 1), np.int64)
+    np.add.at(above, (unjudged.qrels.query_of_row(), level), 1)
+    above = above[:, ::-1].cumsum(axis=1)[:, -2::-1]  # how many judged documents gain as much as each level
+    weights = _sorted_weights(over[1] - under[1], unjudged, k)
+    first = over[0] - under[0]
+    rows = max(1, CELLS // max(1, len(levels) * weights.shape[1]))
+    parts = [
+        _largest_ratio(first[a : a + rows], weights[a : a + rows], above[a : a + rows], steps, ideals)
+        for a in range(0, queries, rows)
+    ]
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def _sorted_weights(weight: Float64, unjudged: Unjudged, k: int) -> Float64:
+    """Sums of the n largest weights of each query, float64[Q, N + 1], -inf beyond its number of documents."""
+    order = np.lexsort((-weight, unjudged.query))
+    query, weight = unjudged.query[order], weight[order]
+    of_none = weight == 0
+    kept = ~of_none | (np.cumsum(of_none) - np.cumsum(of_none)[np.searchsorted(query, query)] < k)
+    query, weight = query[kept], weight[kept]  # more than k without a weight change no ideal
+    nth = place(query)
+    table = np.full((len(unjudged.qrels), int(nth.max(initial=-1)) + 2), -np.inf)
+    table[:, 0] = 0.0
+    table[query, nth + 1] = weight
+    return np.cumsum(table, axis=1)
+
+
+def _largest_ratio(
+    first: Float64, weights: Float64, above: Int64, steps: Float64, ideals: Float64
+) -> Float64:
+    """The largest (first + sum of steps * weights[n]) / (sum of steps * ideals[above + n]) by query, 0 where 0 / 0."""
+    queries, levels = above.shape
+    count = np.arange(weights.shape[1])
+    ideal = ideals[np.minimum(above[:, :, None] + count, len(ideals) - 1)]
+    at = np.arange(queries)
+    value = ratio(first, ideal[:, :, 0] @ steps)
+    while True:
+        by_level = (weights[:, None, :] - np.maximum(value, 0)[:, None, None] * ideal).argmax(axis=2)
+        alike = (weights * steps.sum() - value[:, None] * np.einsum("l,qln->qn", steps, ideal)).argmax(axis=1)
+        n = np.where((value >= 0)[:, None], by_level, alike[:, None])
+        numerator = first + np.take_along_axis(weights, n, 1) @ steps
+        better = ratio(numerator, ideal[at[:, None], np.arange(levels), n] @ steps)
+        if not (better > value).any():
+            return value
+        value = np.maximum(better, value)
+
+
+def turning_pairs(
+    runs: Mapping[str, Run], qrels: Qrels, measure: Measure = MEASURE
+) -> dict[tuple[str, str], bool]:
+    """Pairs (better, worse by score) whose order of nDCG some judging of the unjudged documents may turn round.
+
+    For each, whether the difference as it is is as large as a paired t-test on these queries detects with a probability
+    of 80%. Exact for each pair: some judging turns it, or none does. Raises as `score_bounds`.
+    """
+    k = _cutoff(measure)
+    unjudged = Unjudged.of(list(runs.values()), qrels, k)
+    score = {name: measure.per_query(Judged.of(run.top(k), qrels)) for name, run in runs.items()}
+    ordered = sorted(runs, key=lambda name: -float(score[name].mean()))
+    columns = {name: discounted(run.top(k), unjudged, measure) for name, run in runs.items()}
+    found = {}
+    for better, worse in combinations(ordered, 2):
+        differences = score[better] - score[worse]
+        if (
+            differences.mean() > 0
+            and most_above(columns[worse], columns[better], unjudged, measure).mean() >= 0
+        ):
+            deviation = float(differences.std(ddof=1)) if len(differences) > 1 else np.inf
+            found[better, worse] = bool(
+                deviation < np.inf and differences.mean() >= detectable(deviation, len(differences))
+            )
+    return found
+
+
+@check("score bounds", needs=["runs", "qrels"])
+def score_bounds_check(subject: Subject) -> Iterator[Finding]:
+    """Between which values nDCG@10 lies whatever the unjudged documents are, and which systems may change places.
+
+    Exact over all ways of judging them, each with any grade from 0 to the highest that was judged. Beside it the score
+    of condensed lists (Sakai 2007), and what RBP leaves to unjudged documents (Moffat and Zobel 2008).
+    """
+    answering = {name: run for name, run in subject.runs.items() if subject.joins[name].answered.any()}
+    if not answering:
+        return
+    qrels = subject.need_qrels()
+    for name, one in score_bounds(answering, qrels).items():
+        low, score, high = (float(values.mean()) for values in (one.low, one.score, one.high))
+        views = scores_of(subject.joins[name], BESIDE).means()
+        beside = ", ".join(f"{view} {rounding.score(value)}" for view, value in views.items())
+        if high - low >= 0.005:
+            yield Finding(
+                "caution",
+                f"{MEASURE} {rounding.score(score)} may be anything from {rounding.score(low)} "
+                f"to {rounding.score(high)} by what its unjudged documents are; beside it {beside}",
+                "judge what is unjudged among the first 10 of each system (weir pool)",
+                (("low", low), ("score", score), ("high", high), *views.items()),
+                system=name,
+            )
+    turning = turning_pairs(answering, qrels)
+    total = len(answering) * (len(answering) - 1) // 2
+    large = [pair for pair, detected in turning.items() if detected]
+    if large:
+        yield Finding(
+            "serious",
+            f"{len(large):,} of {total:,} pairs of systems differ by as much as {len(qrels):,} queries can detect, and "
+            "may change places by what unjudged documents are",
+            "call the order of such a pair open until their unjudged documents are judged",
+            (("pairs that may turn", float(len(large))), ("pairs", float(total))),
+            tuple(f"{better} over {worse}" for better, worse in large),
+        )
+    small = [pair for pair, detected in turning.items() if not detected]
+    if small:
+        yield Finding(
+            "note",
+            f"{len(small):,} of {total:,} pairs of systems may change places by what unjudged documents are, but "
+            f"differ by less than {len(qrels):,} queries can detect",
+            "",
+            (("pairs that may turn", float(len(small))), ("pairs", float(total))),
+            tuple(f"{better} over {worse}" for better, worse in small),
+        )

@@ -1,0 +1,208 @@
+"""Click models: from how often documents were shown and clicked to how attractive they are, with intervals.
+
+Each share is clicks over expected clicks, sum(clicks) / sum(exposure): expected of a document that attracts whoever
+examines it. The models differ in the exposure of a position alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from weir.core.strings import Float64, Int64
+from weir.errors import BadValue, UnknownName
+
+__all__ = ["CLICK_MODELS", "ClickLog", "ClickModel", "ClickShare", "click_shares", "parse_click_model"]
+
+Z = 1.959963984540054
+"""The normal quantile of 95% intervals."""
+ROUNDS = 2000
+"""Steps of expectation and maximisation at most."""
+SMALLEST_STEP = 1e-7
+"""Change of an examination from which another step is made."""
+LEAST_EXPOSURE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class ClickLog:
+    """How often documents were shown for queries, and clicked, a row for each query, document and position.
+
+    pair: int64[n] the pair of query and document, from 0; position: int64[n] from 1, 0 where the log has none; clicks,
+    impressions: float64[n].
+    """
+
+    pair: Int64
+    position: Int64
+    clicks: Float64
+    impressions: Float64
+
+    @property
+    def positioned(self) -> bool:
+        """Whether every row has a position."""
+        return bool((self.position > 0).all())
+
+
+@dataclass(frozen=True)
+class ClickShare:
+    """A pair's clicks over expected clicks, with its 95% interval; expected: of a document that always attracts."""
+
+    value: float
+    low: float
+    high: float
+    clicks: float
+    impressions: float
+    expected: float
+
+
+@dataclass(frozen=True)
+class ClickModel:
+    """A model by name; examination: of the positions from 1 on, () where it is estimated or plays no role.
+
+    It prints as it is written: "pbm=1,0.6,0.4".
+    """
+
+    name: str
+    examination: tuple[float, ...] = ()
+
+    def __str__(self) -> str:
+        return self.name + (
+            "=" + ",".join(f"{one:g}" for one in self.examination) if self.examination else ""
+        )
+
+
+def parse_click_model(text: str) -> ClickModel:
+    """A model from `ctr`, `coec`, `pbm` or `pbm=1,0.6,0.4`; raises UnknownName and BadValue for anything else."""
+    name, equals, listed = text.partition("=")
+    if name not in CLICK_MODELS:
+        raise UnknownName("click model", name, CLICK_MODELS)
+    try:
+        examination = tuple(float(one) for one in listed.split(",")) if equals else ()
+    except ValueError:
+        examination = (0.0,)
+    if not all(0 < one <= 1 for one in examination) or (equals and name != "pbm"):
+        raise BadValue(
+            f"the click model '{text}'; expected ctr, coec, pbm, or pbm=1,0.6,0.4 with the examination of positions 1, "
+            "2, 3, each above 0 and at most 1"
+        )
+    return ClickModel(name, examination)
+
+
+def _every_impression(log: ClickLog, _: ClickModel) -> Float64:
+    """ctr: each document shown is examined, wherever it stands."""
+    return np.ones(len(log.pair))
+
+
+def _mean_of_position(log: ClickLog, _: ClickModel) -> Float64:
+    """coec: an impression is worth the mean click-through rate of its position, over all queries and documents."""
+    clicks, shown = (np.bincount(log.position, column) for column in (log.clicks, log.impressions))
+    return np.divide(clicks, shown, out=np.zeros(len(clicks)), where=shown > 0)[log.position]
+
+
+def _examined(log: ClickLog, model: ClickModel) -> Float64:
+    """pbm: an impression is worth the chance that its position is examined, given or estimated."""
+    last = int(log.position.max(initial=0))
+    if not model.examination:
+        return _estimated_examination(log)[log.position]
+    if last > len(model.examination):
+        raise BadValue(
+            f"the log goes down to position {last}, and examination is given for {len(model.examination)}; give one "
+            "number for each position"
+        )
+    return np.array((0.0, *model.examination))[log.position]
+
+
+CLICK_MODELS: Mapping[str, Callable[[ClickLog, ClickModel], Float64]] = {
+    "ctr": _every_impression,
+    "coec": _mean_of_position,
+    "pbm": _examined,
+}
+"""The exposure of a row's impressions by each model."""
+
+
+def click_shares(log: ClickLog, model: ClickModel) -> list[ClickShare]:
+    """The share of each pair, by its number; expected is 0 where nothing is ever clicked, and the share is 0 then.
+
+    An impression with exposure e is clicked with probability share * e, independently: the interval holds each share
+    that the clicks are within 1.96 errors of (for e = 1 Wilson's), the exposures being taken as known. Raises BadValue
+    where the log lacks what the model needs. Source: Wilson 1927.
+    """
+    if model.name != "ctr" and not log.positioned:
+        raise BadValue(
+            f"{model.name} takes the position of each impression, which the log lacks; give a column of positions, or "
+            "take the click-through rate with --clicks ctr, which favours what stood at the top"
+        )
+    exposure = CLICK_MODELS[model.name](log, model)
+    count = int(log.pair.max(initial=-1)) + 1
+    clicks, shown, expected, squared = (
+        np.bincount(log.pair, column, minlength=count)
+        for column in (
+            log.clicks, log.impressions, log.impressions * exposure, log.impressions * exposure**2
+        )
+    )  # fmt: skip
+    known = expected > LEAST_EXPOSURE
+    whole = np.where(known, expected, 1.0)
+    value = clicks / whole
+    square = whole**2 + Z**2 * squared
+    middle = (2 * clicks * whole + Z**2 * whole) / (2 * square)
+    half = np.sqrt(np.maximum(middle**2 - clicks**2 / square, 0.0))
+    low, high = np.minimum(middle - half, value), np.maximum(middle + half, value)
+    if model.name != "coec":  # shares of people; over a mean rate more than 1 is possible
+        value, low, high = (np.minimum(column, 1.0) for column in (value, low, high))
+    columns = (value, np.maximum(low, 0.0), high, clicks, shown, np.where(known, expected, 0.0))
+    return [ClickShare(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def _estimated_examination(log: ClickLog) -> Float64:
+    """The examination of each position, float64[last + 1], by expectation and maximisation; the largest is 1.
+
+    Positions are told apart by documents that were shown at several of them for one query. Raises BadValue where a
+    position shares no such document, however indirectly, with the first. Sources: Craswell, Zoeter, Taylor and Ramsey
+    2008; Chuklin, Markov and de Rijke 2015, section 4.2.
+    """
+    apart = _unlinked(log)
+    if apart:
+        raise BadValue(
+            f"no document was shown at position {apart} and elsewhere for one query, so that examination cannot be "
+            "estimated; give it, as in --clicks pbm=1,0.6,0.4, or take --clicks coec"
+        )
+    pairs, last = int(log.pair.max()) + 1, int(log.position.max())
+    shown_of = np.bincount(log.pair, log.impressions, minlength=pairs)
+    shown_at = np.bincount(log.position, log.impressions, minlength=last + 1)
+    passed = log.impressions - log.clicks
+    attractive = np.full(pairs, 0.5)
+    examined = np.append(0.0, 1 / np.arange(1, last + 1))
+    for _ in range(ROUNDS):
+        one, other = attractive[log.pair], examined[log.position]
+        silent = passed / np.maximum(1 - one * other, 1e-12)
+        attractive = (
+            np.bincount(log.pair, log.clicks + silent * one * (1 - other), minlength=pairs) / shown_of
+        )
+        found = np.bincount(log.position, log.clicks + silent * other * (1 - one), minlength=last + 1)
+        found = np.divide(found, shown_at, out=np.zeros(last + 1), where=shown_at > 0)
+        moved, examined = float(np.abs(found - examined).max()), found
+        if moved < SMALLEST_STEP:
+            break
+    return examined / max(float(examined.max()), LEAST_EXPOSURE)
+
+
+def _unlinked(log: ClickLog) -> int:
+    """The first position that no chain of pairs shown at two positions links with the first one; 0 where none is."""
+    positions = np.unique(log.position)
+    group = np.arange(int(positions[-1]) + 1)
+    clicked = np.isin(
+        log.pair, log.pair[log.clicks > 0]
+    )  # a pair never clicked says nothing of its positions
+    order = np.lexsort((log.position[clicked], log.pair[clicked]))
+    pair, position = log.pair[clicked][order], log.position[clicked][order]
+    links = np.unique(np.stack([position[:-1], position[1:]])[:, pair[:-1] == pair[1:]], axis=1)
+    for _ in range(len(positions)):
+        least = np.minimum(group[links[0]], group[links[1]])
+        before = group.copy()
+        np.minimum.at(group, links[0], least)
+        np.minimum.at(group, links[1], least)
+        if (group == before).all():
+            break
+    apart = positions[group[positions] != group[positions[0]]]
+    return int(apart[0]) if len(apart) else 0
