@@ -68,19 +68,6 @@ def test_a_collection_that_was_moved_is_named_and_left_out_or_found_where_it_is_
     told = capsys.readouterr()
     assert {json.loads(line)["subject"] for line in told.out.splitlines()} == {"brook-news", "one"}
     assert "warning: left out: two: " in told.err
-    assert (
-        main(
-            [
-                "relabel",
-                str(place / "elsewhere" / "qrels" / "test.tsv"),
-                "out",
-                "--collection",
-                "two=elsewhere",
-            ]
-        )
-        == 2
-    )
-    assert "brook-news: none of the 4 queries judged anew" in capsys.readouterr().err
 
 
 def test_what_is_none_of_the_folders_collections_is_refused(place, capsys):
@@ -101,6 +88,19 @@ def test_what_is_none_of_the_folders_collections_is_refused(place, capsys):
     said = capsys.readouterr().err
     assert "--collection one=PATH" in said
     assert "--collection two=PATH" in said
+
+
+def test_new_judgments_score_the_collection_again_whose_queries_they_are_of(place, capsys):
+    query = weir.load("brook-news").qrels.queries[0]
+    (place / "new.trec").write_text(f"{query} 0 never-returned 1\n")
+    assert main(["relabel", "new.trec", "out", "-o", "both.tsv", "--json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["subject"] for row in rows] == ["brook-news"]
+    assert rows[0]["after"] < rows[0]["before"] == stored(place)["brook-news"]
+    assert {row.subject for row in weir.relabel(weir.Qrels.of({"q1": {"d5": 1}}), "out")} == {"one", "two"}
+    (place / "none.trec").write_text("nobody 0 d1 1\n")
+    assert main(["relabel", "none.trec", "out"]) == 2
+    assert "none of the 1 queries judged anew is a query of brook-news, one, two" in capsys.readouterr().err
 
 
 def test_splits_of_one_collection_are_judged_apart(place, capsys):

@@ -110,16 +110,14 @@ def relabel(
     where no query is known, and the WeirErrors of reading.
     """
     from weir.audit.judging_pool import read_sheet
-    from weir.audit.relabel import relabelled
+    from weir.audit.relabel import judged_anew, relabelled
     from weir.core.qrels import Qrels
     from weir.experiment.audit_subjects import subjects_of
     from weir.measures.measure import parse_measure
 
     new = judged if isinstance(judged, Qrels) else read_sheet(Path(judged))[0]
-    found = [
-        relabelled(one, new, parse_measure(measure), origin)[0]
-        for one in subjects_of(targets, places_of(collection))
-    ]
+    subjects = judged_anew(subjects_of(targets, places_of(collection)), new)
+    found = [relabelled(one, new, parse_measure(measure), origin)[0] for one in subjects]
     return ResultSet("relabel", tuple(row for rows in found for row in rows))
 
 

@@ -199,7 +199,7 @@ def diff(
     names = distinct_names([run.name for run in runs], ["first", "second"])
     rules = ScoringRules.of(collection, conventions_of(conventions))
     found = diff_runs(qrels_from(first), dict(zip(names, runs, strict=True)), name or "nDCG@10", rules, top)
-    return ResultSet("diff", (found,))
+    return ResultSet("diff", (found,), rules.notes)
 
 
 def why(
@@ -288,9 +288,8 @@ def threshold(
     scoring, wanted = ScoringRules.of(collection), measures_of(measure)[0]
     silent = [] if scoring.queries is None else unanswerable_queries(scoring.queries)
     ranked = scoring.ranked(run_from(run))
-    return ResultSet(
-        "threshold", (chosen(ranked, qrels_from(qrels), wanted, rules, [*unanswerable, *silent]),)
-    )
+    found = chosen(ranked, qrels_from(qrels), wanted, rules, [*unanswerable, *silent])
+    return ResultSet("threshold", (found,), scoring.notes)
 
 
 def _of_cells(

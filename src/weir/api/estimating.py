@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from weir.core.query_weights import QueryWeights
     from weir.core.run import Run
     from weir.datasets.load import Dataset
+    from weir.datasets.scoring_rules import ScoringRules
     from weir.measures.measure import Measure
     from weir.stats.corrected_scores import CorrectedScore
 
@@ -43,15 +44,15 @@ def estimate(
     queries.
     """
     from weir.audit.estimated_scores import estimated_scores
+    from weir.datasets.scoring_rules import ScoringRules
     from weir.measures.measure import parse_measure
     from weir.stats.sample_design import SampleDesign
 
     by_people, by_model = _people(human, sheets), _labels(model)
     design = SampleDesign(_strata(strata, by_model, collection), _weights(weights), pairs)
-    found = estimated_scores(
-        _named(runs, collection), by_people, by_model, parse_measure(str(measure)), design
-    )
-    return ResultSet("estimate", tuple(found))
+    rules = ScoringRules.of(collection)
+    found = estimated_scores(_named(runs, rules), by_people, by_model, parse_measure(str(measure)), design)
+    return ResultSet("estimate", tuple(found), rules.notes)
 
 
 def next_queries(
@@ -76,11 +77,14 @@ def next_queries(
     from weir.audit.estimated_scores import next_queries as drawn_queries
     from weir.audit.estimated_scores import write_plan
     from weir.audit.subject import Subject
+    from weir.datasets.scoring_rules import ScoringRules
     from weir.measures.measure import parse_measure
 
     labels = _people(human, sheets), _labels(model)
     groups = _strata(strata, labels[1], collection)
-    drawn = drawn_queries(_named(runs, collection), labels, parse_measure(str(measure)), count, width, groups)
+    drawn = drawn_queries(
+        _named(runs, ScoringRules.of(collection)), labels, parse_measure(str(measure)), count, width, groups
+    )
     if out is not None:
         found = _dataset(collection)
         texts = (None, None) if found is None else (found.corpus, found.all_queries)
@@ -105,15 +109,13 @@ def _people(human: object, sheets: Iterable[str | Path]) -> Qrels:
     return found
 
 
-def _named(runs: Sequence[object], collection: str | Path | None) -> dict[str, Run]:
+def _named(runs: Sequence[object], rules: ScoringRules) -> dict[str, Run]:
     """Runs by name, as the rules of their collection have them."""
-    from weir.datasets.scoring_rules import ScoringRules
     from weir.io.runs.frames import run_from
     from weir.measures.files import names_of_runs
 
     paths = [Path(one) for one in runs if isinstance(one, (str, Path))]
     names = names_of_runs(paths) if len(paths) == len(runs) else [f"run {n}" for n in range(1, len(runs) + 1)]
-    rules = ScoringRules.of(collection)
     return {name: rules.ranked(run_from(run)) for name, run in zip(names, runs, strict=True)}
 
 

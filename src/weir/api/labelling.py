@@ -102,7 +102,8 @@ def holes(
     scoring = ScoringRules.of(collection)
     systems = {name: scoring.ranked(run) for name, run in _systems(runs).items()}
     judgments = scoring.counted(qrels_from(qrels))
-    return ResultSet("holes", (hole_study(systems, judgments, *labels, parse_measure(str(measure)), rel),))
+    found = hole_study(systems, judgments, *labels, parse_measure(str(measure)), rel)
+    return ResultSet("holes", (found,), scoring.notes)
 
 
 def _systems(runs: Mapping[str, object] | Sequence[object]) -> dict[str, Run]:

@@ -57,7 +57,7 @@ def reranking(
     found = reorderings(
         scoring.ranked(run_from(first)), by_name, judgments, parse_measure(str(measure)), rules, twice
     )
-    return ResultSet("reranking", tuple(found))
+    return ResultSet("reranking", tuple(found), scoring.notes)
 
 
 def sensitivity_of(

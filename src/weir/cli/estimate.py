@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from weir.cli.completion import measure_names
-from weir.cli.terminal import output_width, say, show
+from weir.cli.terminal import output_width, say, say_notes, show
 
 __all__ = ["command"]
 
@@ -78,6 +78,7 @@ def command(
         if planned
         else ()
     )  # fmt: skip
+    say_notes(found.notes)
     if as_json:
         show(estimate_json([*found, *drawn]))
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from weir.cli.completion import collection_option, measure_names
-from weir.cli.terminal import output_width, show
+from weir.cli.terminal import output_width, say_notes, show
 
 __all__ = ["command"]
 
@@ -43,4 +43,5 @@ def command(
     from weir.report.holes import holes_json, holes_text
 
     found = holes(qrels, *runs, human=human, model=model, measure=measure, rel=rel, collection=collection)
+    say_notes(found.notes)
     show(holes_json(found) if as_json else holes_text(found, output_width()))

@@ -38,7 +38,7 @@ def command(
     or QRELS RUN... as weir eval takes them. Where both judge a pair, the new judgment counts.
     """
     from weir.audit.judging_pool import read_sheet
-    from weir.audit.relabel import relabelled
+    from weir.audit.relabel import judged_anew, relabelled
     from weir.experiment.audit_subjects import subjects_of
     from weir.io.runs.write import write_qrels
     from weir.measures.measure import parse_measure
@@ -47,7 +47,7 @@ def command(
     new, empty = read_sheet(judged)
     if empty:
         say(f"{judged}: {empty:,} lines have no grade yet and stay unjudged")
-    subjects = subjects_of(targets, collections)
+    subjects = judged_anew(subjects_of(targets, collections), new)
     if out is not None and len(subjects) != 1:
         raise click.UsageError(f"-o takes one collection; found {len(subjects)}")
     rows = []

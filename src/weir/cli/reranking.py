@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from weir.cli.completion import collection_option, measure_names
-from weir.cli.terminal import output_width, show
+from weir.cli.terminal import output_width, say_notes, show
 
 __all__ = ["command"]
 
@@ -52,9 +52,8 @@ def command(
     from weir.sensitivity.order_changes import ReorderRules, WindowShape
 
     rules = ReorderRules(first_ranks, depth, block, rel, WindowShape(window, step))
-    found = list(
-        reranking(first, *reranked, qrels=qrels, measure=measure, rules=rules, collection=collection)
-    )
+    found = reranking(first, *reranked, qrels=qrels, measure=measure, rules=rules, collection=collection)
+    say_notes(found.notes)
     if form == "json":
         show(reranking_json(found))
     elif form == "markdown":

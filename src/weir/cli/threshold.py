@@ -8,7 +8,7 @@ from typing import Literal
 import click
 
 from weir.cli.completion import dataset_names, measure_names
-from weir.cli.terminal import output_width, show
+from weir.cli.terminal import output_width, say_notes, show
 
 __all__ = ["command"]
 
@@ -49,6 +49,7 @@ def command(
     found = threshold(
         qrels, run, measure, max_false=max_false, confidence=confidence, seed=seed, collection=collection
     )
+    say_notes(found.notes)
     if as_json:
         click.echo(threshold_json(found))
     else:

@@ -11,6 +11,7 @@ from typing import TypeVar
 from weir.core.corpus import Queries
 from weir.core.intents import IntentQrels
 from weir.core.judged import Judged
+from weir.core.notes import Note
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import Scores
@@ -68,6 +69,11 @@ class ScoringRules:
         metadata = None if self.queries is None else self.queries.metadata
         listed = metadata is not None and bool(metadata.lists() or metadata.filter is not None)
         return listed or self.conventions.self_matches == "drop"
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What each convention that is not the usual one means."""
+        return tuple(map(Note, self.conventions.sentences()))
 
     def counted(self, qrels: Judgments) -> Judgments:
         """The judgments without those of queries that nothing answers, which are in no mean."""

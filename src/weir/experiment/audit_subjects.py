@@ -117,7 +117,8 @@ def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject
         if len({one[1] for one in alike}) < len(alike):
             told += f" {judged_by[:6]}"
         subject = _of_dataset(dataset, {cell.label: read_run(cell.run) for cell in cells})
-        found.append(replace(subject, name=told))
+        dropped = all(dict(cell.settings)["self_match"] == "drop" for cell in cells)
+        found.append(replace(subject, name=told, self_match="drop" if dropped else "keep"))
     if not found:
         raise BadValue("; ".join(lacking))
     for one in lacking:

@@ -96,7 +96,8 @@ def explain_rankings(
         ComparedResult(name, _seen(run, judged), run=run, qrels=judged, dropped=dropped)
         for name, run in ranked.items()
     )
-    return explained(one, other, parse_measure(measure or DEFAULT_MEASURES[0]))
+    said = [note.text for note in rules.notes]
+    return explained(one, other, parse_measure(measure or DEFAULT_MEASURES[0]), said)
 
 
 def _shared(first: Finished, second: Finished) -> Measure:
