@@ -10,6 +10,7 @@ FOLDER: the topic x system matrices of Urbano, Lima and Hanjalic (SIGIR 2019, CC
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -18,9 +19,11 @@ from pathlib import Path
 import numpy as np
 
 from weir.stats import compare  # noqa: F401  registers the tests
+from weir.stats.comparison import ComparisonMethod
 from weir.stats.corrections import adjusted
 from weir.stats.intervals import bounds
-from weir.stats.significance import Draws, p_values
+from weir.stats.power import detectable, reach
+from weir.stats.significance import Draws, all_pairs, p_values
 from weir.stats.two_level_bootstrap import two_level_means
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,7 +33,14 @@ TESTS = ("t", "permutation", "bootstrap-shift", "wilcoxon", "sign")
 INTERVALS = ("t", "studentised", "bca", "percentile")
 MATRICES = {"TREC-8, AP": "adhoc8_ap", "Web 2013, nDCG@20": "web2013_ndcg20"}
 DRAWS, TOGETHER = 2_000, 500  # repetitions done together share their draws
+SYSTEMS = (2, 5, 8)
+FAMILY_SIZES = {"datasets": (2, 3, 5, 10, 19), "queries": (10, 25, 50, 100, 300, 1_000)}
+FAMILY_DRAWS = 10_000
+MANY = 300
+"""Queries from which a quarter of the repetitions is made."""
 
+FamilySource = Callable[[np.random.Generator, int, int, int], np.ndarray]
+"""(generator, repetitions, systems, queries) -> values of equal systems, float64[R, K, n]."""
 Source = Callable[[np.random.Generator, int, int], tuple[np.ndarray, np.ndarray]]
 """(generator, repetitions, queries) -> rows of values, float64[R, n], and the true mean of each, float64[R]."""
 
@@ -148,6 +158,79 @@ def coverage(name: str, source: Source, repetitions: int) -> Iterator[dict]:
             } | missed
 
 
+def queries_alike(draw: np.random.Generator, count: int, systems: int, n: int) -> np.ndarray:
+    """Values of equal systems on queries that are easy or hard for all."""
+    return draw.beta(1, 2, (count, 1, n)) + draw.normal(0, 0.1, (count, systems, n))
+
+
+def datasets_alike(draw: np.random.Generator, count: int, systems: int, n: int) -> np.ndarray:
+    """Means of equal systems on datasets of 50 to 500 queries, each of which suits one more than another."""
+    queries = draw.integers(50, 501, (count, 1, n))
+    means = draw.normal(0, 0.02, (count, systems, n)) + draw.normal(0, 0.18, (count, systems, n)) / np.sqrt(
+        queries
+    )
+    return draw.beta(2, 2, (count, 1, n)) + means
+
+
+def topics_alike(matrix: np.ndarray) -> FamilySource:
+    """Systems of a track on topics drawn with replacement, dealt anew on each topic, so that all are equal."""
+
+    def source(draw: np.random.Generator, count: int, systems: int, n: int) -> np.ndarray:
+        which = draw.random((count, len(matrix))).argpartition(systems - 1, axis=1)[:, :systems]
+        values = matrix[which[:, :, None], draw.integers(0, matrix.shape[1], (count, 1, n))]
+        return draw.permuted(values, axis=1)
+
+    return source
+
+
+def detected(
+    unit: str, name: str, source: FamilySource, sizes: tuple[int, ...], repetitions: int
+) -> Iterator[dict]:
+    """How often a comparison of each with each finds what is not there, and how often the effect that it prints.
+
+    The effect is printed from one sample; in another, one system is better by it than all others, which are equal.
+    """
+    method = ComparisonMethod(draws=FAMILY_DRAWS)
+    for n, systems in itertools.product(sizes, SYSTEMS):
+        pairs = all_pairs(systems)
+        family = method.family(len(pairs), systems, systems - 1)
+        possible = reach(method.test, n, method.alpha, family, Draws(), systems)
+        shift = (
+            detectable(1.0, n, method.power, method.alpha, method.test, family) if possible.possible else None
+        )
+        wrong = right = done = 0
+        for part in range(0, repetitions if n < MANY else repetitions // 4, TOGETHER):
+            draw = np.random.default_rng([5, n, systems, part, *name.encode()])
+            draws = Draws(FAMILY_DRAWS, int(draw.integers(2**31)))
+            before, values = np.split(
+                source(draw, TOGETHER, systems, 2 * n), 2, axis=2
+            )  # of the same systems
+            done += TOGETHER
+            wrong += int((_least(values, pairs, draws).min(axis=1) < method.alpha).sum())
+            if shift is not None:
+                values[:, 1] += shift * (before[:, 1] - before[:, 0]).std(axis=1, ddof=1)[:, None]
+                right += int((_least(values, pairs, draws)[:, 0] < method.alpha).sum())
+        yield {
+            "kind": "detected",
+            "source": name,
+            "unit": unit,
+            "queries": n,
+            "name": f"{systems} systems",
+            "count": done,
+            "rate": None if shift is None else right / done,
+            "false": wrong / done,
+            "fewest": possible.fewest,
+        }
+
+
+def _least(values: np.ndarray, pairs: np.ndarray, draws: Draws) -> np.ndarray:
+    """The corrected p-values of the pairs of each repetition's systems, float64[R, P]; the first pair is (0, 1)."""
+    count, systems, n = values.shape
+    each = (np.arange(count)[:, None, None] * systems + pairs).reshape(-1, 2)
+    p = p_values("permutation", values.reshape(-1, n), each, draws).reshape(count, -1)
+    return np.stack([adjusted(row, "holm") for row in p])
+
+
 def datasets(repetitions: int) -> Iterator[dict]:
     """Intervals of a difference over datasets whose own true differences vary, with 50 to 500 queries each."""
     for count in (5, 9, 18):
@@ -194,7 +277,17 @@ def measured(folder: Path, repetitions: int) -> list[dict]:
     found = []
     parts = [errors(name, source, 2 * repetitions) for name, source in nulls.items()]
     parts += [coverage(name, source, repetitions) for name, source in rows.items()]
-    for part in [*parts, families(repetitions), datasets(max(1, repetitions // 10))]:
+    alike_ = {"queries, simulated": queries_alike} | {
+        f"{name}, topics drawn": topics_alike(matrix) for name, matrix in matrices.items()
+    }
+    of_families = [
+        detected("datasets", "datasets, simulated", datasets_alike, FAMILY_SIZES["datasets"], repetitions)
+    ]
+    of_families += [
+        detected("queries", name, source, FAMILY_SIZES["queries"], repetitions)
+        for name, source in alike_.items()
+    ]
+    for part in [*parts, families(repetitions), datasets(max(1, repetitions // 10)), *of_families]:
         for record in part:
             found.append(record)
             print(record["kind"], record.get("source", ""), record["queries"], record["name"], record["rate"],

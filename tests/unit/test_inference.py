@@ -304,7 +304,8 @@ def test_power_at_the_edges():
     assert power(0.1, 0, 50) == 1
     assert power(0, 0, 50) == 0.05
     assert detectable(0, 50) == 0
-    assert queries_needed(0.1, 0) == 2
+    assert (queries_needed(0.1, 0), queries_needed(0.1, 0, test="t")) == (6, 2)
+    assert (power(0.1, 0, 5), power(0.1, 0, 5, test="t")) == (0, 1)
     assert queries_needed(1e-6, 1) is None
     assert power(1e-3, 1, MOST_QUERIES) > 0.8
     for bad in (
@@ -314,6 +315,8 @@ def test_power_at_the_edges():
         lambda: power(0.1, 1, 9, 0),
         lambda: detectable(0.1, 9, 0.05),
         lambda: detectable(0.1, 9, 1),
+        lambda: detectable(0.1, 9, test="sign"),
+        lambda: power(0.1, 0.1, 9, test="tukey"),
         lambda: queries_needed(0, 1),
         lambda: queries_needed(0.1, 1, 1.5),
         lambda: equivalence(np.ones(5), 0),

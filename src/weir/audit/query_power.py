@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import combinations
 
@@ -25,7 +26,7 @@ TIE_BAND = 0.001
 
 @check("power", needs=["qrels", "runs"])
 def power(subject: Subject) -> Iterator[Finding]:
-    """The smallest difference of nDCG@10 that a paired t-test would find with a probability of 80%, by pairs.
+    """The smallest difference of nDCG@10 that a permutation test would find with a probability of 80%, by pairs.
 
     From the spread of their differences between queries; and how many queries a difference of 0.01 would take.
     """
@@ -36,7 +37,12 @@ def power(subject: Subject) -> Iterator[Finding]:
         differences = differences[~np.isnan(differences)]
         deviation = float(differences.std(ddof=1)) if len(differences) > 1 else 0.0
         if deviation > 0:
-            found[one, other] = (detectable(deviation, len(differences)), deviation, len(differences))
+            effect = detectable(deviation, len(differences))
+            found[one, other] = (
+                math.inf if effect is None else effect,
+                deviation,
+                len(differences),
+            )
     if not found:
         return
     pairs = sorted(found, key=lambda pair: found[pair][0])
@@ -45,16 +51,19 @@ def power(subject: Subject) -> Iterator[Finding]:
     needed = queries_needed(WANTED_DIFFERENCE, deviation)
     enough = least <= WANTED_DIFFERENCE
     take = "more than ten million" if needed is None else f"{needed:,}"
+    shown = (
+        f"show no difference of {MEASURE}, however large,"
+        if least > 1
+        else f"show a difference of {MEASURE} of {rounding.score(least)}"
+    )
     yield Finding(
         "note" if enough else "caution",
-        f"{queries:,} queries show a difference of {MEASURE} of {rounding.score(least)} between systems "
-        f"such as {middle[0]} and "
-        f"{middle[1]} with a probability of {rounding.share(POWER, 0)}; one of {WANTED_DIFFERENCE} "
-        f"takes {take} queries",
+        f"{queries:,} queries {shown} between systems such as {middle[0]} and {middle[1]} "
+        f"with a probability of {rounding.share(POWER, 0)}; one of {WANTED_DIFFERENCE} takes {take} queries",
         "" if enough else "call smaller differences undecided, or add queries: weir power says how many",
         (
             ("queries", float(queries)),
-            ("detectable", least),
+            ("detectable", least if math.isfinite(least) else math.nan),
             ("queries needed", float("nan") if needed is None else float(needed)),
             ("pairs", float(len(found))),
         ),

@@ -10,13 +10,22 @@ import numpy as np
 from weir.core.intents import IntentQrels
 from weir.core.qrels import Qrels
 from weir.core.result_row import Row
-from weir.core.rounding import score, share
+from weir.core.rounding import count, probability, score, share
 from weir.core.scores import Scores
 from weir.measures.conventions import parse_conventions
 from weir.measures.measure import MEASURES, Measure
 from weir.stats.intervals import fewest
+from weir.stats.power import Reach
 
-__all__ = ["convention_notes", "float_tie_notes", "grade_notes", "judged_notes", "score_notes", "unanswered"]
+__all__ = [
+    "convention_notes",
+    "float_tie_notes",
+    "grade_notes",
+    "judged_notes",
+    "reach_note",
+    "score_notes",
+    "unanswered",
+]
 
 _FEW_GRADES = 3  # mean judgments of a query up to which nothing is made of grades that all differ
 ENOUGH_JUDGED = 0.9
@@ -59,6 +68,20 @@ def judged_notes(rows: Sequence[Row]) -> list[str]:
         f"note: of the first 10 documents {few}; the others count as not relevant, so scores can be too low, more so "
         "for systems unlike those that were judged; condensed(nDCG@10) leaves them out"
     ]
+
+
+def reach_note(reach: Reach, test: str, units: int, unit: str, tests: int) -> str:
+    """Why so many queries or datasets can show no difference, however large, and how many it takes."""
+    several = f", adjusted over {tests} comparisons" if tests > 1 else ""
+    takes = (
+        f"it takes {count(reach.fewest)} {unit} at least"
+        if reach.fewest is not None
+        else f"it takes {reach.draws:,} draws at least (--draws)"
+    )
+    return (
+        f"{count(units)} {unit} can show no difference, however large: {test} cannot give a p-value below "
+        f"{probability(reach.smallest)}{several}; {takes} to come below {reach.alpha:g}"
+    )
 
 
 def grade_notes(qrels: Qrels | IntentQrels, measures: Iterable[Measure]) -> list[str]:
