@@ -30,7 +30,7 @@ from weir.stats.compare import compare_scores, compared, table
 from weir.stats.comparison import ComparisonMethod, ScoreTable
 from weir.stats.corrections import adjusted
 from weir.stats.intervals import fewest
-from weir.stats.power import Family, detectable
+from weir.stats.power import Family, detectable, excess_kurtosis
 from weir.stats.significance import Draws, p_values
 
 
@@ -68,7 +68,10 @@ def test_a_comparison_says_what_its_parts_say():
     assert (first.first, first.second, first.comparisons) == ("s1", "s2", 3)
     assert first.difference == pytest.approx(d.mean(), rel=1e-12)
     assert (first.won, first.lost, first.tied) == (int((d > 0).sum()), int((d < 0).sum()), 0)
-    assert first.detectable == pytest.approx(detectable(float(d.std(ddof=1)), 60, family=Family(3, 2)))
+    every = values[[0, 0, 1]] - values[[1, 2, 2]]
+    assert first.detectable == pytest.approx(
+        detectable(float(d.std(ddof=1)), 60, family=Family(3, 2), kurtosis=excess_kurtosis(every))
+    )
     assert first.effect == pytest.approx(d.mean() / d.std(ddof=1) * (1 - 3 / (4 * 59 - 1)))
     assert first.low < first.difference < first.high
     assert first.equivalence is None

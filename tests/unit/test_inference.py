@@ -19,7 +19,15 @@ from weir.stats.corrections import CORRECTIONS, adjusted
 from weir.stats.distributions import student_quantile
 from weir.stats.intervals import INTERVALS, bounds, resampled
 from weir.stats.paired import t_statistic
-from weir.stats.power import MOST_QUERIES, detectable, equivalence, plan, power, queries_needed
+from weir.stats.power import (
+    MOST_QUERIES,
+    detectable,
+    equivalence,
+    excess_kurtosis,
+    plan,
+    power,
+    queries_needed,
+)
 from weir.stats.rank_stability import kendall_tau, letters, rbo
 from weir.stats.resampling import sign_sums
 from weir.stats.significance import TESTS, Draws, all_pairs, p_values
@@ -338,10 +346,11 @@ def test_equivalence_says_so_only_within_the_margin():
 def test_a_plan_says_what_the_parts_say():
     d = fresh(21).normal(0.01, 0.2, 50)
     found = plan("nDCG@10", d, (0.05, 1e-6))
-    assert found.detectable == detectable(float(d.std(ddof=1)), 50)
-    assert found.needs[0].queries == queries_needed(0.05, float(d.std(ddof=1)))
+    deviation, tails = float(d.std(ddof=1)), excess_kurtosis(d[None])
+    assert found.detectable == detectable(deviation, 50, kurtosis=tails)
+    assert found.needs[0].queries == queries_needed(0.05, deviation, kurtosis=tails)
     assert found.needs[1].queries is None
-    assert found.to_dict()["needs"][0]["power"] == power(0.05, float(d.std(ddof=1)), 50)
+    assert found.to_dict()["needs"][0]["power"] == power(0.05, deviation, 50, kurtosis=tails)
 
 
 def test_registries_say_what_they_hold():

@@ -13,7 +13,7 @@ from weir.audit.subject import Subject
 from weir.core import rounding
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import parse_measure
-from weir.stats.power import POWER, detectable, queries_needed
+from weir.stats.power import POWER, detectable, excess_kurtosis, queries_needed
 
 __all__ = ["WANTED_DIFFERENCE"]
 
@@ -37,18 +37,15 @@ def power(subject: Subject) -> Iterator[Finding]:
         differences = differences[~np.isnan(differences)]
         deviation = float(differences.std(ddof=1)) if len(differences) > 1 else 0.0
         if deviation > 0:
-            effect = detectable(deviation, len(differences))
-            found[one, other] = (
-                math.inf if effect is None else effect,
-                deviation,
-                len(differences),
-            )
+            kurtosis = excess_kurtosis(differences[None])
+            least = detectable(deviation, len(differences), kurtosis=kurtosis)
+            found[one, other] = (least, deviation, len(differences), kurtosis)
     if not found:
         return
     pairs = sorted(found, key=lambda pair: found[pair][0])
     middle = pairs[len(pairs) // 2]
-    least, deviation, queries = found[middle]
-    needed = queries_needed(WANTED_DIFFERENCE, deviation)
+    least, deviation, queries, kurtosis = found[middle]
+    needed = queries_needed(WANTED_DIFFERENCE, deviation, kurtosis=kurtosis)
     enough = least <= WANTED_DIFFERENCE
     take = "more than ten million" if needed is None else f"{needed:,}"
     shown = (

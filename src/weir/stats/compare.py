@@ -18,7 +18,7 @@ from weir.stats.bootstrap import RESAMPLES, SEED
 from weir.stats.comparison import Comparison, ComparisonMethod, Pair, ScoreTable, Standing, Verdict
 from weir.stats.corrections import adjusted
 from weir.stats.intervals import bounds, fewest
-from weir.stats.power import Family, Reach, detectable, equivalence, reach
+from weir.stats.power import Family, Reach, detectable, equivalence, excess_kurtosis, reach
 from weir.stats.rank_stability import letters
 from weir.stats.resampling import resampled_sums
 from weir.stats.significance import TESTS, Draws, Pairs, all_pairs, p_values
@@ -279,9 +279,10 @@ def _pairs(
     limits = _difference_bounds(given, differences, pairs, method, levels)
     same = equivalences(differences, method)
     # What is detectable is a multiple of the deviation.
-    unit = None
+    unit = math.inf
     if possible.possible and TESTS.get(method.test).detection is not None:
-        unit = detectable(1.0, queries, method.power, method.alpha, method.test, family)
+        kurtosis = excess_kurtosis(differences)
+        unit = detectable(1.0, queries, method.power, method.alpha, method.test, family, kurtosis)
     means = [_mean(row) for row in values]
     found = []
     for number, (i, j) in enumerate(pairs.tolist()):
@@ -298,7 +299,7 @@ def _pairs(
                 family.tests,
                 hedges_g(mean, deviation, len(row)),
                 *signs(row),
-                None if unit is None or unit * deviation > given.span else unit * deviation,
+                unit * deviation if math.isfinite(unit) and unit * deviation <= given.span else None,
                 None if method.margin is None else float(same[number]),
                 verdict_of(mean, float(corrected[number]), float(same[number]), method.alpha),
             )

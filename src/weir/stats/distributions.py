@@ -77,10 +77,11 @@ def noncentral_tail(t: float, df: int, shift: float) -> float:
     return float(np.sum(weights * tails))
 
 
-def foreseen_tail(t: float, df: int, shift: float) -> float:
+def foreseen_tail(t: float, df: float, shift: float) -> float:
     """As `noncentral_tail`, for a shift that is so many times a deviation estimated beforehand, with df degrees too.
 
-    The two estimates are of different samples, so that the one that is planned with may be too small or too large.
+    The two estimates are of different samples, so that the one that is planned with may be too small or too large. df:
+    need not be whole; fewer than there are stand for values with heavy tails, whose deviation is known less well.
     """
     deviations, weights = _estimated_deviation(df, 64 if df < 10 else 40)
     edges = t * deviations - shift * deviations[:, None]
@@ -121,7 +122,7 @@ def root(rising: Callable[[float], float], start: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def _estimated_deviation(df: int, points: int) -> tuple[Float64, Float64]:
+def _estimated_deviation(df: float, points: int) -> tuple[Float64, Float64]:
     """Values of an estimated deviation, in units of the true one, and how much each weighs in a mean over them."""
     width = 10 / math.sqrt(2 * df)
     low, high = max(0.0, 1 - width), 1 + width
