@@ -198,7 +198,7 @@ def test_few_queries_have_no_interval_and_no_interval_leaves_what_is_possible():
 def test_tukeys_test_is_not_corrected_once_more():
     found = compared(made(3), method=ComparisonMethod("tukey", "holm", draws=500))
     assert [p.adjusted for p in found.pairs] == [p.p for p in found.pairs]
-    assert "p: tukey (randomised HSD), 500 draws" in compare_text([found])
+    assert "p: tukey (randomised HSD), 500 draws" in compare_text([found], explain=True)
 
 
 def test_a_table_pairs_by_query_and_leaves_out_what_is_undefined():
@@ -256,7 +256,7 @@ def test_a_method_that_cannot_be_is_refused(settings, message):
 
 def test_forms():
     cs = [compared(made(3, step=0.1), "s0", FAST), compared(replace(made(2), measure="a_b"), "s0", FAST)]
-    text = compare_text(cs)
+    text = compare_text(cs, explain=True)
     assert "m on data (60 queries)" in text
     assert "difference: each minus the baseline" in text
     assert "holm, adjusted over 2 comparisons" in text

@@ -21,6 +21,10 @@ def outputs(tmp_path_factory) -> list[list[Any]]:
         "import weir\ndone = weir.benchmark('c', ['bm25', 'rm3'], ['nDCG@10', 'RR'], out='results')",
         "done",
         "weir.efficiency('results')",
+        "done.compare()",
+        "weir.audits('results')",
+        "ds = weir.load('c')\nfirst, second = (weir.Run.load(p) for p in sorted(__import__('pathlib').Path('results').rglob('run.trec')))\n"
+        "weir.power(ds.qrels, first, second)",
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(one) for one in cells])
     nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}}).execute()
@@ -43,3 +47,10 @@ def test_results_are_tables(outputs):
     efficiency = html(outputs[2])
     assert efficiency.count("<tr>") == 3
     assert "queries/s" in efficiency
+    comparison, audit, power = (html(one) for one in outputs[3:])
+    for column in ("difference", "adjusted", "won/lost/tied", "verdict"):
+        assert f"<bdi>{column}</bdi>" in comparison
+    assert "<bdi>severity</bdi>" in audit
+    assert audit.count("<tr>") > 3
+    assert "<bdi>queries needed</bdi>" in power
+    assert all("<pre" not in one for one in (efficiency, comparison, audit, power))

@@ -51,7 +51,12 @@ KINDS = {
     "align": ResultKind(
         "weir.experiment.alignment:Alignment", _REPORT + "align:align_text", each=True, parts="systems"
     ),
-    "audit": ResultKind("weir.audit.check:Audit", _REPORT + "audit:audit_text", parts="findings"),
+    "audit": ResultKind(
+        "weir.audit.check:Audit",
+        _REPORT + "audit:audit_text",
+        html=_REPORT + "audit:audit_html",
+        parts="findings",
+    ),
     "card": ResultKind("weir.datasets.card:CollectionCard", _REPORT + "collection:card_text", each=True),
     "compare": ResultKind(
         "weir.stats.comparison:Comparison",
@@ -103,7 +108,13 @@ KINDS = {
         "weir.audit.estimated_scores:QueryPlan", _REPORT + "estimate:plan_text", each=True, parts="strata"
     ),
     "plan": ResultKind("weir.experiment.plan:Planned", _REPORT + "plan:plan_text"),
-    "power": ResultKind("weir.stats.power:PowerPlan", _REPORT + "power:power_text", each=True, parts="needs"),
+    "power": ResultKind(
+        "weir.stats.power:PowerPlan",
+        _REPORT + "power:power_text",
+        each=True,
+        html=_REPORT + "power:power_html",
+        parts="needs",
+    ),
     "raters": ResultKind("weir.stats.many_raters:ManyRaters", _REPORT + "agree:raters_text", parts="values"),
     "relabel": ResultKind("weir.audit.relabel:Relabelled", _REPORT + "relabel:relabel_text"),
     "reproduce": ResultKind(

@@ -23,7 +23,7 @@ __all__ = ["command"]
 
 Asked: TypeAlias = "tuple[tuple[str, ...], str | None, ComparisonMethod, str | None]"
 """Measures, baseline, method, factors."""
-Shown: TypeAlias = tuple[tuple[str, ...], str | None, bool]  # labels, form, long
+Shown: TypeAlias = tuple[tuple[str, ...], str | None, bool, bool]  # labels, form, long, explain
 
 
 def _no_path(context: click.Context, option: click.Parameter, given: str | None) -> str | None:
@@ -71,6 +71,7 @@ def _no_path(context: click.Context, option: click.Parameter, given: str | None)
 @click.option("--markdown", "form", flag_value="markdown", help="The same as a Markdown table.")
 @click.option("--html", "form", flag_value="html", help="The same as a page of HTML.")
 @click.option("--long", is_flag=True, help="Every pair on every dataset, also where there are many.")
+@click.option("--explain", is_flag=True, help="Say how the numbers were made.")
 @notes_option
 def command(
     paths: tuple[Path, ...],
@@ -94,6 +95,7 @@ def command(
     labels: tuple[str, ...],
     form: str | None,
     long: bool,
+    explain: bool,
     notes: bool,
 ) -> None:
     """Compare systems, with a verdict on each pair.
@@ -132,7 +134,7 @@ def command(
             paths[0],
             (datasets, systems),
             (measures, baseline, method, factors),
-            (labels, form, long),
+            (labels, form, long, explain),
             (by, collection),
             notes,
         )
@@ -147,7 +149,7 @@ def command(
             paths,
             conventions,
             (measures, baseline, method, factors),
-            (labels, form, long),
+            (labels, form, long, explain),
             (by, collection),
             notes,
         )
@@ -174,7 +176,7 @@ def _files(
     qrels, collection = judged_collection(paths[0], collection)
     rules = ScoringRules.of(collection, conventions)
     scores = rules.scores_of_files(qrels, paths[1:], measures)
-    labels, form, long = shown
+    labels, form, long, explain = shown
     display = display_of(form, long, labels, scores)
     baseline = _named(baseline, display)
     say_notes(system_notes(scores), notes)
@@ -186,7 +188,7 @@ def _files(
     else:
         parts = query_groups(by, next(iter(scores.values())).queries, rules.dataset)
         found = compare_scores_by_group(scores, paths[0].name, parts, baseline, method)
-    _show(found, display)
+    _show(found, display, explain)
 
 
 def _folder(
@@ -205,7 +207,7 @@ def _folder(
     from weir.experiment.results import cell_notes
 
     measures, baseline, _, factors = asked
-    labels, form, long = shown
+    labels, form, long, explain = shown
     cells, said = chosen_cells(finished_cells(folder), *chosen), list[str]()
     if not any("#" in system for system in chosen[1]):  # who names a label means that cell
         cells, said = deepest(cells)
@@ -214,13 +216,17 @@ def _folder(
     if factors is not None:
         _show_factors({(c.dataset, c.label or c.system): c.values() for c in cells}, asked, display)
     else:
-        _compare_cells(cells, asked, groups, display)
+        _compare_cells(cells, asked, groups, display, explain)
     lacking = [*said, *lacking_notes(cells, measures, baseline)]
     say_notes([*map(Note, lacking), *cell_notes(cells)], notes)
 
 
 def _compare_cells(
-    cells: Sequence[Finished], asked: Asked, groups: tuple[str | None, str | None], display: Display
+    cells: Sequence[Finished],
+    asked: Asked,
+    groups: tuple[str | None, str | None],
+    display: Display,
+    explain: bool,
 ) -> None:
     """The comparisons of finished cells, those of several datasets behind a grid."""
     from weir.cli.terminal import show
@@ -250,7 +256,7 @@ def _compare_cells(
         show(write_grids(grid, "text", display.width, display.colour, legend=False))
         click.echo()
         found = across
-    _show(found, display)
+    _show(found, display, explain)
 
 
 def _show_factors(scores: Mapping[tuple[str, str], Scores], asked: Asked, display: Display) -> None:
@@ -279,7 +285,7 @@ def _named(baseline: str | None, display: Display) -> str | None:
     return next((name for name, label in display.labels.items() if label == baseline), baseline)
 
 
-def _show(found: Sequence[Comparison], display: Display) -> None:
+def _show(found: Sequence[Comparison], display: Display, explain: bool) -> None:
     from weir.cli.terminal import show
     from weir.report import compare as report
 
@@ -292,6 +298,6 @@ def _show(found: Sequence[Comparison], display: Display) -> None:
         "html": report.compare_page,
     }
     if display.form == "text":
-        show(report.compare_text(found, display.width, display.colour, display.long))
+        show(report.compare_text(found, display.width, display.colour, display.long, explain))
     else:
         click.echo(shown[display.form](found))

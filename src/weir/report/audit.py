@@ -10,9 +10,10 @@ from itertools import groupby
 
 from weir.audit import CHECKS, Audit, Finding
 from weir.errors import printable
+from weir.report.marked_table import MarkedCell, MarkedTable
 from weir.report.terminal_layout import columns, paragraph
 
-__all__ = ["audit_json", "audit_text", "checks_text"]
+__all__ = ["audit_html", "audit_json", "audit_text", "checks_text"]
 
 SYSTEMS_SHOWN = 5
 """Systems of which something is told by one finding, at most."""
@@ -24,6 +25,23 @@ def audit_text(audits: Sequence[Audit], width: int | None = None) -> str:
     What was found of several systems is one paragraph.
     """
     return "\n\n".join(_one(audit, width) for audit in audits)
+
+
+def audit_html(audits: Sequence[Audit]) -> str:
+    """The same as tables of HTML, a line for each finding."""
+    header = ("severity", "check", "system", "finding", "such as", "do")
+    tables = []
+    for audit in audits:
+        rows = tuple(
+            tuple(
+                map(MarkedCell, (f.severity, f.check, f.system, f.statement, "; ".join(f.examples), f.remedy))
+            )
+            for f in audit.findings
+        )
+        skipped = "; ".join(f"{name} (needs {what})" for name, what in audit.left_out)
+        notes = (f"skipped: {skipped}",) if skipped else ()
+        tables.append(MarkedTable(audit.subject, header, rows, notes, keys=len(header)))
+    return "\n".join([*(table.html() for table in tables[:1]), *(table.html_body() for table in tables[1:])])
 
 
 def audit_json(audits: Sequence[Audit]) -> str:
@@ -59,7 +77,7 @@ def _one(audit: Audit, width: int | None) -> str:
                 lines.append(paragraph("  do: " + remedy, width))
     if audit.left_out:
         said = "; ".join(f"{name} (needs {what})" for name, what in audit.left_out)
-        lines += ["", paragraph(f"not looked at: {said}", width)]
+        lines += ["", paragraph(f"skipped: {said}", width)]
     return "\n".join(lines)
 
 

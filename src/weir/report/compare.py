@@ -77,12 +77,16 @@ def tally(found: DatasetCounts) -> str:
 
 
 def compare_text(
-    comparisons: Sequence[Comparison], width: int | None = None, colour: bool = False, long: bool = False
+    comparisons: Sequence[Comparison],
+    width: int | None = None,
+    colour: bool = False,
+    long: bool = False,
+    explain: bool = False,
 ) -> str:
     """Tables for a terminal: the systems by value with their groups, then the verdict on each pair.
 
     Of more than six systems only the pairs with the best are listed, unless `long`; letters tell of the others. Systems
-    go by short names, which are explained below.
+    go by short names, which are explained below; explain: how the numbers were made, too.
     """
     systems = tuple(dict.fromkeys(s.system for c in comparisons for s in c.standings))
     labels = dict(zip(systems, short_names(systems), strict=True))
@@ -106,7 +110,7 @@ def compare_text(
         if c.tallies:
             parts.append(_tally_table(c.tallies, width))
     legend = [f"{label}: {system}" for system, label in labels.items() if label != system]
-    notes = "\n".join(paragraph(line, width) for line in [*_notes(comparisons).split("\n"), *legend])
+    notes = "\n".join(paragraph(line, width) for line in [*_notes(comparisons, explain), *legend])
     return "\n\n".join([*parts, notes])
 
 
@@ -238,13 +242,26 @@ def compare_markdown(comparisons: Sequence[Comparison]) -> str:
 
 
 def compare_html(comparisons: Sequence[Comparison]) -> str:
-    """The same table as HTML with its own style, for a notebook or a page."""
-    return _marked(comparisons).html()
+    """The same table as HTML with its own style, for a notebook, and the pairs with their verdicts."""
+    means = replace(_marked(comparisons), notes=())
+    return f"{means.html()}\n{_pair_table(comparisons).html_body()}"
 
 
 def compare_page(comparisons: Sequence[Comparison]) -> str:
-    """A whole page of HTML with the same table."""
-    return html_page("comparison", [_marked(comparisons)])
+    """A whole page of HTML with the same tables, and how the numbers were made."""
+    pairs = replace(_pair_table(comparisons), notes=())
+    return html_page("comparison", [pairs, _marked(comparisons)])
+
+
+def _pair_table(comparisons: Sequence[Comparison]) -> MarkedTable:
+    """A line for each dataset, measure and pair."""
+    header = ("dataset", "measure", "pair", "difference", "p", "adjusted", "Hedges' g", "won/lost/tied")
+    rows = tuple(
+        tuple(map(MarkedCell, (f"{c.dataset}, {c.group}" if c.group else c.dataset, c.measure, *cells)))
+        for c in comparisons
+        for cells in ([str(cell) for cell in _pair(p, c, colour=False)] for p in c.pairs)
+    )
+    return MarkedTable("", (*header, "verdict"), rows, tuple(_notes(comparisons)), keys=3)
 
 
 def _marked(comparisons: Sequence[Comparison]) -> MarkedTable:
@@ -263,7 +280,7 @@ def _marked(comparisons: Sequence[Comparison]) -> MarkedTable:
         for (dataset, system), of in cells.items()
     )
     tallies = [f"{c.measure}: {tally(t)}" for c in comparisons for t in c.tallies]
-    notes = (*tallies, *_notes(comparisons).split("\n"))
+    notes = (*tallies, *_notes(comparisons, explain=True))
     return MarkedTable("", ("dataset", "system", *measures), rows, notes, keys=2)
 
 
@@ -290,27 +307,28 @@ def _pair(p: Pair, c: Comparison, colour: bool) -> list[str | Styled]:
     ]
 
 
-def _notes(comparisons: Sequence[Comparison]) -> str:
-    """How the numbers were made."""
+def _notes(comparisons: Sequence[Comparison], explain: bool = False) -> list[str]:
+    """What has to be known of the numbers; explain: how each was made."""
     if not comparisons:
-        return "nothing to compare"
+        return ["nothing to compare"]
     first = comparisons[0]
     m = first.method
-    level = f"{100 * m.level:g}%"
     drawn = f", {m.draws:,} draws, seed {m.seed}" if TESTS.get(m.test).drawn else ""
     test = f"{m.test} (randomised HSD)" if m.test == "tukey" else m.test
-    pairs = "each minus the baseline" if first.baseline is not None else "the later given minus the earlier"
-    lines = [
-        f"difference: {pairs}, with its {level} interval ({m.interval}); p: {test}{drawn}; level {m.alpha:g}",
-        "rank, by the verdicts: 1 + the systems that are better, to all less those that are worse"
-        + (
-            "; group: systems that share a letter cannot be told apart"
-            if any(map(_lettered, comparisons))
-            else ""
-        ),
-        *_effects(comparisons),
-        *_too_few(comparisons),
-    ]
+    lines = [f"{test} test at level {m.alpha:g}; --explain says how the numbers were made"]
+    if explain:
+        pairs = (
+            "each minus the baseline" if first.baseline is not None else "the later given minus the earlier"
+        )
+        letters = "; group: systems that share a letter cannot be told apart"
+        interval = f"its {100 * m.level:g}% interval ({m.interval})"
+        lines = [
+            f"difference: {pairs}, with {interval}; p: {test}{drawn}; level {m.alpha:g}",
+            "rank, by the verdicts: 1 + the systems that are better, to all less those that are worse"
+            + (letters if any(map(_lettered, comparisons)) else ""),
+            *_effects(comparisons),
+        ]
+    lines += [*_unreachable(comparisons), *_too_few(comparisons)]
     if any(c.geometric for c in comparisons):
         names = ", ".join(sorted({c.measure for c in comparisons if c.geometric}))
         lines.append(f"{names}: means are geometric; differences are those of logarithms")
@@ -320,28 +338,31 @@ def _notes(comparisons: Sequence[Comparison]) -> str:
         )
     if m.margin is not None:
         lines.append(f"equivalent: the difference lies within ±{m.margin:g} (two one-sided t-tests)")
-    return "\n".join(lines)
+    return lines
 
 
 def _effects(comparisons: Sequence[Comparison]) -> list[str]:
-    """What the minimum detectable effects are, and where nothing can be found at all."""
+    """What the minimum detectable effects are, where there are such."""
     m = comparisons[0].method
-    lines = []
     if TESTS.get(m.test).detection is None:
-        lines.append(f"minimum detectable effect: none is known of {m.test}; permutation and t have one")
-    elif any(c.reach.possible for c in comparisons):
-        corrected = "" if m.correction == "none" else f" with {m.correction}"
-        lines.append(
-            f"minimum detectable effect: a true difference that {m.test}{corrected} finds {100 * m.power:g} times in "
-            "100 in new data (weir power: of one test alone)"
-        )
+        return [f"minimum detectable effect: none is known of {m.test}; permutation and t have one"]
+    if not any(c.reach.possible for c in comparisons):
+        return []
+    corrected = "" if m.correction == "none" else f" with {m.correction}"
+    return [
+        f"minimum detectable effect: a true difference that {m.test}{corrected} finds {100 * m.power:g} times in 100 "
+        "in new data (weir power: of one test alone)"
+    ]
+
+
+def _unreachable(comparisons: Sequence[Comparison]) -> list[str]:
+    """Where nothing can be found at all, and how many queries or datasets it takes."""
+    test = comparisons[0].method.test
     few = [c for c in comparisons if not c.reach.possible]
-    return lines + list(
-        dict.fromkeys(
-            reach_note(c.reach, m.test, c.count, c.unit, c.pairs[0].comparisons if c.pairs else 0)
-            for c in few
-        )
+    notes = (
+        reach_note(c.reach, test, c.count, c.unit, c.pairs[0].comparisons if c.pairs else 0) for c in few
     )
+    return list(dict.fromkeys(notes))
 
 
 def _too_few(comparisons: Sequence[Comparison]) -> list[str]:
