@@ -140,15 +140,16 @@ def power(
     effects: Sequence[float] = (0.01, 0.02, 0.05),
     alpha: float = 0.05,
     power: float = 0.8,
+    test: str = "permutation",
     conventions: Conventions | str = DEFAULT,
     collection: Collection = None,
 ) -> ResultSet[PowerPlan]:
     """How small a difference the queries can show, and how many queries would show a smaller one.
 
     qrels, first, second: as `evaluate` takes them; Scores stand for a run. effects: differences to plan for; alpha:
-    level of the two-sided paired t-test; power: probability with which a true difference shall be found; collection: of
-    the rankings, whose rules hold, as in `evaluate`. Raises
-    BadValue for fewer than two queries and for numbers out of range, and the WeirErrors of the parts.
+    level of the two-sided test; power: probability with which a true difference shall be found in new data; test:
+    permutation, t or bootstrap-shift; collection: of the rankings, whose rules hold, as in `evaluate`. Raises BadValue
+    for fewer than two queries, for numbers out of range and another test, and the WeirErrors of the parts.
     """
     from weir.datasets.scoring_rules import ScoringRules
     from weir.stats.compare import table
@@ -157,7 +158,7 @@ def power(
 
     scores = _two(qrels, (first, second), measures, ScoringRules.of(collection, conventions_of(conventions)))
     pairs = [(m, table("the judged queries", m, scores).values) for m in scores["first"].measures]
-    plans = tuple(planned(m, v[1] - v[0], effects, power, alpha) for m, v in pairs)
+    plans = tuple(planned(m, v[1] - v[0], effects, power, alpha, test) for m, v in pairs)
     return ResultSet("power", plans, tuple(system_notes(scores)))
 
 

@@ -40,6 +40,7 @@ def gate(
     interval: str = "t",
     by: object = None,
     common: bool = False,
+    fetch: bool = False,
     conventions: Conventions | str | None = None,
     collection: Collection = None,
 ) -> ResultSet[Gate]:
@@ -49,10 +50,11 @@ def gate(
     for one; gate(baseline, candidate) of results folders and baselines that `save_baseline` wrote. measures: by default
     those of a saved baseline, else nDCG@10; max_drop: one for all or {measure: drop}, 0.01 for those it does not name;
     interval: t, percentile, bca or studentised; by: groups of queries as `Scores.by` takes them, each of which can fail
-    the gate too; common: compare on the queries that both have with the same judgments; collection: of rankings, whose
-    rules hold, as in `evaluate`, and whose columns `by` may name. A measure passes where the
-    one-sided lower bound of candidate minus baseline is at least minus its drop with that confidence; it fails where
-    the mean dropped by more and the drop is certain; else it is undecided. The result is true where all of it passes.
+    the gate too; common: compare on the queries that both have with the same judgments; fetch: whether the
+    collections that records of results name may be brought here, else nothing is asked of the network; collection: of
+    rankings, whose rules hold, as in `evaluate`, and whose columns `by` may name. A measure passes where the one-sided
+    lower bound of candidate minus baseline is at least minus its drop with that confidence; it fails where the mean
+    dropped by more and the drop is certain; else it is undecided. The result is true where all of it passes.
     Raises BadValue for a negative drop, a confidence outside 0.5..1, fewer than two queries and sides of different
     judgments, UnknownName for another interval, and the WeirErrors of the parts.
     """
@@ -66,8 +68,10 @@ def gate(
     grounds: dict[str, Dataset] = {}
     if len(paths) == len(given):
         chosen = None if conventions is None else conventions_of(conventions)
-        baseline, candidate, names = sides_of(paths, tuple(wanted), chosen, collection=collection)
-        grounds = collections_of(paths, collection) if by is not None else {}
+        baseline, candidate, names = sides_of(
+            paths, tuple(wanted), chosen, collection=collection, fetch=fetch
+        )
+        grounds = collections_of(paths, collection, fetch) if by is not None else {}
     else:
         known = _known(second) or _known(third)
         wanted = wanted or measures_of(known.measures if known else "nDCG@10")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 from weir.core.frame import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
 from weir.core.notes import Note
 from weir.core.plain_values import plain, rebuilt
-from weir.errors import BadValue, FormatError, UnknownName, WeirError
+from weir.errors import BadValue, FormatError, UnknownName, WeirError, printable_text
 from weir.io.storage.atomic import atomic_file
 from weir.measures.measure import canonical_name
 
@@ -133,7 +133,9 @@ KINDS = {
     "threshold": ResultKind(
         "weir.stats.threshold:Threshold", _REPORT + "threshold:threshold_text", parts="curve"
     ),
-    "verify": ResultKind("weir.experiment.verify:Verdict", _REPORT + "verify:verify_text", passed="sound"),
+    "verify": ResultKind(
+        "weir.experiment.verify:Verdict", _REPORT + "verify:verify_text", passed="confirmed"
+    ),
     "within": ResultKind("weir.stats.paired_sets:WithinGroups", _REPORT + "within_groups:measures_text"),
     "why": ResultKind(
         "weir.experiment.explain.why:Why", _REPORT + "why:why_text", each=True, parts="effects"
@@ -225,14 +227,19 @@ class ResultSet(Sequence[T], Generic[T]):
         """A Markdown table; raises BadValue for results that have none."""
         return self._written("markdown")
 
-    def to_csv(self) -> str:
-        """Comma-separated values at full precision; raises BadValue for results that have none."""
-        return self._written("csv")
+    def to_csv(self, raw: bool = False) -> str:
+        """Comma-separated values at full precision; raises BadValue for results that have none.
+
+        raw: leave control characters and marks that turn text around, which come from data, as they are.
+        """
+        text = self._written("csv")
+        return text if raw else printable_text(text)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the results as JSON at full precision; raises StoreError when the disk refuses."""
         with atomic_file(Path(path)) as temporary:
-            temporary.write_text(json.dumps(self.to_dict(), ensure_ascii=False) + "\n", encoding="utf-8")
+            text = json.dumps(self.to_dict(), ensure_ascii=False)
+            temporary.write_text(printable_text(text) + "\n", encoding="utf-8")
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> ResultSet[Any]:

@@ -41,14 +41,15 @@ def results(folder: FolderPath) -> ResultSet[Row]:
     return ResultSet("results", tuple(rows_with_groups(cells)), (*cell_notes(cells), *damaged))
 
 
-def verify(folder: FolderPath) -> ResultSet[Verdict]:
-    """Whether a results folder is what its records say: true where every file and every score is.
+def verify(folder: FolderPath, fetch: bool = False) -> ResultSet[Verdict]:
+    """Whether a results folder is what its records say: true where every file and every score is, and all was checked.
 
-    Raises FormatError for a folder without results.
+    fetch: whether the collections that its records name may be brought here; else nothing is asked of the network and
+    nothing is written, as the folder may be somebody else's. Raises FormatError for a folder without results.
     """
     from weir.experiment.verify import verified
 
-    return ResultSet("verify", tuple(verified(Path(folder))))
+    return ResultSet("verify", tuple(verified(Path(folder), fetch=fetch)))
 
 
 def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> ResultSet[Efficiency]:

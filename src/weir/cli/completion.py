@@ -14,6 +14,7 @@ __all__ = [
     "collections_option",
     "dataset_names",
     "datasets_option",
+    "fetch_option",
     "measure_names",
     "measures_option",
     "system_names",
@@ -90,6 +91,13 @@ def collections_option(command: F) -> F:
         metavar="[NAME=]COLLECTION",
         help="Documents, queries and rules of run files: a name or a path. Of a results folder: where a collection "
              "lies now, if not where it was; repeatable.")(command)  # fmt: skip
+
+
+def fetch_option(command: F) -> F:
+    """--fetch as the argument `fetch`."""
+    return option("--fetch", is_flag=True,
+        help="Let the collections that records of results name be brought here, over the network too; by default "
+             "nothing is asked for and nothing is written.")(command)  # fmt: skip
 
 
 def by_option(command: F) -> F:

@@ -9,7 +9,7 @@ import click
 
 from weir.cli.completion import by_option, dataset_names, measures_option
 from weir.cli.table_options import label_option, notes_option, scorer_option, show_birco, table_options
-from weir.cli.terminal import output_width, say, say_notes, show
+from weir.cli.terminal import as_cell, output_width, say, say_notes, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -230,14 +230,15 @@ def _per_query(scored: dict[str, Scores], as_json: bool) -> None:
             ends += [scores.low, scores.high]
         for measure, *rows in zip(scores.measures, *(end.tolist() for end in ends), strict=True):
             for query, *values in zip(scores.queries.tolist(), *rows, strict=True):
-                click.echo("\t".join([*head, measure, query, *map(repr, values)]))
+                cells = (as_cell(cell) for cell in [*head, measure, query])
+                click.echo("\t".join([*cells, *map(repr, values)]))
 
 
 def _means(found: list[Row], display: Display) -> None:
     from weir.cli.terminal import show
     from weir.report.display import rows_shown
 
-    show(rows_shown(found, display))
+    show(rows_shown(found, display), display.form == "text")
 
 
 def _rows(

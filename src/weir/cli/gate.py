@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weir.cli.completion import by_option, dataset_names, measure_names, systems_option
+from weir.cli.completion import by_option, dataset_names, fetch_option, measure_names, systems_option
 from weir.cli.table_options import notes_option
 from weir.cli.terminal import output_width, say, say_notes, show
 
@@ -39,6 +39,7 @@ UNDECIDED = 3
 @click.option("--collection", shell_complete=dataset_names,
               help="The collection of run files, a name or a path, whose rules hold (self-matches, candidates, queries "
                    "without an answer) and whose column --by may name; of results folders their own.")  # fmt: skip
+@fetch_option
 @click.option("--common", is_flag=True,
               help="Compare on the queries that both sides have with the same judgments.")  # fmt: skip
 @systems_option("Of results folders: this system; repeatable.")
@@ -62,6 +63,7 @@ def command(
     interval: str,
     by: str | None,
     collection: str | None,
+    fetch: bool,
     common: bool,
     systems: tuple[str, ...],
     drop_self: bool,
@@ -89,10 +91,11 @@ def command(
     wanted, drops = _measures(measures)
     conventions = Conventions(self_matches="drop") if drop_self else None
     if save is not None:
-        _save(save, paths, wanted, conventions, systems, collection)
+        _save(save, paths, wanted, conventions, systems, collection, fetch)
         return
     rules = GateRules(max_drop, drops, confidence, interval)
-    found = gates(_cases(paths, wanted, conventions, systems, (by, collection, common), notes), rules)
+    cases = _cases(paths, wanted, conventions, systems, (by, collection, common), fetch, notes)
+    found = gates(cases, rules)
     if junit is not None:
         write_text(junit, report.gate_junit(found) + "\n")
     if form is None:
@@ -126,14 +129,15 @@ def _cases(
     conventions: Conventions | None,
     systems: Sequence[str],
     groups: tuple[str | None, str | None, bool],
+    fetch: bool,
     details: bool,
 ) -> tuple[tuple[str, ScoreTable], ...]:
     """What is gated; what has to be said of it goes to standard error."""
     from weir.experiment.gate_sides import collections_of, gate_cases, sides_of
 
     by, collection, common = groups
-    baseline, candidate, names = sides_of(paths, measures, conventions, systems, collection)
-    grounds = collections_of(paths, collection) if by is not None else {}
+    baseline, candidate, names = sides_of(paths, measures, conventions, systems, collection, fetch)
+    grounds = collections_of(paths, collection, fetch) if by is not None else {}
     found = gate_cases((baseline, candidate), names, by, common, grounds)
     say_notes(found.notes, details)
     return found.cases
@@ -146,12 +150,13 @@ def _save(
     conventions: Conventions | None,
     systems: Sequence[str],
     collection: str | None,
+    fetch: bool,
 ) -> None:
     from weir.experiment.gate_sides import system_of
     from weir.io.runs.baseline_file import write_baseline
     from weir.measures.conventions import DEFAULT
 
-    found = system_of(paths, measures, conventions or DEFAULT, systems, collection)
+    found = system_of(paths, measures, conventions or DEFAULT, systems, collection, fetch)
     write_baseline(found, path)
     queries = sum(len(one.scores.queries) for one in found.datasets.values())
     say(f"{path}: {found.system} on {len(found.datasets)} dataset{'s' * (len(found.datasets) != 1)}, "

@@ -21,6 +21,7 @@ __all__ = ["command"]
 @click.option("--effect", "effects", multiple=True, type=float,
               help="A difference to plan for; repeatable.  [default: 0.01, 0.02, 0.05]")  # fmt: skip
 @click.option("--alpha", type=float, default=0.05, show_default=True, help="Level of the two-sided test.")
+@click.option("--test", default="permutation", show_default=True, help="permutation, t or bootstrap-shift.")
 @click.option("--power", "wanted", type=float, default=0.8, show_default=True,
               help="Probability with which a true difference shall be found.")  # fmt: skip
 @click.option("--drop-self", is_flag=True,
@@ -35,6 +36,7 @@ def command(
     measures: tuple[str, ...],
     effects: tuple[float, ...],
     alpha: float,
+    test: str,
     wanted: float,
     drop_self: bool,
     collection: str | None,
@@ -44,8 +46,8 @@ def command(
     """Say how small a difference the queries can show, and how many would show a smaller one.
 
     QRELS: judgments. FIRST, SECOND: two runs, such as a baseline and a variant; how much their differences vary from
-    query to query decides. The difference is SECOND minus FIRST. From one paired t-test; weir compare says what its
-    strictest corrected test can show, which is less.
+    query to query decides. The difference is SECOND minus FIRST. Of one test alone; weir compare says what its test can
+    show with its correction, which is less.
     """
     import json
 
@@ -63,5 +65,5 @@ def command(
     say_notes(system_notes(scores), notes)
     for measure in next(iter(scores.values())).measures:
         before, after = table(name, measure, scores).values
-        found = plan(measure, after - before, effects or (0.01, 0.02, 0.05), wanted, alpha)
+        found = plan(measure, after - before, effects or (0.01, 0.02, 0.05), wanted, alpha, test)
         show(json.dumps(found.to_dict()) if as_json else power_text(found, output_width()))

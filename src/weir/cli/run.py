@@ -113,4 +113,4 @@ def _show_finished(plan: Experiment, output: Path, display: Display) -> None:
 
     found = plan.finished(output) if output.exists() else []
     if found:
-        show(rows_shown(rows_with_groups(found), display))
+        show(rows_shown(rows_with_groups(found), display), display.form == "text")

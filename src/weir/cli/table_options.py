@@ -138,7 +138,7 @@ def show_cells(
     rows = rows_with_groups(cells)
     if measures:
         rows = [row for measure in measures for row in rows if row.measure == measure]
-    show(rows_shown(rows, display, compared))
+    show(rows_shown(rows, display, compared), display.form == "text")
     say_notes([*notes, *cell_notes(cells)], details)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -36,7 +37,15 @@ from weir.references.reference import brought
 if TYPE_CHECKING:
     from weir.references.brought import Brought
 
-__all__ = ["Dataset", "how_to_obtain", "load", "load_group", "of_reference"]
+__all__ = [
+    "Dataset",
+    "fingerprint_of_parts",
+    "how_to_obtain",
+    "load",
+    "load_group",
+    "load_here",
+    "of_reference",
+]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,8 +55,8 @@ class Dataset:
     name: the catalogue's, or that of the folder; split: whose judgments these are; self_match: "drop" where a
     document with the query's own id is no answer (ArguAna, Quora), else "keep", as the catalogue or the TOML file says;
     entry: the catalogue's facts, None for a collection of one's own; folder: where one from memory stands, which goes
-    with it; source: what names a collection that was brought here by reference, at the very commit. Everything else is
-    read on first use and may
+    with it; source: what names a collection that was brought here by reference, at the very commit; read_only: whether
+    no store is written, its documents held in memory where there is none. Everything else is read on first use and may
     raise FormatError.
     """
 
@@ -57,6 +66,7 @@ class Dataset:
     entry: Entry | None = None
     folder: OwnFolder | None = None
     source: str = ""
+    read_only: bool = False
 
     @staticmethod
     def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> Dataset:
@@ -139,7 +149,15 @@ class Dataset:
     @cached_property
     def store(self) -> CorpusStore:
         """The documents' store, built on first use."""
-        return open_store(self.layout.need_documents(), beside=not (self.entry and self.entry.embedded))
+        documents, root = self.layout.need_documents(), self.layout.root
+        own = (
+            root if root.is_dir() else root.parent
+        )  # a TOML file may name documents that are somebody else's
+        place, around = map(
+            os.path.abspath, (documents.path, own)
+        )  # not resolved: a link counts as where it stands
+        beside = Path(place).is_relative_to(around)
+        return open_store(documents, beside and not (self.entry and self.entry.embedded), self.read_only)
 
     @property
     def corpus(self) -> Corpus:
@@ -222,8 +240,7 @@ class Dataset:
     @property
     def fingerprint(self) -> str:
         """A hash of all that is measured here: documents, judged queries and judgments."""
-        parts = (self.corpus.fingerprint, self.queries_fingerprint, self.qrels_fingerprint)
-        return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:32]
+        return fingerprint_of_parts(self.corpus.fingerprint, self.queries_fingerprint, self.qrels_fingerprint)
 
     @cached_property
     def card(self) -> CollectionCard:
@@ -251,6 +268,21 @@ def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -
     machine (how to get it is said) or a reference that cannot be had, FormatError for a path without a collection,
     BadValue for a group.
     """
+    return _opened(name, split, watch)
+
+
+def load_here(name: str | Path, split: str | None = None) -> Dataset:
+    """As `load`, of what is on this machine alone: nothing is asked of the network, and nothing is written.
+
+    So a name may be opened that somebody else wrote, as in the record of a result. Raises as `load`, and DownloadError
+    for what would have to be brought here first.
+    """
+    if str(name).startswith(("//", "\\\\")):
+        raise DownloadError(f"{name} is a path of another machine, of which nothing was asked")
+    return replace(_opened(name, split, unwatched, fetch=False), read_only=True)
+
+
+def _opened(name: str | Path, split: str | None, watch: Watch, fetch: bool = True) -> Dataset:
     text = str(name)
     if isinstance(name, str) and catalogue.is_group(text):
         raise BadValue(
@@ -265,11 +297,16 @@ def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -
         return _known(catalogue.get(known), split)
     if isinstance(name, str) and not path.exists() and not set("/\\.:") & set(text):
         raise UnknownName("dataset (or folder)", text, [*catalogue.names(), *catalogue.groups()])
-    found = brought(name, watch)
+    found = brought(name, watch, fetch=fetch)
     if found is not None:
         return of_reference(found, split)
     layout = find_layout(path)
     return _dataset(layout.name or _stem(path), layout, split or layout.default_split())
+
+
+def fingerprint_of_parts(corpus: str, queries: str, qrels: str) -> str:
+    """A hash of those of documents, judged queries and judgments."""
+    return hashlib.sha256(f"{corpus} {queries} {qrels}".encode()).hexdigest()[:32]
 
 
 def of_reference(found: Brought, split: str | None) -> Dataset:

@@ -15,8 +15,7 @@ from weir.core.notes import Note
 from weir.core.query_groups import QueryGroups
 from weir.core.result_row import Row
 from weir.core.scores import Scores
-from weir.datasets import catalogue
-from weir.datasets.load import Dataset, load
+from weir.datasets.load import Dataset, load, load_here
 from weir.datasets.query_grouping import is_column, query_groups
 from weir.errors import BadValue, FormatError, StoreError, UnknownName, WeirError
 from weir.experiment.grid_order import GridOrder
@@ -86,8 +85,16 @@ class Finished:
         """The per-query scores of all measures; raises StoreError where a file is not as it was written."""
         parts = []
         for path, record in self.scored:
+            values = path.with_suffix(".jsonl")
+            if [*record.files] != [values.name]:
+                raise StoreError(
+                    f"{path}: it speaks of {', '.join(record.files) or 'no file'}, not of {values.name}"
+                )
             record.verify(self.folder)
-            parts.append(read_scores(path.with_suffix(".jsonl")))
+            parts.append(read_scores(values))
+            lost = [row.measure for row in rows_of(record) if row.measure not in parts[-1].measures]
+            if lost:
+                raise StoreError(f"{path}: the row of {lost[0]} has no values in {values.name}")
         scores = _side_by_side(parts, [row.measure for row in self.rows])
         last = self.rows[-1]
         missing = last.queries - last.answered
@@ -205,18 +212,19 @@ def damaged_records(root: Path) -> list[str]:
 def dataset_of(cell: Finished, given: str | Path | Dataset | None = None) -> Dataset | None:
     """The collection of a cell: the given one, or the one that its record names, or the catalogue's of that name.
 
-    But for a given one it must be what was measured: its fingerprint is compared. None where it is not here. Raises
+    But for a given one it must be what was measured: its fingerprint is compared. Nothing is asked of the network; None
+    where it is not here. Raises
     what `load` raises for a given one.
     """
     if given is not None:
         return given if isinstance(given, Dataset) else load(given, cell.split)
     measured = dict(cell.settings).get("fingerprint")
-    for where in dict.fromkeys((recorded_place(cell), cell.dataset)):
-        found = _opened(where, cell.split)
+    for where in filter(None, dict.fromkeys((recorded_place(cell), cell.dataset))):
         try:
-            if found is not None and found.fingerprint == measured:
-                return found
-        except WeirError:  # a part of it is missing or damaged
+            known = load_here(where, cell.split)
+            if known.fingerprint == measured:
+                return known
+        except WeirError:  # it is not here, or a part of it is missing or damaged
             continue
     return None
 
@@ -226,42 +234,43 @@ def recorded_place(cell: Finished) -> str:
     return str(cell.scored[-1][1].facts.get("collection", ""))
 
 
-def cell_collection(cell: Finished) -> Dataset | None:
-    """The collection that a cell is of, where it is on this machine with the judgments that were used, else None."""
-    dataset = _opened(recorded_place(cell), cell.split)
+def cell_collection(cell: Finished, fetch: bool = False) -> Dataset | None:
+    """The collection that a cell is of, where it is on this machine with the judgments that were used, else None.
+
+    Its record, which may be somebody else's, says where it is. fetch: whether it may be brought here, else nothing is
+    asked of the network and nothing is written.
+    """
+    where = recorded_place(cell)
+    if not where:
+        return None
     try:
-        same = dataset is not None and dataset.qrels_fingerprint == cell.scored[-1][1].declared["qrels"]
+        dataset = load(where, cell.split) if fetch else load_here(where, cell.split)
+        same = dataset.qrels_fingerprint == cell.scored[-1][1].declared["qrels"]
     except WeirError:
         return None
     return dataset if same else None
 
 
-def _opened(where: str, split: str) -> Dataset | None:
-    """The collection of a place that a record names, None where it is not on this machine."""
-    if not where or (where in catalogue.names() and not catalogue.get(where).here):
-        return None
-    try:
-        return load(where, split)
-    except WeirError:
-        return None
-
-
-def cell_groups(cell: Finished, by: object, queries: Ids, collection: str | None = None) -> QueryGroups:
+def cell_groups(
+    cell: Finished, by: object, queries: Ids, collection: str | None = None, fetch: bool = False
+) -> QueryGroups:
     """The groups that `by` names among the queries of a cell.
 
-    collection: whose column it may be, see `given_or_own`. Raises as `query_groups` and `load`.
+    collection: whose column it may be, see `given_or_own`; fetch: as `cell_collection` takes it. Raises as
+    `query_groups` and `load`.
     """
     if not is_column(by):
         return query_groups(by, queries)
-    return query_groups(by, queries, given_or_own(cell, collection))
+    return query_groups(by, queries, given_or_own(cell, collection, fetch))
 
 
-def given_or_own(cell: Finished, given: str | None) -> Dataset | None:
+def given_or_own(cell: Finished, given: str | None, fetch: bool = False) -> Dataset | None:
     """The given collection where it is the cell's by its name or judgments, or where the cell's own is not here.
 
-    Else the cell's own, so that one collection is never taken for all of a folder. Raises what `load` raises.
+    Else the cell's own, so that one collection is never taken for all of a folder; fetch: as `cell_collection` takes
+    it. Raises what `load` raises.
     """
-    own = cell_collection(cell)
+    own = cell_collection(cell, fetch)
     if given is None:
         return own
     try:

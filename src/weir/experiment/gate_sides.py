@@ -51,13 +51,14 @@ def sides_of(
     conventions: Conventions | None = None,
     systems: Sequence[str] = (),
     collection: str | Path | Dataset | None = None,
+    fetch: bool = False,
 ) -> tuple[list[SystemScores], list[SystemScores], list[str]]:
     """(systems of the baseline, those of the candidate, the measures gated) from paths as `weir gate` takes them.
 
     measures: by default those of a baseline that was saved, else nDCG@10; conventions: of a run file, by default those
     of a baseline that was saved, or of the folder's cells; systems: of results folders, these alone; collection: of
-    run files, whose rules hold. Raises BadValue for paths that cannot be told apart, and
-    the WeirErrors of reading.
+    run files, whose rules hold; fetch: as `cell_collection` takes it. Raises BadValue for paths that cannot be told
+    apart, and the WeirErrors of reading.
     """
     qrels, given = (paths[0], paths[1:]) if len(paths) == 3 else (None, paths)
     if len(given) != 2:
@@ -67,7 +68,7 @@ def sides_of(
         raise BadValue(f"{given[0]} and {given[1]} are no run files, so there is nothing to judge by {qrels}")
     first = next((one.scores for side in saved.values() for one in side.datasets.values()), None)
     names = [str(m) for m in measures] or list(first.measures if first else ("nDCG@10",))
-    folders = {path: _systems_in(path, names, systems) for path in given if path.is_dir()}
+    folders = {path: _systems_in(path, names, systems, fetch) for path in given if path.is_dir()}
     first = first or next(
         (one.scores for side in folders.values() for one in side[0].datasets.values()), None
     )
@@ -105,10 +106,12 @@ def system_of(
     conventions: Conventions = DEFAULT,
     systems: Sequence[str] = (),
     collection: str | Path | Dataset | None = None,
+    fetch: bool = False,
 ) -> SystemScores:
     """The one system of a results folder, or of judgments and a run, as `weir gate --save` writes it.
 
-    measures: by default nDCG@10; conventions, collection: of a run. Raises BadValue for several systems and for
+    measures: by default nDCG@10; conventions, collection: of a run; fetch: as `cell_collection` takes it. Raises
+    BadValue for several systems and for
     judgments that are not here.
     """
     names = [str(m) for m in measures] or ["nDCG@10"]
@@ -116,7 +119,7 @@ def system_of(
         return scored_run(paths[0], paths[1], names, ScoringRules.of(collection, conventions))
     if len(paths) != 1 or not paths[0].is_dir():
         raise BadValue("--save takes judgments and a run, or one results folder")
-    found = _systems_in(paths[0], names, systems)
+    found = _systems_in(paths[0], names, systems, fetch)
     if len(found) > 1:
         raise BadValue(f"{paths[0]} holds {len(found)} systems ({_listed(found)}); name one by -s")
     for name, one in found[0].datasets.items():
@@ -168,13 +171,18 @@ def gate_cases(
     return GateCases(tuple(cases), tuple(notes))
 
 
-def collections_of(paths: Sequence[Path], given: str | Path | Dataset | None = None) -> dict[str, Dataset]:
-    """The collections of results folders by name, where they are here, and the given one as ""; raises as `load`."""
+def collections_of(
+    paths: Sequence[Path], given: str | Path | Dataset | None = None, fetch: bool = False
+) -> dict[str, Dataset]:
+    """The collections of results folders by name, where they are here, and the given one as ""; raises as `load`.
+
+    fetch: as `cell_collection` takes it.
+    """
     found = {} if given is None else {"": given if isinstance(given, Dataset) else load(given)}
     for path in paths:
         if path.is_dir():
             cells = [open_cell(path)] if (path / RECORD).exists() else finished_cells(path)
-            known = {cell.dataset: cell_collection(cell) for cell in cells}
+            known = {cell.dataset: cell_collection(cell, fetch) for cell in cells}
             found |= {name: dataset for name, dataset in known.items() if dataset is not None}
     return found
 
@@ -195,7 +203,9 @@ def _with(saved: SystemScores, path: Path, measures: Sequence[str]) -> SystemSco
     return saved
 
 
-def _systems_in(folder: Path, measures: Sequence[str], wanted: Sequence[str]) -> list[SystemScores]:
+def _systems_in(
+    folder: Path, measures: Sequence[str], wanted: Sequence[str], fetch: bool
+) -> list[SystemScores]:
     """The systems of a results folder, or the one of a cell, with these measures."""
     cells = [open_cell(folder)] if (folder / RECORD).exists() else deepest(finished_cells(folder))[0]
     found: dict[str, dict[str, JudgedScores]] = {}
@@ -203,11 +213,11 @@ def _systems_in(folder: Path, measures: Sequence[str], wanted: Sequence[str]) ->
         name = cell.label or cell.system
         if cell.dataset in found.setdefault(name, {}):
             raise BadValue(f"{folder}: {name} stands twice on {cell.dataset}; name the cell's own folder")
-        found[name][cell.dataset] = _cell_scores(cell, measures)
+        found[name][cell.dataset] = _cell_scores(cell, measures, fetch)
     return [SystemScores(name, datasets) for name, datasets in found.items()]
 
 
-def _cell_scores(cell: Finished, measures: Sequence[str]) -> JudgedScores:
+def _cell_scores(cell: Finished, measures: Sequence[str], fetch: bool) -> JudgedScores:
     scores = cell.values()
     for measure in measures:
         if measure not in scores.measures:
@@ -218,7 +228,7 @@ def _cell_scores(cell: Finished, measures: Sequence[str]) -> JudgedScores:
     rules = Conventions(self_matches=dict(cell.settings).get("self_match", "keep"))
     scores = replace(scores, measures=tuple(measures), values=scores.values[rows], conventions=str(rules))
     judgments = str(cell.scored[-1][1].declared["qrels"])
-    dataset = cell_collection(cell)
+    dataset = cell_collection(cell, fetch)
     if dataset is None:
         return JudgedScores(scores, judgments=judgments)
     return JudgedScores(scores, judgment_marks(dataset.qrels), judgments)

@@ -27,20 +27,20 @@ def birco_of_files(qrels: Path, runs: Sequence[Path]) -> tuple[list[BircoScore],
 
 
 def birco_of_cells(
-    cells: Sequence[Finished], collection: str | None = None
+    cells: Sequence[Finished], collection: str | None = None, fetch: bool = False
 ) -> tuple[list[BircoScore], list[str]]:
     """(the figures of each finished cell, what has to be said of judgments and of cells that were left out).
 
-    collection: whose judgments they are scored by, by default those of each cell, where they are on this machine. A
-    cell that does not rank whole pools is left out. Raises BadValue where that leaves none, and as `load` for the
-    collection.
+    collection: whose judgments they are scored by, by default those of each cell, where they are on this machine;
+    fetch: as `cell_collection` takes it. A cell that does not rank whole pools is left out. Raises BadValue where that
+    leaves none, StoreError for rankings that are not as they were written, and as `load` for the collection.
     """
     found, said = [], []
     judgments: dict[tuple[str, str], Qrels | None] = {}
     for cell in cells:
         about = cell.dataset, cell.split
         if about not in judgments:
-            dataset = given_or_own(cell, collection)
+            dataset = given_or_own(cell, collection, fetch)
             judgments[about] = None if dataset is None else dataset.qrels
         qrels = judgments[about]
         try:
@@ -48,6 +48,7 @@ def birco_of_cells(
                 raise BadValue(
                     f"{cell.label}: its judgments are not on this machine as they were used; name their collection"
                 )
+            cell.ranked.verify(cell.folder)
             found += birco_scores(qrels, read_run(cell.run), cell.dataset, cell.label)
         except BadValue as error:
             said.append(f"{cell.dataset}: {error}")

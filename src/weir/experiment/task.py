@@ -133,7 +133,8 @@ class Cell:
                     record.verify(folder)
                 except WeirError as error:
                     self.shelf.note(f"scores are damaged, scoring again ({error})")
-                    path.unlink(missing_ok=True)
+                    for left in (path, path.with_suffix(".jsonl")):
+                        left.unlink(missing_ok=True)
                     continue
                 yield path, record
 

@@ -15,6 +15,7 @@ from weir.report.short_names import short_names
 from weir.report.terminal_layout import STYLES, Styled, columns, fits, paragraph
 from weir.stats.comparison import Comparison, DatasetCounts, Pair, Standing
 from weir.stats.intervals import fewest
+from weir.stats.score_notes import reach_note
 from weir.stats.significance import TESTS
 
 __all__ = [
@@ -37,12 +38,16 @@ SEVERAL = 6
 """Systems up to which every pair is listed unasked."""
 
 
-def verdict(pair: Pair) -> str:
-    """What can be said of the second system against the first."""
+def verdict(pair: Pair, c: Comparison) -> str:
+    """What can be said of the second system against the first, in their comparison."""
     if pair.verdict != "not separable":
         return pair.verdict
     if pair.tied and not pair.won and not pair.lost:
         return "not separable (equal throughout)"
+    if not c.reach.possible:
+        return f"not separable (too few {c.unit if c.reach.fewest is not None else 'draws'})"
+    if TESTS.get(c.method.test).detection is None:
+        return "not separable"
     if pair.detectable is None:
         return "not separable (not even the largest difference would be found)"
     return f"not separable (minimum detectable effect {score(pair.detectable)})"
@@ -92,7 +97,7 @@ def compare_text(
         left_out = f", {c.left_out} left out that not all systems have" if c.left_out else ""
         title = f"{c.measure} on {c.dataset} ({count(c.count)} {c.unit}{left_out})"
         parts.append(paragraph(title, width))
-        head = ["system", "mean", "rank", "group"][: 4 if c.baseline is None else 3]
+        head = ["system", "mean", "rank", "group"][: 4 if _lettered(c) else 3]
         parts.append(columns([head, *(_standing(s)[: len(head)] for s in c.standings)], 0, width))
         listed = c.pairs if long or len(c.standings) <= SEVERAL else _with_best(c)
         parts.append(_verdicts(c, listed, width, colour))
@@ -126,7 +131,7 @@ def relabelled(comparisons: Sequence[Comparison], labels: Mapping[str, str]) -> 
 def _verdicts(c: Comparison, listed: Sequence[Pair], width: int | None, colour: bool) -> str:
     """The pairs with their verdicts behind them; in a narrow terminal two tables, the first with the verdicts."""
     header: list[str | Styled] = ["pair", "difference", "p", "adjusted", "Hedges' g", "won/lost/tied"]
-    lines = [_pair(p, colour) for p in listed]
+    lines = [_pair(p, c, colour) for p in listed]
     whole = [[*header, f"verdict ({family(c)})"], *lines]
     if fits(whole, width):
         return columns(whole, 5, width, tail=1)
@@ -155,9 +160,10 @@ def _groups(comparisons: Sequence[Comparison], width: int | None, long: bool) ->
     for c in comparisons:
         means = {s.system: score(s.mean) for s in c.standings}
         for p in c.pairs if long or len(c.standings) <= SEVERAL else _with_best(c):
-            cells = _pair(p, colour=False)
+            cells = _pair(p, c, colour=False)
             names = (c.group or "all queries", cells[0], count(c.count), means[p.first], means[p.second])
-            lines.append([*names, cells[1], cells[3], cells[5], p.verdict])
+            said = p.verdict if c.reach.possible or p.verdict != "not separable" else verdict(p, c)
+            lines.append([*names, cells[1], cells[3], cells[5], said])
     title = f"{first.measure} on {first.dataset}, by group; verdicts on groups: {family(last)}"
     return f"{paragraph(title, width)}\n\n{columns([head, *lines], 6, width, keys=2, tail=1)}"
 
@@ -266,8 +272,13 @@ def _standing(s: Standing) -> list[str]:
     return [s.system, score(s.mean) + _interval(score, s.low, s.high), ranks, s.letters]
 
 
-def _pair(p: Pair, colour: bool) -> list[str | Styled]:
-    said = verdict(p)
+def _lettered(c: Comparison) -> bool:
+    """Whether letters tell which systems cannot be told apart."""
+    return any(s.letters for s in c.standings)
+
+
+def _pair(p: Pair, c: Comparison, colour: bool) -> list[str | Styled]:
+    said = verdict(p, c)
     return [
         f"{p.second} - {p.first}",
         change(p.difference) + _interval(change, p.low, p.high),
@@ -292,9 +303,12 @@ def _notes(comparisons: Sequence[Comparison]) -> str:
     lines = [
         f"difference: {pairs}, with its {level} interval ({m.interval}); p: {test}{drawn}; level {m.alpha:g}",
         "rank, by the verdicts: 1 + the systems that are better, to all less those that are worse"
-        + ("" if first.baseline is not None else "; group: systems that share a letter cannot be told apart"),
-        f"minimum detectable effect: of a paired t-test with power {m.power:g} at the level of the strictest of the "
-        "comparisons (weir power: of one test alone)",
+        + (
+            "; group: systems that share a letter cannot be told apart"
+            if any(map(_lettered, comparisons))
+            else ""
+        ),
+        *_effects(comparisons),
         *_too_few(comparisons),
     ]
     if any(c.geometric for c in comparisons):
@@ -307,6 +321,27 @@ def _notes(comparisons: Sequence[Comparison]) -> str:
     if m.margin is not None:
         lines.append(f"equivalent: the difference lies within ±{m.margin:g} (two one-sided t-tests)")
     return "\n".join(lines)
+
+
+def _effects(comparisons: Sequence[Comparison]) -> list[str]:
+    """What the minimum detectable effects are, and where nothing can be found at all."""
+    m = comparisons[0].method
+    lines = []
+    if TESTS.get(m.test).detection is None:
+        lines.append(f"minimum detectable effect: none is known of {m.test}; permutation and t have one")
+    elif any(c.reach.possible for c in comparisons):
+        corrected = "" if m.correction == "none" else f" with {m.correction}"
+        lines.append(
+            f"minimum detectable effect: a true difference that {m.test}{corrected} finds {100 * m.power:g} times in "
+            "100 in new data (weir power: of one test alone)"
+        )
+    few = [c for c in comparisons if not c.reach.possible]
+    return lines + list(
+        dict.fromkeys(
+            reach_note(c.reach, m.test, c.count, c.unit, c.pairs[0].comparisons if c.pairs else 0)
+            for c in few
+        )
+    )
 
 
 def _too_few(comparisons: Sequence[Comparison]) -> list[str]:

@@ -6,20 +6,24 @@ from weir.core.rounding import change, count, score, share
 from weir.measures.measure import within_unit
 from weir.report.terminal_layout import columns, paragraph
 from weir.stats.power import PowerPlan
+from weir.stats.score_notes import reach_note
 
 __all__ = ["power_text"]
 
 
 def power_text(plan: PowerPlan, width: int | None = None) -> str:
     """The minimum detectable effect now, and the queries that other effects need."""
-    least = score(plan.detectable)
-    if within_unit(plan.measure) and plan.detectable > 1:
+    if plan.detectable is None or (within_unit(plan.measure) and plan.detectable > 1):
         least = "none, not even the largest difference"
+    else:
+        least = score(plan.detectable)
     lines = [
         f"{plan.measure}: {count(plan.queries)} queries, second minus first {change(plan.difference)}, "
         f"standard deviation {score(plan.deviation)}",
         f"minimum detectable effect now: {least} "
-        f"(found {100 * plan.wanted:g} times in 100 at level {plan.alpha:g})",
+        f"(found {100 * plan.wanted:g} times in 100 in new data by one {plan.test} test at level {plan.alpha:g})"
+        if plan.reach.possible
+        else reach_note(plan.reach, plan.test, plan.queries, "queries", 1),
     ]
     body = [["effect", "power now", "queries needed"]]
     body += [[f"{n.effect:g}", share(n.power), _needed(n.queries)] for n in plan.needs]

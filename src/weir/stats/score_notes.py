@@ -11,11 +11,12 @@ from weir.core.intents import IntentQrels
 from weir.core.notes import Note
 from weir.core.qrels import Qrels
 from weir.core.result_row import Row
-from weir.core.rounding import score, share
+from weir.core.rounding import count, probability, score, share
 from weir.core.scores import Scores
 from weir.measures.conventions import parse_conventions
 from weir.measures.measure import MEASURES, Measure
 from weir.stats.intervals import fewest
+from weir.stats.power import Reach
 
 __all__ = [
     "convention_notes",
@@ -23,6 +24,7 @@ __all__ = [
     "float_tie_notes",
     "grade_notes",
     "judged_notes",
+    "reach_note",
     "row_notes",
     "score_notes",
     "system_notes",
@@ -112,6 +114,20 @@ def judged_notes(rates: Mapping[str, float]) -> list[Note]:
             "between two systems; condensed(nDCG@10) leaves unjudged documents out",
         )
     ]
+
+
+def reach_note(reach: Reach, test: str, units: int, unit: str, tests: int) -> str:
+    """Why so many queries or datasets can show no difference, however large, and how many it takes."""
+    several = f", adjusted over {tests} comparisons" if tests > 1 else ""
+    takes = (
+        f"it takes {count(reach.fewest)} {unit} at least"
+        if reach.fewest is not None
+        else f"it takes {reach.draws:,} draws at least (--draws)"
+    )
+    return (
+        f"{count(units)} {unit} can show no difference, however large: {test} cannot give a p-value below "
+        f"{probability(reach.smallest)}{several}; {takes} to come below {reach.alpha:g}"
+    )
 
 
 def grade_notes(qrels: Qrels | IntentQrels, measures: Iterable[Measure]) -> list[Note]:
