@@ -213,8 +213,7 @@ def dataset_of(cell: Finished, given: str | Path | Dataset | None = None) -> Dat
     """The collection of a cell: the given one, or the one that its record names, or the catalogue's of that name.
 
     But for a given one it must be what was measured: its fingerprint is compared. Nothing is asked of the network; None
-    where it is not here. Raises
-    what `load` raises for a given one.
+    where it is not here. Raises what `load` raises for a given one.
     """
     if given is not None:
         return given if isinstance(given, Dataset) else load(given, cell.split)

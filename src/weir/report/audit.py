@@ -9,6 +9,7 @@ from dataclasses import asdict
 from itertools import groupby
 
 from weir.audit import CHECKS, Audit, Finding
+from weir.audit.wording import counted
 from weir.errors import printable
 from weir.report.marked_table import MarkedCell, MarkedTable
 from weir.report.terminal_layout import columns, paragraph
@@ -65,10 +66,8 @@ def checks_text(width: int | None) -> str:
 
 
 def _one(audit: Audit, width: int | None) -> str:
-    count = len(audit.findings)
-    lines = [
-        f"{printable(audit.subject)}: {count} finding{'' if count == 1 else 's'} of {len(audit.ran)} checks"
-    ]
+    found, ran = counted(len(audit.findings), "finding"), counted(len(audit.ran), "check")
+    lines = [f"{printable(audit.subject)}: {found} of {ran}"]
     for (severity, check, remedy, several), told in groupby(audit.findings, _kind):
         same = list(told)
         for part in [same] if several else [[finding] for finding in same]:
