@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from weir.errors import printable, printable_text
 
@@ -44,13 +44,13 @@ class _Shown(io.TextIOBase):
         self.raw = False
 
     @property
-    def encoding(self) -> str:  # type: ignore[override]  # which is that of the output
-        """How the output writes characters."""
-        return self.out.encoding
+    def encoding(self) -> str:  # type: ignore[override]  # a constant
+        """That of all characters: what the output cannot write, it escapes."""
+        return "utf-8"
 
     @property
-    def buffer(self) -> object:
-        """Where bytes go, such as what click writes for a shell to complete from."""
+    def buffer(self) -> BinaryIO:
+        """Where Click writes the scripts of shells, as bytes."""
         return self.out.buffer
 
     def fileno(self) -> int:
