@@ -190,3 +190,22 @@ def test_a_model_is_what_it_prints():
         assert str(parse_click_model(text)) == text
     with pytest.raises(BadValue, match="the click model 'coec=1'"):
         parse_click_model("coec=1")
+
+
+def test_a_described_log_is_made_anew_by_another_model(tmp_path, monkeypatch):
+    monkeypatch.setenv("WEIR_HOME", str(tmp_path / "home"))
+    (tmp_path / "log.csv").write_text(
+        "query,doc,clicks,impressions,position\na b,x,30,100,1\na b,y,10,100,2\n"
+    )
+    for text, grades in (
+        ('clicks = "ctr"', {"x": 0.3, "y": 0.1}),
+        ('clicks = "pbm=1,0.5"', {"x": 0.3, "y": 0.2}),
+        ('clicks = "pbm=1,0.5"\nimpressions = 101', None),
+    ):
+        (tmp_path / "log.toml").write_text(f'kind = "clicks"\n{text}\n')
+        if grades is None:
+            with pytest.raises(BadValue, match="none of 2 pairs"):
+                weir.load(tmp_path / "log.csv")
+        else:
+            [found] = weir.load(tmp_path / "log.csv").qrels.to_dict().values()
+            assert found == pytest.approx(grades)
