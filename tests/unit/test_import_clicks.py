@@ -102,14 +102,21 @@ def test_what_a_log_lacks_for_a_model_is_one_line(tmp_path, capsys, table, optio
     assert not (tmp_path / "mine").exists()
 
 
+def test_a_log_of_refused_rows_alone_gives_the_first_reason(tmp_path, capsys):
+    (tmp_path / "log.csv").write_text("query,doc,clicks,impressions\na b,x,30,10\n")
+    assert main(["import", str(tmp_path / "log.csv"), "-o", str(tmp_path / "mine")]) == 2
+    assert "nothing to import (line 2: 30 clicks of 10 impressions)" in capsys.readouterr().err
+
+
 def test_rows_are_refused_one_by_one_and_averaged_positions_are_not_used(tmp_path, capsys):
-    table = "query,page,clicks,impressions,position\na b,x,30,100,1.4\na b,y,30,10,2\na b,z,-1,10,2\na b,w,2,many,2\na b,v,2,30,1e300\n"
+    table = "query,page,clicks,impressions,ctr,position\na b,x,30,100,30%,1.4\na b,y,30,10,9,2\na b,z,-1,10,9,2\na b,w,2,many,9,2\na b,v,2,30,9,1e300\n"
     (tmp_path / "console.csv").write_text(table)
     assert main(["import", str(tmp_path / "console.csv"), "-o", str(tmp_path / "mine")]) == 0
     said = capsys.readouterr().out
     assert "4 rows refused, the first: line 3: 30 clicks of 10 impressions" in said
     assert "have fractions, as averages have, and are not used" in said
     assert "grades by ctr (by default" in said
+    assert "columns that are not kept: ctr" in said
 
 
 def test_columns_are_named_and_each_row_may_be_an_impression(tmp_path):
@@ -190,3 +197,22 @@ def test_a_model_is_what_it_prints():
         assert str(parse_click_model(text)) == text
     with pytest.raises(BadValue, match="the click model 'coec=1'"):
         parse_click_model("coec=1")
+
+
+def test_a_described_log_is_made_anew_by_another_model(tmp_path, monkeypatch):
+    monkeypatch.setenv("WEIR_HOME", str(tmp_path / "home"))
+    (tmp_path / "log.csv").write_text(
+        "query,doc,clicks,impressions,position\na b,x,30,100,1\na b,y,10,100,2\n"
+    )
+    for text, grades in (
+        ('clicks = "ctr"', {"x": 0.3, "y": 0.1}),
+        ('clicks = "pbm=1,0.5"', {"x": 0.3, "y": 0.2}),
+        ('clicks = "pbm=1,0.5"\nimpressions = 101', None),
+    ):
+        (tmp_path / "log.toml").write_text(f'kind = "clicks"\n{text}\n')
+        if grades is None:
+            with pytest.raises(BadValue, match="none of 2 pairs"):
+                weir.load(tmp_path / "log.csv")
+        else:
+            [found] = weir.load(tmp_path / "log.csv").qrels.to_dict().values()
+            assert found == pytest.approx(grades)

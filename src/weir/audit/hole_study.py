@@ -238,10 +238,9 @@ def _order(by: str, names: Sequence[str], before: Float64, after: Float64) -> Fi
     ]
     pairs, queries, tau = math.comb(len(names), 2), len(both), kendall_tau(one, other)
     ends = order_interval(tau, [kendall_tau(*means) for means in drawn], queries, pairs)
-    number = order_interval(
-        len(turned), [_turned(*means) for means in drawn], queries, pairs, (0.0, max(1.0, pairs))
-    )
-    return FilledOrder(by, tau, *ends, pairs, tuple(turned), *number)
+    counts = [_turned(*means) for means in drawn]
+    fewest, most = order_interval(len(turned), counts, queries, pairs, (0.0, max(1.0, pairs)))
+    return FilledOrder(by, tau, *ends, pairs, tuple(turned), float(np.floor(fewest)), float(np.ceil(most)))
 
 
 def _turned(one: Float64, other: Float64) -> float:

@@ -314,7 +314,7 @@ def score_bounds_check(subject: Subject) -> Iterator[Finding]:
     if large:
         yield Finding(
             "serious",
-            f"{len(large):,} of {total:,} pairs of systems differ by as much as {len(qrels):,} queries can detect, and "
+            f"{len(large):,} of {total:,} pairs of systems differ by enough for {len(qrels):,} queries to detect, and "
             "may change places by what unjudged documents are",
             "call the order of such a pair open until their unjudged documents are judged",
             (("pairs that may turn", float(len(large))), ("pairs", float(total))),
@@ -325,7 +325,7 @@ def score_bounds_check(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             "note",
             f"{len(small):,} of {total:,} pairs of systems may change places by what unjudged documents are, but "
-            f"differ by less than {len(qrels):,} queries can detect",
+            f"differ by too little for {len(qrels):,} queries to detect",
             "",
             (("pairs that may turn", float(len(small))), ("pairs", float(total))),
             tuple(f"{better} over {worse}" for better, worse in small),

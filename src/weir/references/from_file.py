@@ -42,6 +42,7 @@ def _brought(said: Described, source: str, stem: str, watch: Watch, fetch: bool)
     )
     files = [[identity(one.path), dict(one.columns), one.kind, one.split] for one in said.files]
     choices = [said.choices.grades, said.choices.judges, said.choices.words]
+    choices += [said.choices.clicks, str(said.choices.impressions)]
     key = ["files", files, choices, identity(documents.path) if documents else None]
     name = said.name or stem
     place = kept(name, key, partial(imported, request, watch) if fetch else None)

@@ -146,8 +146,9 @@ def order_interval(
     the pairs of systems for Kendall's tau. Resampled orders hold the noise of two draws and agree less than the
     measured ones, so that percentiles of them lie below the value. Their spread alone is taken, around the value, with
     Student's t: on the scale of Fisher's z, which keeps to the limits, and on the plain one, cut at them; the interval
-    is the hull of both. It holds its value always. NaN where the value or all of the resampled ones are. Sources:
-    Fieller, Hartley and Pearson 1957 (z of rank correlations); coverage: docs/labels.md.
+    is the hull of both, and of percentiles too where there are no steps between the limits, as for two systems. It
+    holds its value always. NaN where the value or all of the resampled ones are. Coverage: docs/labels.md. Source:
+    Fieller, Hartley and Pearson 1957 (z of rank correlations).
     """
     known = np.array([one for one in resampled if not math.isnan(one)])
     if math.isnan(value) or not len(known) or queries < 2:
@@ -162,5 +163,8 @@ def order_interval(
     first, last = (math.tanh(float(centre) + sign * times * float(spread.std())) for sign in (-1, 1))
     first = max(-1.0, min(at - plain, first if first > -edge else -1.0))
     last = min(1.0, max(at + plain, last if last < edge else 1.0))
+    if steps == 1:
+        percentiles = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
+        first, last = min(first, percentiles[0]), max(last, percentiles[1])
     ends = ((one + 1) / 2 * (high - low) + low for one in (first, last))
     return min(value, next(ends)), max(value, next(ends))

@@ -22,6 +22,7 @@ __all__: list[str] = []
 
 ORIGIN = "clicks"
 LAST_POSITION = 10_000
+_ROLES = ("query", "query_id", "doc", "clicks", "clicked", "impressions", "rank")
 _SHOWN = ("impression",)
 _CLICKED = ("click",)
 
@@ -49,6 +50,8 @@ class _Impressions:
 
 def _judgments(held: _Impressions, asked: ReadRequest, path: Path) -> Iterator[Item]:
     """A judgment of each pair that was shown often enough, by the model that was asked for."""
+    if not held.rows:
+        return
     choices = asked.choices
     log = held.log()
     model = (
@@ -97,13 +100,12 @@ def _columns(contents: Contents) -> dict[str, str]:
     judged = {"grade", "score"} & set(roles)
     if judged or not {"query", "query_id"} & set(roles) or "doc" not in roles:
         return {}
-    return {**roles, **counted}
+    return {role: column for role, column in {**roles, **counted}.items() if role in _ROLES}
 
 
 def _table(contents: Contents) -> str:
     roles = _columns(contents) if contents.shape == "rows" else {}
-    told = ("query", "query_id", "doc", "clicks", "clicked", "impressions", "rank")
-    return ", ".join(f"{role}={roles[role]}" for role in told if role in roles)
+    return ", ".join(f"{role}={roles[role]}" for role in _ROLES if role in roles)
 
 
 @reader("clicks", "clicks and impressions", _table)
@@ -125,6 +127,8 @@ def read_clicks(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
             f"document is: a click of two impressions is not one of a hundred; give them, or --columns grade={name}"
         )
     yield from (Used(role, column) for role, column in roles.items())
+    if lost := [name for name in contents.columns if name not in roles.values()]:
+        yield Note(f"columns that are not kept: {', '.join(lost[:12])}{' ...' if len(lost) > 12 else ''}")
     texts = [plain(row.fields.get(roles.get("query", ""))) for row in contents.rows]
     are_ids = "query_id" not in roles and all(
         len(text.split()) == 1 and len(text) <= 64 for text in texts if text
