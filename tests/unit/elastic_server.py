@@ -125,7 +125,7 @@ class ElasticHandler(http.server.BaseHTTPRequestHandler):
             raise Refused(404, "index_not_found_exception", f"no such index [{name}]")
         calls = {
             "GET ": lambda: {name: self.described(index)},
-            "GET _stats/docs": lambda: self.stats(name, index),
+            "GET _stats/docs,store": lambda: self.stats(name, index),
             "PUT _mapping": lambda: self.mapped(index),
             "PUT _settings": lambda: self.set(index),
             "POST _refresh": lambda: index.refresh() or {"_shards": {"failed": 0}},
@@ -185,6 +185,7 @@ class ElasticHandler(http.server.BaseHTTPRequestHandler):
             "routing": {"primary": True},
             "docs": {"count": len(index.seen), "deleted": index.writes - len(index.documents)},
             "seq_no": {"max_seq_no": index.writes - 1},
+            "store": {"size_in_bytes": sum(len(json.dumps(one)) for one in index.seen.values())},
         }
         return {"indices": {name: {"shards": {"0": [copy]}}}}
 

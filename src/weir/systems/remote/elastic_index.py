@@ -24,6 +24,7 @@ from weir.systems.remote.elastic_server import ElasticCall, ElasticServer, TooLa
 from weir.systems.remote.elastic_settings import ElasticSettings
 
 __all__ = [
+    "CompleteIndex",
     "ElasticIndex",
     "IndexIdentity",
     "complete_index",
@@ -113,6 +114,18 @@ class IndexIdentity:
     writes: int
 
 
+@dataclass(frozen=True)
+class CompleteIndex:
+    """An index that holds the collection and nothing else.
+
+    bytes: on the server, without replicas; reused: documents that were there before it was filled.
+    """
+
+    identity: IndexIdentity
+    bytes: int
+    reused: int
+
+
 def elastic_versions(server: ElasticServer) -> dict[str, str]:
     """What the server says it is; raises BadValue where it is neither."""
     answer = server.call(ElasticCall("GET", "/"))
@@ -124,37 +137,39 @@ def elastic_versions(server: ElasticServer) -> dict[str, str]:
     return {name: number}
 
 
-def complete_index(server: ElasticServer, index: ElasticIndex) -> IndexIdentity | None:
-    """The identity of the index where it is there, complete and as Weir wrote it, else None.
+def complete_index(server: ElasticServer, index: ElasticIndex) -> CompleteIndex | None:
+    """The index where it is there, complete and as Weir wrote it, else None.
 
     Raises ServiceError where something else has its name, or shards of it are not there.
     """
     state = _state(server, index)
     if state is None or state.mark is None or state.mark.get("complete") is not True:
         return None
-    identity = _identity(server, index, state)
+    identity, size = _identity(server, index, state)
     as_written = IndexIdentity(state.uuid, len(index.corpus), 0, int(state.mark.get("writes", -1)))
-    return identity if identity == as_written and not _deviations(index, state) else None
+    if identity != as_written or _deviations(index, state):
+        return None
+    return CompleteIndex(identity, size, len(index.corpus))
 
 
-def filled_index(index: ElasticIndex, progress: Progress | None) -> tuple[dict[str, str], IndexIdentity]:
-    """Make the index, go on with it, or find it complete; (the server's versions, its identity).
+def filled_index(index: ElasticIndex, progress: Progress | None) -> tuple[dict[str, str], CompleteIndex]:
+    """Make the index, go on with it, or find it complete; (the server's versions, the index).
 
     Raises ServiceError where the server refuses, naming the document where it is one; where something else has the
     index's name; and where the server gives the index what was not asked for.
     """
     with elastic_connected(index.settings) as server:
         versions = elastic_versions(server)
-        identity = complete_index(server, index)
-        if identity is None:
+        complete = complete_index(server, index)
+        if complete is None:
             _check_identifiers(index)
-            identity, fault = _written(server, index, progress)
-            if identity is None:  # what an earlier attempt left could not be mended by going on
+            complete, fault = _written(server, index, progress)
+            if complete is None:  # what an earlier attempt left could not be mended by going on
                 _warn_again(index, fault)
-                identity, fault = _written(server, index, progress)
-            if identity is None:
+                complete, fault = _written(server, index, progress)
+            if complete is None:
                 raise ServiceError(f"{index.settings.url}: {index.name} {fault}, although it was made anew")
-    return versions, identity
+    return versions, complete
 
 
 def removed_indexes(settings: ElasticSettings) -> list[str]:
@@ -202,29 +217,39 @@ def _state(server: ElasticServer, index: ElasticIndex) -> IndexState | None:
     return IndexState(facts["settings"]["index.uuid"], mark, facts["mappings"], facts["settings"])
 
 
-def _identity(server: ElasticServer, index: ElasticIndex, state: IndexState) -> IndexIdentity:
-    """What the index holds; raises ServiceError where shards stay away."""
-    total = int(state.settings["index.number_of_shards"])
+def _identity(server: ElasticServer, index: ElasticIndex, state: IndexState) -> tuple[IndexIdentity, int]:
+    """(what the index holds, its bytes without replicas); raises ServiceError where shards stay away."""
+    total, url = int(state.settings["index.number_of_shards"]), index.settings.url
     for attempt in range(SHARD_ATTEMPTS):
-        server.call(ElasticCall("POST", f"/{index.name}/_refresh"))
-        stats = server.call(ElasticCall("GET", f"/{index.name}/_stats/docs?level=shards"))
-        shards = stats["indices"].get(index.name, {}).get("shards", {}).values()
-        primaries = [copy for copies in shards for copy in copies if copy["routing"]["primary"]]
+        if missing := total - len(_primaries(_shards(server, index))):
+            message = f"{url}: {missing} of {total} shards of {index.name} are not there"
+            if attempt == 0:
+                seconds = SHARD_ATTEMPTS * SHARD_PAUSE_SECONDS
+                warnings.warn(StoreWarning(f"{message}; waiting up to {seconds:g} s"), stacklevel=2)
+            server.clock.sleep(SHARD_PAUSE_SECONDS)
+            continue
+        server.call(ElasticCall("POST", f"/{index.name}/_refresh"))  # it would wait long for a shard
+        shards = _shards(server, index)
+        primaries = _primaries(shards)
         if len(primaries) == total:
-            return IndexIdentity(
-                state.uuid,
-                sum(copy["docs"]["count"] for copy in primaries),
-                sum(copy["docs"]["deleted"] for copies in shards for copy in copies),
-                sum(copy["seq_no"]["max_seq_no"] + 1 for copy in primaries),
-            )
-        missing = (
-            f"{index.settings.url}: {total - len(primaries)} of {total} shards of {index.name} are not there"
-        )
-        if attempt == 0:
-            seconds = SHARD_ATTEMPTS * SHARD_PAUSE_SECONDS
-            warnings.warn(StoreWarning(f"{missing}; waiting up to {seconds:g} s"), stacklevel=2)
-        server.clock.sleep(SHARD_PAUSE_SECONDS)
-    raise ServiceError(f"{missing}: bring their nodes back, or remove the index with weir drop")
+            documents = sum(copy["docs"]["count"] for copy in primaries)
+            deleted = sum(copy["docs"]["deleted"] for copies in shards for copy in copies)
+            writes = sum(copy["seq_no"]["max_seq_no"] + 1 for copy in primaries)
+            size = sum(copy["store"]["size_in_bytes"] for copy in primaries)
+            return IndexIdentity(state.uuid, documents, deleted, writes), size
+    raise ServiceError(
+        f"{url}: shards of {index.name} are lost: bring their nodes back, or weir drop removes it"
+    )
+
+
+def _shards(server: ElasticServer, index: ElasticIndex) -> list[list[dict[str, Any]]]:
+    """The copies of each shard that is there."""
+    stats = server.call(ElasticCall("GET", f"/{index.name}/_stats/docs,store?level=shards"))
+    return list(stats["indices"].get(index.name, {}).get("shards", {}).values())
+
+
+def _primaries(shards: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    return [copy for copies in shards for copy in copies if copy["routing"]["primary"]]
 
 
 def _deviations(index: ElasticIndex, state: IndexState) -> list[str]:
@@ -267,34 +292,34 @@ def _check_identifiers(index: ElasticIndex) -> None:
 
 def _written(
     server: ElasticServer, index: ElasticIndex, progress: Progress | None
-) -> tuple[IndexIdentity | None, str]:
-    """Make the index or go on with it; (its identity where it is complete, else what is wrong with it)."""
-    state = _begun(server, index)
+) -> tuple[CompleteIndex | None, str]:
+    """Make the index or go on with it; (the index where it is complete, else what is wrong with it)."""
+    state, reused = _begun(server, index)
     _fill(server, index, _start(server, index), progress)
     server.call(ElasticCall("PUT", f"/{index.name}/_settings", {"index": {"refresh_interval": None}}))
     after = _state(server, index)
     if after is None or after.uuid != state.uuid or _deviations(index, after):
         raise ServiceError(f"{index.settings.url}: {index.name} was removed or changed while it was filled")
-    identity = _identity(server, index, after)
+    identity, size = _identity(server, index, after)
     fault = _fault(server, index, identity)
     if not fault and identity.documents < len(index.corpus):
         fault = f"has {identity.documents:,} of {len(index.corpus):,} documents"
     if fault:
         return None, fault
     server.call(ElasticCall("PUT", f"/{index.name}/_mapping", {"_meta": index.mark(identity.writes)}))
-    return identity, ""
+    return CompleteIndex(identity, size, reused), ""
 
 
-def _begun(server: ElasticServer, index: ElasticIndex) -> IndexState:
-    """The index, not complete: one that is there and can be gone on with, else a new one."""
+def _begun(server: ElasticServer, index: ElasticIndex) -> tuple[IndexState, int]:
+    """(the index, not complete: one that is there and can be gone on with, else a new one; documents in it)."""
     state = _state(server, index)
     if state is not None and state.mark is not None:
-        identity = _identity(server, index, state)
+        identity, _ = _identity(server, index, state)
         fault = "; ".join(_deviations(index, state)) or _fault(server, index, identity)
         if not fault and state.mark.get("complete") is True:
             fault = "was changed since it was complete"
         if not fault:
-            return state
+            return state, identity.documents
         _warn_again(index, fault)
         server.call(ElasticCall("DELETE", f"/{index.name}", missing=True))
     # What is there is seen when all is there.
@@ -313,7 +338,7 @@ def _begun(server: ElasticServer, index: ElasticIndex) -> IndexState:
             f"{index.settings.url}: the server makes another index than was asked for: {'; '.join(deviations)}; an "
             f"index template may do that: say the same in [settings], or set a prefix that no template has"
         )
-    return state
+    return state, 0
 
 
 def _warn_again(index: ElasticIndex, fault: str) -> None:

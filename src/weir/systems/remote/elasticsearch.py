@@ -18,9 +18,10 @@ from weir.registry import declared_version
 from weir.services.asking import Outcome, Request, Retried, ServiceUse, Terms
 from weir.services.attempts import AttemptError, error_text
 from weir.systems.compose import shown, then
-from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, called, folder_of
+from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, called, folder_of
 from weir.systems.remote.corpus_content import content_of
 from weir.systems.remote.elastic_index import (
+    CompleteIndex,
     ElasticIndex,
     IndexIdentity,
     complete_index,
@@ -101,36 +102,36 @@ class Elasticsearch:
         Raises ServiceError where the server refuses or cannot be reached.
         """
         index = self._index(corpus)
-        versions, identity = filled_index(index, context.progress)
+        versions, complete = filled_index(index, context.progress)
         if context.folder is not None:
             with atomic_dir(context.folder) as folder:
                 facts = {
                     "format": FORMAT,
                     "index": index.name,
-                    "identity": asdict(identity),
+                    "identity": asdict(complete.identity),
                     "versions": versions,
                 }
                 seal_folder(folder, "index.json", facts)
-        return self._searcher(index, identity, versions)
+        return self._searcher(index, complete, versions)
 
     def open(self, corpus: Corpus, context: Context) -> RemoteSearcher:
         """Open the index that `index` made of the same corpus; raises StoreError where it is not there any more."""
         at, index = folder_of(context), self._index(corpus)
         open_folder(at, "index.json")
         with elastic_connected(self.settings) as server:
-            versions, identity = elastic_versions(server), complete_index(server, index)
-        if identity is None:
+            versions, complete = elastic_versions(server), complete_index(server, index)
+        if complete is None:
             raise StoreError(f"{at}: the server has no complete index {index.name}; it is made again")
-        return self._searcher(index, identity, versions)
+        return self._searcher(index, complete, versions)
 
     def uninstall(self) -> list[str]:
         """Remove every index of the prefix that Weir made on this server; their names. Raises ServiceError."""
         return removed_indexes(self.settings)
 
     def _searcher(
-        self, index: ElasticIndex, identity: IndexIdentity, versions: Mapping[str, str]
+        self, index: ElasticIndex, complete: CompleteIndex, versions: Mapping[str, str]
     ) -> RemoteSearcher:
-        settings, corpus = self.settings, index.corpus
+        settings, corpus, identity = self.settings, index.corpus, complete.identity
         content = content_of(corpus, self.fields_read())
         about = {**self.describe(), "corpus": content, "versions": versions, "answered by": asdict(identity)}
         terms = Terms(settings.concurrency, settings.batch)
@@ -144,7 +145,8 @@ class Elasticsearch:
             settings.on_failure,
             partial(_check_same, index, identity),
         )
-        return RemoteSearcher(service, corpus, ServiceUse("", {**versions, "index": identity.uuid}))
+        costs = Costs(external_bytes=complete.bytes, reused_documents=complete.reused)
+        return RemoteSearcher(service, corpus, ServiceUse("", {**versions, "index": identity.uuid}), costs)
 
     def _index(self, corpus: Corpus) -> ElasticIndex:
         """The index of a corpus; what decides it is its name."""
@@ -198,7 +200,8 @@ def _asked(query: str, text: str, k: int) -> dict[str, object]:
 def _check_same(index: ElasticIndex, identity: IndexIdentity) -> None:
     """Raise ServiceError where the index is not the one any more that the answers are kept for."""
     with elastic_connected(index.settings) as server:
-        if complete_index(server, index) != identity:
+        complete = complete_index(server, index)
+        if complete is None or complete.identity != identity:
             raise ServiceError(
                 f"{index.settings.url}: {index.name} was changed while it was searched; the same command makes it again"
             )

@@ -141,7 +141,8 @@ class PostgresCollection:
 
     def _searcher(self, corpus: Corpus, table: str, state: TableState) -> PostgresSearcher:
         name, versions = (self.settings.schema, table), state.versions
-        searched = SearchedTable(self.settings, self.search_settings, name, versions, bytes=state.bytes)
+        sizes = {"bytes": state.bytes, "reused": state.reused}
+        searched = SearchedTable(self.settings, self.search_settings, name, versions, **sizes)
         about = {**self.describe(), "corpus": content_of(corpus, self.fields_read()), "versions": versions}
         return PostgresSearcher(str(self), searched, corpus, about, self.dense, ServiceUse("", versions))
 

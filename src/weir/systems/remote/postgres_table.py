@@ -14,7 +14,7 @@ import json
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from weir.core.corpus import Corpus
@@ -63,11 +63,15 @@ class ServerTable:
 
 @dataclass(frozen=True)
 class TableState:
-    """A complete table: how many documents and bytes it has, its index among them, and the versions that made it."""
+    """A complete table: how many documents and bytes it has, its index among them, and the versions that made it.
+
+    reused: documents of it that were there before it was filled.
+    """
 
     documents: int
     bytes: int
     versions: dict[str, str]
+    reused: int = 0
 
 
 def filled_table(table: ServerTable, progress: Progress | None) -> TableState:
@@ -85,6 +89,8 @@ def filled_table(table: ServerTable, progress: Progress | None) -> TableState:
                 _copy(connection, table, progress)
                 _complete(connection, table)
                 state = table_state(connection, table.settings, table.name)
+            else:
+                state = replace(state, reused=state.documents)
     assert state is not None  # it was just completed, while nobody else could touch it
     return state
 

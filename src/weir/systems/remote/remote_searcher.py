@@ -58,11 +58,12 @@ class RemoteService:
 
 @dataclass(frozen=True, eq=False)
 class RemoteSearcher:
-    """A service and the documents that it may answer with."""
+    """A service and the documents that it may answer with; index: what these cost on its side, where that is known."""
 
     service: RemoteService
     corpus: Corpus
     use: ServiceUse = field(default_factory=lambda: ServiceUse(""))
+    index: Costs = field(default_factory=Costs)
 
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """What the service answers, each query asked once and never again where its version stands.
@@ -85,7 +86,7 @@ class RemoteSearcher:
 
     def costs(self) -> Costs:
         """What was asked, how long answers took and what failed; asking again is not for free."""
-        return Costs(services=(self.use.named(self.service.name),))
+        return self.index + Costs(services=(self.use.named(self.service.name),))
 
     def _requests(self, queries: Queries, k: int) -> Iterator[Request]:
         ids, texts = queries.ids.column, queries.text
