@@ -176,7 +176,8 @@ def algolia(sent: Sent):
 class SearchManners:
     """How the server behaves, and what it was asked.
 
-    faults: what it does instead of answering a query, by its text, one after another; ranked: what it finds.
+    faults: what it does instead of answering a query, by its text, one after another; ranked: what it finds; fields:
+    those that it says it has, None where it does not say them.
     """
 
     faults: dict[str, list[Callable[[Handler, object], None]]] = field(default_factory=dict)
@@ -184,6 +185,8 @@ class SearchManners:
     sent: list[Sent] = field(default_factory=list)
     ranked: Callable[[str, int], dict[str, float]] = answer
     wrong: list[str] = field(default_factory=list)
+    fields: list[str] | None = field(default_factory=lambda: ["title", "body", "_id"])
+    fields_asked: int = 0
     released: threading.Event = field(default_factory=threading.Event)
 
 
@@ -202,7 +205,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         if urlsplit(self.path).path == "/shop/_field_caps":
-            self.reply(200, {"indices": ["shop"], "fields": {"title": {}, "body": {}, "_id": {}}})
+            self.manners.fields_asked += 1
+            if self.manners.fields is None:
+                self.reply(405, {"error": {"type": "illegal_argument_exception", "reason": "not here"}})
+            else:
+                self.reply(200, {"indices": ["shop"], "fields": {name: {} for name in self.manners.fields}})
         else:
             self.asked("GET", b"{}")
 

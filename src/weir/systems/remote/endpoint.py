@@ -33,6 +33,7 @@ from weir.systems.remote.search_template import SearchTemplate, read_template
 
 __all__ = ["Http"]
 
+UNAUTHORIZED = 401
 SHOWN_CHARACTERS = 300
 """Of what a server says, in a message."""
 T = TypeVar("T")
@@ -164,10 +165,10 @@ class _EndpointAsker:
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
         """Each query, page by page; raises UnknownName for a searched field that the server does not have."""
-        self._check_fields()
         for request in requests:
-            self.seconds = 0.0
             try:
+                self._check_fields()
+                self.seconds = 0.0
                 answer = self._pages(request.asked)
             except AttemptError as error:
                 yield Outcome(request, error=error)
@@ -214,34 +215,33 @@ class _EndpointAsker:
             raise AttemptError(error.kind, reason, again=False) from None
 
     def _check_fields(self) -> None:
-        """Ask once for the fields that the server has.
+        """Ask for the fields that the server has, before the first query of a connection.
 
         Raises UnknownName for one that is searched and that it does not have; warns (RankingWarning) where it does not
-        say them. Where it does not answer at all, its queries say so.
+        say them. Raises AttemptError where it does not answer, or knows no such key.
         """
-        template, shared = self.template, self.shared
-        if template.fields is None:
+        shared, fields = self.shared, self.template.fields
+        if fields is None or shared.fields_known:
             return
+        url, unknown = self.template.url + filled_path(fields.path, self.values), ""
+        try:
+            answer = self._answer(HttpRequest("GET", url, self.headers, None), self._json)
+        except AttemptError as error:
+            if error.kind in ("failed", "timed out") or error.status == UNAUTHORIZED:
+                raise
+            unknown = f"whether the searched fields exist is not known: {url}: {error}"
+        else:
+            names = fields.names.find(answer)
+            names = [str(name) for name in names] if isinstance(names, (dict, list)) else []
+            names = [name for name in names if not name.startswith("_")]  # those are the server's own
+            for one in fields.searched:
+                pattern = one.partition("^")[0]
+                if not any(fnmatchcase(name, pattern) for name in names):
+                    raise UnknownName(f"field that {self.template.url} searches", pattern, names)
         with shared.turn:
-            if shared.fields_known:
-                return
-            url = template.url + filled_path(template.fields.path, self.values)
-            try:
-                answer = self._answer(HttpRequest("GET", url, self.headers, None), self._json)
-            except AttemptError as error:
-                if error.kind == "refused" and error.status not in (401, 403):
-                    shared.fields_known = True
-                    message = f"whether the searched fields exist is not known: {url}: {error}"
-                    warnings.warn(RankingWarning(message), stacklevel=2)
-                return
+            if unknown and not shared.fields_known:
+                warnings.warn(RankingWarning(unknown), stacklevel=2)
             shared.fields_known = True
-        names = template.fields.names.find(answer)
-        names = [str(name) for name in names] if isinstance(names, (dict, list)) else []
-        names = [name for name in names if not name.startswith("_")]  # the others are the server's own
-        for one in template.fields.searched:
-            pattern = one.partition("^")[0]
-            if not any(fnmatchcase(name, pattern) for name in names):
-                raise UnknownName(f"field that {template.url} searches", pattern, names)
 
     def _request(self, body: Any, values: Mapping[str, Any]) -> HttpRequest:  # noqa: ANN401  any JSON
         template = self.template
@@ -282,7 +282,9 @@ class _EndpointAsker:
         if reply.status not in (401, 403):
             return error
         hints = "; ".join(key.hint() for key in self.keys) or "no header carries a key ([headers])"
-        return AttemptError(error.kind, f"{error}; {hints}", again=False)
+        hinting = AttemptError(error.kind, f"{error}; {hints}", again=False)
+        hinting.status = error.status
+        return hinting
 
     def _read(self, body: bytes) -> _Page:
         """A page from an answer; raises AttemptError for what is none, or is not whole."""
