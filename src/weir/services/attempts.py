@@ -131,10 +131,18 @@ def reply_text(reply: HttpReply, masked: Masked) -> tuple[str, bool]:
     text = reply.body.decode("utf-8", "replace")
     with suppress(ValueError, RecursionError):
         text = error_text(json.loads(text), text)
-    shown = masked(text)[:SHOWN_CHARACTERS]
+    shown = _shortened(masked(text))
     exhausted = reply.status == http.client.TOO_MANY_REQUESTS and "insufficient_quota" in text
     said = f"{reply.status} {masked(reply.reason)[:SHOWN_CHARACTERS]}"
     return said + (f": {shown}" if shown else ""), exhausted
+
+
+def _shortened(text: str) -> str:
+    """A text without its middle: servers quote what was asked first and say last what is wrong with it."""
+    if len(text) <= SHOWN_CHARACTERS:
+        return text
+    half = (SHOWN_CHARACTERS - 5) // 2
+    return f"{text[:half]} ... {text[-half:]}"
 
 
 def asked_to_wait(text: str, clock: Clock) -> float:

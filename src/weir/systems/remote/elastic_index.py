@@ -54,6 +54,13 @@ DECISIVE = (
     "index.sort.",
 )
 """How names of settings begin that decide what is indexed or how it is scored."""
+NEUTRAL = {
+    "index.default_pipeline": "_none",
+    "index.final_pipeline": "_none",
+    "index.mode": "standard",
+    "index.search.default_pipeline": "_none",
+}
+"""What some of them say where they are as if they were not there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +270,11 @@ def _deviations(index: ElasticIndex, state: IndexState) -> list[str]:
     wanted_settings = dict(_flat(index.index_settings, "index."))
     for name in sorted({*wanted_settings, *state.settings}):
         here, wanted = state.settings.get(name), wanted_settings.get(name)
-        if name.startswith(DECISIVE) and here != wanted and not (wanted is None and here == "_none"):
+        if (
+            name.startswith(DECISIVE)
+            and here != wanted
+            and not (wanted is None and here == NEUTRAL.get(name))
+        ):
             found.append(f"{name} is {json.dumps(here)}, not {json.dumps(wanted)}")
     return found
 

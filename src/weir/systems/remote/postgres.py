@@ -141,8 +141,9 @@ class PostgresCollection:
 
     def _searcher(self, corpus: Corpus, table: str, state: TableState) -> PostgresSearcher:
         name, versions = (self.settings.schema, table), state.versions
-        sizes = {"bytes": state.bytes, "reused": state.reused}
-        searched = SearchedTable(self.settings, self.search_settings, name, versions, **sizes)
+        searched = SearchedTable(
+            self.settings, self.search_settings, name, versions, bytes=state.bytes, reused=state.reused
+        )
         about = {**self.describe(), "corpus": content_of(corpus, self.fields_read()), "versions": versions}
         return PostgresSearcher(str(self), searched, corpus, about, self.dense, ServiceUse("", versions))
 

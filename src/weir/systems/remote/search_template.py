@@ -288,7 +288,9 @@ def _merged(tree: Any, other: Any) -> Any:  # noqa: ANN401  any JSON
     return {**tree, **{name: _merged(tree.get(name), part) for name, part in other.items()}}
 
 
-def _fields(given: Mapping[str, Any] | None, body: Any, values: Mapping[str, Any]) -> FieldsTemplate | None:  # noqa: ANN401
+def _fields(
+    given: Mapping[str, Any] | None, body: object, values: Mapping[str, Any]
+) -> FieldsTemplate | None:
     """How fields are asked for, None where the file does not say it, or where its body does not ask for such fields."""
     if not given:
         return None
