@@ -86,6 +86,66 @@ def held_to_bm25(engine: SearchEngine, run: Run, corpus: Corpus, queries: Querie
     np.testing.assert_allclose(theirs, wanted * FACTOR[engine.name], rtol=2e-6)
 
 
+def file_of(tmp_path: Path, engine: SearchEngine, template: str, values: str, more: str = "") -> str:
+    file = tmp_path / "search.toml"
+    file.write_text(
+        f'extends = "{template}"\nurl = "{engine.url}"\n[values]\n{values}\n[limits]\nattempts = 2\npause_s = 0.01\n{more}'
+    )
+    return str(file)
+
+
+def test_solr_never_answers_too_many_words_with_nothing(shared, tmp_path):
+    """E5: edismax takes more than 1,024 words for an empty query, status 0; a query of stop words is empty."""
+    with engine_running("solr", shared, tmp_path / "engine") as engine:
+        engine.ask("GET", "/solr/admin/cores?action=CREATE&name=shop&configSet=english")
+        documents = [{"id": i, "title": title, "text": text} for i, (title, text) in DOCUMENTS.items()]
+        engine.ask("POST", "/solr/shop/update?commit=true", documents)
+        file = file_of(tmp_path, engine, "solr", 'collection = "shop"\nfields = "text"')
+        queries = {**QUERIES, "stop": "the", "long": "river " * 1100}
+        searcher = Http(file, version="1", on_failure="missing").index(BROOK)
+        with pytest.warns(
+            RankingWarning, match=r"1 of 6 queries have no answer .*'long'.* 1,100 words is empty, and"
+        ):
+            run = searcher.search(Queries.of(queries), 5).to_dict()
+        assert run["q1"]
+        assert run["stop"] == run["long"] == {}
+        facts = searcher.costs().services[0].facts()
+        assert (facts["answered"], facts["unanswered"]) == (5, {"refused": 1})
+        assert facts["empty"] == sum(not found for found in run.values()) - 1
+        with pytest.warns(RankingWarning, match="1 of 6 queries have no answer"):  # it was not kept
+            Http(file, version="1", on_failure="missing").index(BROOK).search(Queries.of(queries), 5)
+        wrong = file_of(tmp_path, engine, "solr", 'collection = "shop"\nfields = "titel text"')
+        with pytest.raises(ServiceError, match="Query Field 'titel' is not a valid field name"):
+            Http(wrong).index(BROOK).search(ASKED, 5)
+
+
+def test_weaviate_says_what_it_does_not_know(shared, tmp_path):
+    """E11: an error of GraphQL comes with status 200."""
+    with engine_running("weaviate", shared, tmp_path / "engine") as engine:
+        properties = [{"name": name, "dataType": ["text"]} for name in ("doc_id", "title", "text")]
+        engine.ask("POST", "/v1/schema", {"class": "Shop", "vectorizer": "none", "properties": properties})
+        objects = [
+            {"class": "Shop", "properties": {"doc_id": i, "title": title, "text": text}}
+            for i, (title, text) in DOCUMENTS.items()
+        ]
+        engine.ask("POST", "/v1/batch/objects", {"objects": objects})
+
+        def answers(collection: str, fields: str, identifier: str) -> dict:
+            values = f'collection = "{collection}"\nfields = ["{fields}"]\nid_field = "{identifier}"'
+            file = file_of(tmp_path, engine, "weaviate", values)
+            return Http(file).index(BROOK).search(ASKED, 5).to_dict()
+
+        assert answers("Shop", "text", "doc_id")["q1"]
+        for wrong, message in {
+            ("Shop", "txt", "doc_id"): "Searching by property 'txt' requires inverted index",
+            ("Shap", "text", "doc_id"): 'Cannot query field "Shap".* Did you mean "Shop"',
+            ("Shop", "text", "docid"): 'Cannot query field "docid".* Did you mean "doc_id"',
+        }.items():
+            with pytest.raises(ServiceError, match=message) as caught:
+                answers(*wrong)
+            assert "attempts" not in str(caught.value)
+
+
 def test_interrupted_indexing_gives_the_scores_of_an_undisturbed_one(engine, scifact):
     """E1: what was sent last is sent again, and no copy of it counts."""
 
@@ -157,14 +217,6 @@ def test_a_server_killed_while_it_is_filled(engine, scifact):
     run = system(engine).index(corpus, Context(progress=kill)).search(queries, 20)
     back[0].join()
     held_to_bm25(engine, run, corpus, queries, 20)
-
-
-def file_of(tmp_path: Path, engine: SearchEngine, template: str, values: str, more: str = "") -> str:
-    file = tmp_path / "search.toml"
-    file.write_text(
-        f'extends = "{template}"\nurl = "{engine.url}"\n[values]\n{values}\n[limits]\nattempts = 2\npause_s = 0.01\n{more}'
-    )
-    return str(file)
 
 
 def shop(engine: SearchEngine, shards: int = 1, **fields: object) -> None:
@@ -366,55 +418,3 @@ def test_a_prefix_drops_its_own_indexes_alone(engine, tmp_path):
     assert len(names) == 2
     assert short.uninstall() == [name for name in names if not name.startswith("weir-")]
     assert [only_index(engine)] == sorted(engine.ask("GET", "/*"))
-
-
-def test_solr_never_answers_too_many_words_with_nothing(shared, tmp_path):
-    """E5: edismax takes more than 1,024 words for an empty query, status 0; a query of stop words is empty."""
-    with engine_running("solr", shared, tmp_path / "engine") as engine:
-        engine.ask("GET", "/solr/admin/cores?action=CREATE&name=shop&configSet=english")
-        documents = [{"id": i, "title": title, "text": text} for i, (title, text) in DOCUMENTS.items()]
-        engine.ask("POST", "/solr/shop/update?commit=true", documents)
-        file = file_of(tmp_path, engine, "solr", 'collection = "shop"\nfields = "text"')
-        queries = {**QUERIES, "stop": "the", "long": "river " * 1100}
-        searcher = Http(file, version="1", on_failure="missing").index(BROOK)
-        with pytest.warns(
-            RankingWarning, match=r"1 of 6 queries have no answer .*'long'.* 1,100 words is empty, and"
-        ):
-            run = searcher.search(Queries.of(queries), 5).to_dict()
-        assert run["q1"]
-        assert run["stop"] == run["long"] == {}
-        facts = searcher.costs().services[0].facts()
-        assert (facts["answered"], facts["unanswered"]) == (5, {"refused": 1})
-        assert facts["empty"] == sum(not found for found in run.values()) - 1
-        with pytest.warns(RankingWarning, match="1 of 6 queries have no answer"):  # it was not kept
-            Http(file, version="1", on_failure="missing").index(BROOK).search(Queries.of(queries), 5)
-        wrong = file_of(tmp_path, engine, "solr", 'collection = "shop"\nfields = "titel text"')
-        with pytest.raises(ServiceError, match="Query Field 'titel' is not a valid field name"):
-            Http(wrong).index(BROOK).search(ASKED, 5)
-
-
-def test_weaviate_says_what_it_does_not_know(shared, tmp_path):
-    """E11: an error of GraphQL comes with status 200."""
-    with engine_running("weaviate", shared, tmp_path / "engine") as engine:
-        properties = [{"name": name, "dataType": ["text"]} for name in ("doc_id", "title", "text")]
-        engine.ask("POST", "/v1/schema", {"class": "Shop", "vectorizer": "none", "properties": properties})
-        objects = [
-            {"class": "Shop", "properties": {"doc_id": i, "title": title, "text": text}}
-            for i, (title, text) in DOCUMENTS.items()
-        ]
-        engine.ask("POST", "/v1/batch/objects", {"objects": objects})
-
-        def answers(collection: str, fields: str, identifier: str) -> dict:
-            values = f'collection = "{collection}"\nfields = ["{fields}"]\nid_field = "{identifier}"'
-            file = file_of(tmp_path, engine, "weaviate", values)
-            return Http(file).index(BROOK).search(ASKED, 5).to_dict()
-
-        assert answers("Shop", "text", "doc_id")["q1"]
-        for wrong, message in {
-            ("Shop", "txt", "doc_id"): "Searching by property 'txt' requires inverted index",
-            ("Shap", "text", "doc_id"): 'Cannot query field "Shap".* Did you mean "Shop"',
-            ("Shop", "text", "docid"): 'Cannot query field "docid".* Did you mean "doc_id"',
-        }.items():
-            with pytest.raises(ServiceError, match=message) as caught:
-                answers(*wrong)
-            assert "attempts" not in str(caught.value)

@@ -144,7 +144,13 @@ class PostgresCollection:
         searched = SearchedTable(
             self.settings, self.search_settings, name, versions, bytes=state.bytes, reused=state.reused
         )
-        about = {**self.describe(), "corpus": content_of(corpus, self.fields_read()), "versions": versions}
+        content = content_of(corpus, self.fields_read())
+        about = {
+            **self.describe(),
+            "corpus": content,
+            "versions": versions,
+            "answered by": state.identity,
+        }
         return PostgresSearcher(str(self), searched, corpus, about, self.dense, ServiceUse("", versions))
 
     def _about(self, corpus: Corpus) -> dict[str, object]:
