@@ -19,7 +19,7 @@ from tests.unit.brooklet import DOCUMENTS, QUERIES, write_collection
 from tests.unit.elastic_server import elastic_serving
 from weir.cli.main import main
 from weir.core.corpus import Corpus, Queries
-from weir.errors import BadValue, FormatError, ServiceError, UnknownName
+from weir.errors import BadValue, FormatError, ServiceError, StoreWarning, UnknownName
 from weir.experiment import Experiment
 from weir.services.limits import Limits
 from weir.systems import SYSTEMS, Context, parse_system
@@ -220,6 +220,46 @@ def test_one_index_serves_every_query_and_is_dropped(server, tmp_path, capsys):
     assert list(manners.indexes) == ["weir-of-somebody-else"]
     Experiment([folder], [names[0]], ["RR"], k=3).execute(tmp_path / "out")  # noticed, and made again
     assert len(manners.indexes) == 2
+
+
+def test_an_index_is_what_weir_wrote_or_it_is_made_again_or_left_alone(server):
+    """The same on live servers: tests/real/test_search_engines_real.py."""
+    url, manners = server
+    right = answers(system(url))
+    [(name, index)] = manners.indexes.items()
+
+    def overwritten() -> None:
+        index.writes += 2  # two documents again, the copies not yet merged away
+
+    def lost() -> None:
+        del index.documents["d1"]
+        index.writes += 1
+        index.refresh()
+
+    def scored_otherwise() -> None:
+        index.settings["index.similarity.default.type"] = "boolean"
+
+    for change, fault in (
+        (overwritten, "has 2 deleted copies"),
+        (lost, "has 2 deleted copies"),
+        (scored_otherwise, "index.similarity.default.type is"),
+    ):
+        change()
+        with pytest.warns(StoreWarning, match=f"{name} {fault}.*; it is made again"):
+            assert answers(system(url)) == right
+        index = manners.indexes[name]
+    index.documents["zebra"] = index.seen["zebra"] = {"text": "zebra"}
+    index.writes += 1
+    with pytest.raises(
+        ServiceError, match="1, 'zebra' among them, are not of the collection; weir drop removes"
+    ):
+        answers(system(url))
+    manners.indexes[name] = type(index)({}, {"properties": {}})
+    with pytest.raises(ServiceError, match="is there without Weir's mark in its _meta; nothing was written"):
+        answers(system(url))
+    assert main(["drop", str(system(url))]) == 0
+    assert list(manners.indexes) == [name]
+    assert manners.indexes[name].documents == {}
 
 
 def test_killed_in_the_middle_it_goes_on(server, tmp_path, home):
