@@ -220,6 +220,12 @@ def test_one_index_serves_every_query_and_is_dropped(server, tmp_path, capsys):
     assert list(manners.indexes) == ["weir-of-somebody-else"]
     Experiment([folder], [names[0]], ["RR"], k=3).execute(tmp_path / "out")  # noticed, and made again
     assert len(manners.indexes) == 2
+    Experiment([folder], names[:1], ["AP"]).execute(tmp_path / "other")
+    [cell] = [path.parent for path in (tmp_path / "other" / "mine").glob("elastic*/run.trec")]
+    why = weir.why(
+        tmp_path / "out" / "mine" / cell.name, cell
+    )  # what answered is not what answered before, and that is told
+    assert "environment.index" in {one.setting for one in why[0].settings}
 
 
 def test_an_index_is_what_weir_wrote_or_it_is_made_again_or_left_alone(server):
