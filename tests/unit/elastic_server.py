@@ -1,7 +1,7 @@
 """A stand-in for Elasticsearch: it holds every request against the published API, and Weir's own BM25 answers.
 
-No such server can be installed where these tests run. What the API's reference does not allow is written down in `wrong`
-and refused with 400, as the server would.
+What the API's reference does not allow is written down in `wrong` and refused with 400, as the server would; tests/real
+asks live servers. This one misbehaves on demand.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 from tests.unit.local_server import reply, running
 from weir.core.corpus import Corpus, Queries
@@ -44,6 +45,8 @@ class HeldIndex:
     documents: dict[str, dict] = field(default_factory=dict)
     seen: dict[str, dict] = field(default_factory=dict)
     searchers: dict[str, object] = field(default_factory=dict)
+    uuid: str = field(default_factory=lambda: uuid4().hex)
+    writes: int = 0
 
     def refresh(self) -> None:
         self.seen = dict(self.documents)
@@ -121,12 +124,12 @@ class ElasticHandler(http.server.BaseHTTPRequestHandler):
         if index is None:
             raise Refused(404, "index_not_found_exception", f"no such index [{name}]")
         calls = {
-            "GET _mapping": lambda: {name: {"mappings": index.mappings}},
+            "GET ": lambda: {name: self.described(index)},
+            "GET _stats/docs,store": lambda: self.stats(name, index),
             "PUT _mapping": lambda: self.mapped(index),
             "PUT _settings": lambda: self.set(index),
             "POST _refresh": lambda: index.refresh() or {"_shards": {"failed": 0}},
-            "GET _count": lambda: {"count": len(index.seen)},
-            "POST _search": lambda: self.last(index),
+            "POST _search": lambda: self.numbers(index),
             "POST _bulk": lambda: self.put(index),
             "POST _msearch": lambda: self.searched(index),
             "DELETE ": lambda: self.manners.indexes.pop(name) and {"acknowledged": True},
@@ -173,13 +176,36 @@ class ElasticHandler(http.server.BaseHTTPRequestHandler):
         index.settings |= self.json("index")["index"]
         return {"acknowledged": True}
 
-    def last(self, index: HeldIndex) -> dict:
+    def described(self, index: HeldIndex) -> dict:
+        flat = {n if n.startswith("index.") else f"index.{n}": str(v) for n, v in index.settings.items()}
+        return {"aliases": {}, "mappings": index.mappings, "settings": flat | {"index.uuid": index.uuid}}
+
+    def stats(self, name: str, index: HeldIndex) -> dict:
+        copy = {
+            "routing": {"primary": True},
+            "docs": {"count": len(index.seen), "deleted": index.writes - len(index.documents)},
+            "seq_no": {"max_seq_no": index.writes - 1},
+            "store": {"size_in_bytes": sum(len(json.dumps(one)) for one in index.seen.values())},
+        }
+        return {"indices": {name: {"shards": {"0": [copy]}}}}
+
+    def numbers(self, index: HeldIndex) -> dict:
         body = self.json("size", "aggs", "query")
+        if "query" in body:
+            missing = body["query"]["bool"]["must_not"]["exists"]["field"]
+            names = [name for name, one in index.seen.items() if missing not in one][: body["size"]]
+            return {"hits": {"hits": [{"_id": name} for name in names]}}
         (wanted,) = body["aggs"].values()
-        self.check(index.mappings["properties"][wanted["max"]["field"]]["type"] == "integer", "no number")
-        numbers = [one[wanted["max"]["field"]] for one in index.seen.values()]
+        ((kind, place),) = wanted.items()
+        self.check(index.mappings["properties"][place["field"]]["type"] == "integer", "no number")
+        numbers = [one[place["field"]] for one in index.seen.values() if place["field"] in one]
         name = next(iter(body["aggs"]))
-        return {"aggregations": {name: {"value": float(max(numbers)) if numbers else None}}}
+        most = float(max(numbers)) if numbers else None
+        if kind == "max":
+            return {"aggregations": {name: {"value": most}}}
+        least = float(min(numbers)) if numbers else None
+        stats = {"count": len(numbers), "min": least, "max": most, "sum": float(sum(numbers))}
+        return {"aggregations": {name: stats}}
 
     def put(self, index: HeldIndex) -> dict | None:
         time.sleep(self.manners.seconds)
@@ -190,20 +216,24 @@ class ElasticHandler(http.server.BaseHTTPRequestHandler):
         reject = self.manners.rejects.pop(0) if self.manners.rejects else 0
         for at in range(0, len(lines), 2):
             action, source = lines[at], lines[at + 1]
-            self.check(set(action) == {"index"} and set(action["index"]) == {"_id"}, f"action {action}")
-            name = action["index"]["_id"]
+            self.check(set(action) == {"create"} and set(action["create"]) == {"_id"}, f"action {action}")
+            name = action["create"]["_id"]
             self.check(0 < len(name.encode()) <= 512, "id is too long")
             if at // 2 < reject:
                 error = {"type": "es_rejected_execution_exception", "reason": "rejected execution"}
-                items.append({"index": {"_id": name, "status": 429, "error": error}})
+                items.append({"create": {"_id": name, "status": 429, "error": error}})
             elif "refuse me" in json.dumps(source):
                 error = {"type": "document_parsing_exception", "reason": "failed to parse"}
-                items.append({"index": {"_id": name, "status": 400, "error": error}})
+                items.append({"create": {"_id": name, "status": 400, "error": error}})
+            elif name in index.documents:
+                error = {"type": "version_conflict_engine_exception", "reason": "document already exists"}
+                items.append({"create": {"_id": name, "status": 409, "error": error}})
             else:
-                items.append({"index": {"_id": name, "status": 200 if name in index.documents else 201}})
+                items.append({"create": {"_id": name, "status": 201}})
                 index.documents[name] = source
+                index.writes += 1
                 self.manners.put[name] += 1
-        return {"took": 1, "errors": any(i["index"]["status"] > 299 for i in items), "items": items}
+        return {"took": 1, "errors": any(i["create"]["status"] > 299 for i in items), "items": items}
 
     def searched(self, index: HeldIndex) -> dict | None:
         time.sleep(self.manners.seconds)
@@ -230,7 +260,7 @@ class ElasticHandler(http.server.BaseHTTPRequestHandler):
         return {
             "took": 1,
             "timed_out": False,
-            "_shards": {"failed": 0},
+            "_shards": {"total": 1, "successful": 1, "skipped": 0, "failed": 0},
             "hits": {"hits": hits},
             "status": 200,
         }

@@ -102,7 +102,7 @@ def test_times_that_leave_out_earlier_work_are_marked(tmp_path):
     cell(tmp_path, "stored", with_index(reused=600, cached_queries=True))
     found = efficiency(tmp_path)
     assert found[0].index_marks == found[0].search_marks == ()
-    assert found[1].index_marks == ("vectors or questions of 600 of 1000 documents were stored before",)
+    assert found[1].index_marks == ("what is made of 600 of 1000 documents was stored before",)
     assert found[1].search_marks
     assert found[0].p50_ms == 1.0
     assert found[1].p50_ms is None  # what a store answers is no time of an API's
@@ -112,10 +112,7 @@ def test_times_that_leave_out_earlier_work_are_marked(tmp_path):
     assert "250*" in text[3]
     assert "8.00*" in text[3]
     notes = report.efficiency_notes(found)
-    assert (
-        "note: * mine, stored: indexing: vectors or questions of 600 of 1000 documents were stored before"
-        in notes
-    )
+    assert "note: * mine, stored: indexing: what is made of 600 of 1000 documents was stored before" in notes
 
 
 def test_queries_whose_vectors_are_kept_are_not_timed_one_by_one(tmp_path, monkeypatch):
@@ -206,7 +203,7 @@ def test_every_form_shows_the_same(tmp_path, capsys):
     rows = list(csv.DictReader(io.StringIO(outputs["--csv"].out)))
     assert [r["system"] for r in rows] == [r["system"] for r in records] == ["a|b_c", "bm25 >> score(rm3)"]
     assert float(rows[0]["documents_per_second"]) == records[0]["documents_per_second"] == 250.0
-    assert rows[0]["index_marks"] == "vectors or questions of 3 of 1000 documents were stored before"
+    assert rows[0]["index_marks"] == "what is made of 3 of 1000 documents was stored before"
     assert r"a\|b\_c + |" in outputs["--markdown"].out
     assert r"a|b\_c +" in outputs["--latex"].out
     assert r"\textgreater{}\textgreater{}" in outputs["--latex"].out

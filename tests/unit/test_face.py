@@ -168,6 +168,12 @@ def test_plain_values_come_back():
         rebuilt(weir.Row, {"x": 1})
 
 
+def test_a_benchmark_of_one_query_prints_without_a_comparison():
+    one = (DOCUMENTS, {"q1": "french wine"}, {"q1": ["d1"]})
+    table = weir.benchmark([one], ["bm25", weir.RM3()], [nDCG @ 10])
+    assert re.search(r"^bm25 +1\.0000$", repr(table), re.MULTILINE)
+
+
 def test_a_benchmark_of_a_collection_in_memory(folder):
     ds = weir.Dataset.of(DOCUMENTS, QUERIES, JUDGED, "tiny")
     assert repr(ds) == "<Dataset tiny test: 3 documents, 2 judged queries, 2 judgments>"

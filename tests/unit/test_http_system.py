@@ -13,7 +13,7 @@ import pytest
 
 from tests.unit import search_server as ss
 from tests.unit.remote_place import CORPUS, answer, expected, queries
-from weir.errors import BadValue, FormatError, RankingWarning, ServiceError
+from weir.errors import BadValue, FormatError, RankingWarning, ServiceError, UnknownName
 from weir.systems import parse_system
 from weir.systems.remote.endpoint import Http
 from weir.systems.remote.placeholders import ABSENT, JsonPath, filled, filled_path
@@ -56,8 +56,8 @@ def test_requests_keep_to_the_published_api_whatever_the_query_says(name, tmp_pa
         searcher = Http(file, version="1").index(CORPUS)
         run = searcher.search(queries(texts), 7).to_dict()
     assert manners.wrong == []
-    if name == "solr":  # its operators are escaped as words
-        assert manners.asked[AWKWARD] == 1
+    if name == "solr":  # its operators are escaped as words, and what is empty is confirmed
+        assert (manners.asked[AWKWARD], manners.asked["leer"]) == (1, 2)
     wanted = expected(texts, 7, without=(2,))
     assert {q: list(ranking) for q, ranking in run.items()} == {q: list(r) for q, r in wanted.items()}
     if name not in ("typesense", "algolia"):  # which tell no score that a double holds
@@ -169,6 +169,94 @@ def test_a_server_that_is_gone_or_refuses_the_key_is_one_line(tmp_path, monkeypa
         Http(file).index(CORPUS).search(queries(["a"] * 99), 5)
 
 
+def test_searched_fields_are_looked_up_once_before_the_queries(tmp_path):
+    """Elasticsearch finds nothing in a field that does not exist, and says nothing of it."""
+    texts = [f"text {n}" for n in range(40)]
+    with ss.searching("elasticsearch") as (url, manners):
+        file = described(tmp_path, "elasticsearch", url)
+        assert Http(file).index(CORPUS).search(queries(texts), 5).to_dict() == expected(texts, 5)
+        assert 1 <= manners.fields_asked <= 8  # by each connection at most once
+        manners.fields = ["title", "bodies"]
+        with pytest.raises(UnknownName, match=r"no field that .* searches named 'body'; did you mean bodies"):
+            Http(file).index(CORPUS).search(queries(texts), 5)
+        assert len(manners.asked) == sum(manners.asked.values()) == 40  # nothing was asked in vain
+        manners.fields = ["_id", "_source"]  # the server's own are no fields of documents
+        wild = Path(file).read_text().replace('["title^2", "body"]', '["*"]')
+        (tmp_path / "wild.toml").write_text(wild)
+        with pytest.raises(UnknownName, match="named '\\*'; none is known"):
+            Http(str(tmp_path / "wild.toml")).index(CORPUS).search(queries(texts), 5)
+        manners.fields = None
+        with pytest.warns(
+            RankingWarning, match=r"whether the searched fields exist is not known: .*405.*not here"
+        ):
+            assert Http(file).index(CORPUS).search(queries(texts), 5).to_dict() == expected(texts, 5)
+        manners.fields = []  # a body of one's own says itself what it searches
+        own = (
+            Path(file).read_text() + '[body]\nsize = "{size}"\n[body.query.multi_match]\nquery = "{query}"\n'
+        )
+        Path(file).write_text(own + 'fields = ["title^2", "body"]\n')
+        assert read_template(Path(file)).fields is None
+        assert Http(file).index(CORPUS).search(queries(texts), 5).to_dict() == expected(texts, 5)
+
+
+def test_an_answer_without_all_shards_is_none(tmp_path):
+    with ss.searching("opensearch") as (url, manners):
+        file = described(tmp_path, "opensearch", url)
+        lost = ss.changed(lambda found: found["_shards"].update(total=3, successful=2, skipped=1, failed=0))
+        manners.faults = {"a": [lost] * 3}
+        with pytest.raises(ServiceError, match=r"_shards\.successful: 2, not 3 as _shards\.total"):
+            Http(file).index(CORPUS).search(queries(["a"]), 5)
+
+
+def test_an_empty_answer_is_confirmed_and_an_error_of_status_200_is_one(tmp_path):
+    words = "river " * 1000  # Solr quotes the query before it says what is wrong with it
+    refused = {
+        "error": {"msg": f"SyntaxError: Cannot parse '{words}': too many boolean clauses", "code": 400}
+    }
+    with ss.searching("solr") as (url, manners):
+        manners.ranked = lambda text, k: {} if text == "long" else answer(text, k)
+        file = described(tmp_path, "solr", url)
+        nothing = ss.changed(lambda _: None)
+        manners.faults = {"long": [nothing, lambda handler, _: handler.reply(400, refused)]}
+        with pytest.raises(
+            ServiceError, match=r"1 of 2 queries .*query of 1 words is empty.*too many boolean clauses"
+        ):
+            Http(file, version="1").index(CORPUS).search(queries(["a", "long"]), 5)
+        assert Http(file, version="1").index(CORPUS).search(queries(["a", "long"]), 5).to_dict()["q1"] == {}
+        Path(file).write_text(Path(file).read_text() + '[body]\nquery = "{query}"\n')
+        assert read_template(Path(file)).empty_body is None
+    with ss.searching("weaviate") as (url, manners):
+        file = described(tmp_path, "weaviate", url)
+        wrong = {
+            "data": {"Get": {"Shop": None}},
+            "errors": [{"message": "no property 'titel'", "path": ["Get"]}],
+        }
+        manners.faults = {"a": [ss.changed(lambda _: wrong)]}
+        with pytest.raises(ServiceError, match=r"\(1 refused\).*no property 'titel'"):
+            Http(file).index(CORPUS).search(queries(["a"]), 5)
+        assert manners.asked["a"] == 1
+
+
+def test_a_server_that_answers_nothing_or_nothing_to_long_queries_is_told(tmp_path):
+    texts = ["word " * (1 + n % 40) + str(n) for n in range(200)]
+    with ss.searching("elasticsearch") as (url, manners):
+        file = described(tmp_path, "elasticsearch", url)
+        manners.ranked = lambda _text, _k: {}
+        with pytest.raises(ServiceError, match=r"none of 200 queries is answered with any document; look at"):
+            Http(file).index(CORPUS).search(queries(texts), 5)
+        with pytest.warns(RankingWarning, match="none of 200 queries is answered"):
+            Http(file, on_failure="missing").index(CORPUS).search(queries(texts), 5)
+        assert Http(file).index(CORPUS).search(queries(["a"]), 5).to_dict() == {
+            "q0": {}
+        }  # one may find nothing
+        manners.ranked = lambda text, k: {} if len(text.split()) > 40 else answer(text, k)
+        with pytest.warns(RankingWarning, match="the 5 longest queries, of more than .* characters each"):
+            Http(file).index(CORPUS).search(queries(texts), 5)
+        manners.ranked = lambda text, k: {} if text.endswith("7") else answer(text, k)
+        run = Http(file).index(CORPUS).search(queries(texts), 5)  # 20 of any length: no word of it
+        assert sum(not found for found in run.to_dict().values()) == 20
+
+
 def test_limits_and_headers_are_no_part_of_the_key_and_the_file_is(tmp_path):
     file = described(tmp_path, "elasticsearch", "http://localhost:9200")
     before = Http(file, version="1").describe()
@@ -240,6 +328,12 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, home):
         (("url = ", "body = '{\"size\": {k}}'\nurl = "), "body is no JSON .*placeholders stand in quotes"),
         (("url = ", "method = 'DELETE'\nurl = "), "method is 'DELETE', not GET, POST or PUT"),
         (("url = ", "url = 3 #"), "url is 3, not a text"),
+        (("[limits]", "[answer]\nequal = {a = 3}\n[limits]"), "answer.equal.a is 3, not a text"),
+        (("[limits]", "[fields]\nnames = 3\n[limits]"), "fields.names is 3, not a text"),
+        (
+            ("[limits]", '[fields]\npath = "/{indx}"\n[limits]'),
+            "no placeholder named 'indx'; did you mean index",
+        ),
     ],
 )
 def test_what_a_file_says_wrong_is_one_line(change, said, tmp_path):

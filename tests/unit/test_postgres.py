@@ -13,7 +13,7 @@ import weir
 from tests.unit.brooklet import DOCUMENTS, QUERIES, write_collection
 from weir.cli.main import main
 from weir.core.corpus import Corpus, Queries
-from weir.errors import BadRanking, BadValue, FormatError, ServiceError, UnknownName
+from weir.errors import BadRanking, BadValue, FormatError, ServiceError, StoreError, StoreWarning, UnknownName
 from weir.experiment import Experiment
 from weir.systems import Context
 
@@ -276,3 +276,22 @@ def test_an_index_is_opened_while_the_server_has_it(shop, shop_system, tmp_path)
     opened = system.open(CORPUS, Context(tmp_path / "index"))
     assert opened.table == made.table
     assert opened.search(ASKED, 3).to_dict() == made.search(ASKED, 3).to_dict()
+
+
+def test_a_table_that_lost_rows_is_made_again_and_its_answers_are_asked_again(shop, shop_system, tmp_path):
+    system = shop_system(beside=', version="1"')
+    made = system.index(CORPUS, Context(tmp_path / "index"))
+    right = made.search(ASKED, 3).to_dict()
+    again = system.open(CORPUS, Context(tmp_path / "index"))
+    assert again.search(ASKED, 3).to_dict() == right
+    assert again.costs().services[0].facts()["stored"] == len(ASKED)
+    shop.ask(f"DELETE FROM weir.{made.table.name[1]} WHERE id = 'd1'")
+    with pytest.raises(StoreError, match="no complete table"):
+        system.open(CORPUS, Context(tmp_path / "index"))
+    with pytest.warns(
+        StoreWarning, match=rf"has {len(CORPUS) - 1} rows for {len(CORPUS)} documents; it is made again"
+    ):
+        whole = system.index(CORPUS)
+    assert whole.search(ASKED, 3).to_dict() == right
+    assert whole.costs().services[0].facts()["stored"] == 0
+    assert system.index(CORPUS).costs().reused_documents == len(CORPUS)

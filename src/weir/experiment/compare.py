@@ -105,7 +105,11 @@ def compare_cells_by_group(
 
 
 def tie_groups(cells: Mapping[tuple[str, str], Scores]) -> list[Comparison]:
-    """The comparisons that tie groups of a grid come from; [] where there are none, or they would take long."""
+    """The comparisons that tie groups of a grid come from; [] where there are none, or they would take long.
+
+    A dataset with one query has none.
+    """
+    cells = {cell: of for cell, of in cells.items() if len(of.queries) > 1}
     systems = [dataset for dataset, _ in cells]
     cost = sum((systems.count(dataset) - 1) * of.values.size / 2 for (dataset, _), of in cells.items())
     return compare_grid(cells) if len(set(systems)) < len(systems) and cost <= MOST_COMPARED else []

@@ -123,11 +123,10 @@ def _of(cell: Finished, row: Row) -> Efficiency:
 def _index_marks(index: dict[str, Any]) -> list[str]:
     found = []
     if index.get("reused"):
-        what = "vectors or questions"
         which = (
             "all" if index["reused"] == index["documents"] else f"{index['reused']} of {index['documents']}"
         )
-        found.append(f"{what} of {which} documents were stored before")
+        found.append(f"what is made of {which} documents was stored before")
     return found + _api_notes(index)
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "Masked",
     "asked_to_wait",
     "broken",
+    "error_text",
     "refusal",
     "reply_text",
     "until_answered",
@@ -129,11 +130,19 @@ def reply_text(reply: HttpReply, masked: Masked) -> tuple[str, bool]:
     """(what the server says of a failure, in one line and without secrets; whether an account is used up)."""
     text = reply.body.decode("utf-8", "replace")
     with suppress(ValueError, RecursionError):
-        text = _said(json.loads(text), text)
-    shown = masked(text)[:SHOWN_CHARACTERS]
+        text = error_text(json.loads(text), text)
+    shown = _shortened(masked(text))
     exhausted = reply.status == http.client.TOO_MANY_REQUESTS and "insufficient_quota" in text
     said = f"{reply.status} {masked(reply.reason)[:SHOWN_CHARACTERS]}"
     return said + (f": {shown}" if shown else ""), exhausted
+
+
+def _shortened(text: str) -> str:
+    """A text without its middle: servers quote what was asked first and say last what is wrong with it."""
+    if len(text) <= SHOWN_CHARACTERS:
+        return text
+    half = (SHOWN_CHARACTERS - 5) // 2
+    return f"{text[:half]} ... {text[-half:]}"
 
 
 def asked_to_wait(text: str, clock: Clock) -> float:
@@ -146,18 +155,20 @@ def asked_to_wait(text: str, clock: Clock) -> float:
     return 0.0
 
 
-def _said(answer: Any, text: str) -> str:  # noqa: ANN401  (an error's body may be anything)
-    """The message within an error, with its code where there is one."""
+def error_text(answer: Any, otherwise: str) -> str:  # noqa: ANN401  (an error's body may be anything)
+    """The message within an error, that of its root where it has one, with its code; otherwise: where there is none."""
     if isinstance(answer, dict):
         error = answer.get("error")
         if isinstance(error, dict):
-            code = error.get("code") or error.get("type")
-            said = error.get("message") or error.get("reason") or error.get("msg")
-            return f"{said}" + (f" ({code})" if code else "")
-        for said in (error, answer.get("message"), answer.get("detail")):
-            if said:
-                return said if isinstance(said, str) else json.dumps(said)
-    return text
+            roots = error.get("root_cause")
+            root = roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], dict) else error
+            code = root.get("code") or root.get("type")
+            message = root.get("message") or root.get("reason") or root.get("msg")
+            return f"{message}" + (f" ({code})" if code else "")
+        for message in (error, answer.get("message"), answer.get("detail")):
+            if message:
+                return message if isinstance(message, str) else json.dumps(message)
+    return otherwise
 
 
 def _duration(seconds: float) -> str:

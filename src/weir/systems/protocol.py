@@ -90,10 +90,11 @@ IN_MEMORY = Context()
 class Costs:
     """What a searcher or scorer costs beside its index and its time.
 
-    external_bytes: of vectors and weights in stores outside the index; reused_documents: whose vectors or questions
-    were there before it was indexed; cached_queries: whether vectors of queries are kept too; requested_pairs,
-    computed_pairs: scores of pairs asked for so far, and those of them that had to be computed; repeatable: whether
-    asking again costs nothing but time, so that single queries may be timed; services: what of others' was asked.
+    external_bytes: of vectors and weights in stores outside the index, or on a server; reused_documents: of which what
+    is made (vectors, questions, an index on a server) was there before; cached_queries: whether vectors of queries are
+    kept too; requested_pairs, computed_pairs: scores of pairs asked for so far, and those of them that had to be
+    computed; repeatable: whether asking again costs nothing but time, so that single queries may be timed; services:
+    what of others' was asked.
     """
 
     external_bytes: int = 0

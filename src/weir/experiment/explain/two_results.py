@@ -136,7 +136,7 @@ def _score(cell: Finished, model: str | None, measure: str | None) -> PublishedS
 def _side(cell: Finished, measure: Measure, judgments: Judgments, notes: list[str]) -> ComparedResult:
     """A cell as a side, with its rankings and judgments if they are here and give the stored mean."""
     stored = cell.mean(str(measure))
-    settings = (*cell.settings, *OURS)
+    settings = (*cell.settings, *OURS, *_answered_by(cell))
     dropped = dict(cell.settings).get("self_match") == "drop"
     qrels, corpus = _data(cell, judgments)
     if qrels is None:
@@ -161,6 +161,13 @@ def _side(cell: Finished, measure: Measure, judgments: Judgments, notes: list[st
         notes.append(f"the judgments of {cell.dataset} on this machine are not those of {cell.folder.name}")
         return ComparedResult(cell.system, settings, stored, dropped=dropped)
     return ComparedResult(cell.system, settings, again, run, qrels, corpus, dropped)
+
+
+def _answered_by(cell: Finished) -> list[tuple[str, str]]:
+    """The versions of the servers that answered, and the indexes, as settings of the environment."""
+    services = cell.ranked.facts.get("services", [])
+    versions = [one.get("versions", {}) for one in services]
+    return [(f"environment.{name}", str(text)) for one in versions for name, text in one.items()]
 
 
 def _published_side(score: PublishedScore) -> ComparedResult:

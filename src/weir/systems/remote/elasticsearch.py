@@ -5,26 +5,28 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from weir.core.corpus import Corpus
-from weir.errors import BadValue, StoreError
+from weir.errors import BadValue, ServiceError, StoreError
 from weir.io.storage.atomic import atomic_dir
 from weir.io.storage.sealed import open_folder, seal_folder
 from weir.registry import declared_version
 from weir.services.asking import Outcome, Request, Retried, ServiceUse, Terms
-from weir.services.attempts import AttemptError
+from weir.services.attempts import AttemptError, error_text
 from weir.systems.compose import shown, then
-from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, called, folder_of
+from weir.systems.protocol import IN_MEMORY, SYSTEMS, Context, Costs, called, folder_of
 from weir.systems.remote.corpus_content import content_of
 from weir.systems.remote.elastic_index import (
+    CompleteIndex,
     ElasticIndex,
+    IndexIdentity,
+    complete_index,
     elastic_versions,
     filled_index,
-    index_documents,
     removed_indexes,
 )
 from weir.systems.remote.elastic_server import ElasticCall, ElasticServer, elastic_connected
@@ -34,7 +36,15 @@ from weir.systems.remote.result_list import kept_ranking
 
 __all__ = ["Elasticsearch", "elasticsearch"]
 
-FORMAT = 1
+FORMAT = 2
+"""Of an index: 1 was filled by writing again what may have been there, which BM25 counts twice."""
+SHOWN_CHARACTERS = 400
+"""Of what the server says, in a message."""
+ADVICE = {
+    "max_result_window": "; max_result_window = NUMBER under [settings] of the file makes an index that allows it",
+    "maxClauseCount": "; the server's own indices.query.bool.max_clause_count allows longer queries",
+}
+"""What helps, by words of what the server says."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +72,8 @@ class Elasticsearch:
 
     def describe(self) -> dict[str, object]:
         """What decides the rankings; the server is the declared version, else a hash of its address."""
-        found: dict[str, object] = {"system": "elasticsearch", "index": self.settings.index_facts()}
+        index = {"format": FORMAT, **self.settings.index_facts()}
+        found: dict[str, object] = {"system": "elasticsearch", "index": index}
         found["search"] = self.settings.search_facts()
         address = hashlib.blake2b(self.settings.url.encode(), digest_size=8).hexdigest()
         return found | {"server": self.version or address}
@@ -90,45 +101,57 @@ class Elasticsearch:
 
         Raises ServiceError where the server refuses or cannot be reached.
         """
-        index = ElasticIndex(self.settings, corpus, self._about(corpus))
-        versions = filled_index(index, context.progress)
+        index = self._index(corpus)
+        versions, complete = filled_index(index, context.progress)
         if context.folder is not None:
             with atomic_dir(context.folder) as folder:
                 facts = {
                     "format": FORMAT,
                     "index": index.name,
-                    "documents": len(corpus),
+                    "identity": asdict(complete.identity),
                     "versions": versions,
                 }
                 seal_folder(folder, "index.json", facts)
-        return self._searcher(corpus, index.name, versions)
+        return self._searcher(index, complete, versions)
 
     def open(self, corpus: Corpus, context: Context) -> RemoteSearcher:
         """Open the index that `index` made of the same corpus; raises StoreError where it is not there any more."""
-        at = folder_of(context)
-        name = str(open_folder(at, "index.json").get("index"))
+        at, index = folder_of(context), self._index(corpus)
+        open_folder(at, "index.json")
         with elastic_connected(self.settings) as server:
-            versions, documents = elastic_versions(server), index_documents(server, name)
-        if documents != len(corpus):
-            raise StoreError(f"{at}: the server has no complete index {name}; it is made again")
-        return self._searcher(corpus, name, versions)
+            versions, complete = elastic_versions(server), complete_index(server, index)
+        if complete is None:
+            raise StoreError(f"{at}: the server has no complete index {index.name}; it is made again")
+        return self._searcher(index, complete, versions)
 
     def uninstall(self) -> list[str]:
         """Remove every index of the prefix that Weir made on this server; their names. Raises ServiceError."""
         return removed_indexes(self.settings)
 
-    def _searcher(self, corpus: Corpus, index: str, versions: Mapping[str, str]) -> RemoteSearcher:
-        settings = self.settings
-        about = {**self.describe(), "corpus": content_of(corpus, self.fields_read()), "versions": versions}
+    def _searcher(
+        self, index: ElasticIndex, complete: CompleteIndex, versions: Mapping[str, str]
+    ) -> RemoteSearcher:
+        settings, corpus, identity = self.settings, index.corpus, complete.identity
+        content = content_of(corpus, self.fields_read())
+        about = {**self.describe(), "corpus": content, "versions": versions, "answered by": asdict(identity)}
         terms = Terms(settings.concurrency, settings.batch)
-        opened = partial(ElasticAsker, settings, index)
-        service = RemoteService(str(self), about, _asked, opened, terms, settings.on_failure)
-        return RemoteSearcher(service, corpus, ServiceUse("", versions))
+        opened = partial(ElasticAsker, settings, index.name)
+        service = RemoteService(
+            str(self),
+            about,
+            _asked,
+            opened,
+            terms,
+            settings.on_failure,
+            partial(_check_same, index, identity),
+        )
+        costs = Costs(external_bytes=complete.bytes, reused_documents=complete.reused)
+        return RemoteSearcher(service, corpus, ServiceUse("", {**versions, "index": identity.uuid}), costs)
 
-    def _about(self, corpus: Corpus) -> dict[str, object]:
-        """What decides the index."""
+    def _index(self, corpus: Corpus) -> ElasticIndex:
+        """The index of a corpus; what decides it is its name."""
         facts, content = self.settings.index_facts(), content_of(corpus, self.fields_read())
-        return {"format": FORMAT, "corpus": content, **facts}
+        return ElasticIndex(self.settings, corpus, {"format": FORMAT, "corpus": content, **facts})
 
 
 @dataclass(eq=False)
@@ -174,14 +197,28 @@ def _asked(query: str, text: str, k: int) -> dict[str, object]:
     return {"id": query, "text": text, "k": k}
 
 
+def _check_same(index: ElasticIndex, identity: IndexIdentity) -> None:
+    """Raise ServiceError where the index is not the one any more that the answers are kept for."""
+    with elastic_connected(index.settings) as server:
+        complete = complete_index(server, index)
+        if complete is None or complete.identity != identity:
+            raise ServiceError(
+                f"{index.settings.url}: {index.name} was changed while it was searched; the same command makes it again"
+            )
+
+
 def _ranking(response: Any) -> dict[str, object]:  # noqa: ANN401  whatever the server says
     """The ranking of one response; raises AttemptError where it is an error, or not of all shards."""
-    error = response.get("error") if isinstance(response, dict) else "none"
-    if error is not None:
-        raise AttemptError("refused", f"the search was refused: {str(error)[:300]}", again=False)
-    failed = response.get("_shards", {}).get("failed", 0)
-    if response.get("timed_out") or failed:
-        raise AttemptError("failed", f"the answer is not whole: {failed} shards failed", again=False)
+    if not isinstance(response, dict) or response.get("error") is not None:
+        reason = " ".join(error_text(response, "no response").split())[:SHOWN_CHARACTERS]
+        advice = next((one for words, one in ADVICE.items() if words in reason), "")
+        raise AttemptError("refused", f"the search was refused: {reason}{advice}", again=False)
+    shards = response.get("_shards", {})
+    total, failed = shards.get("total"), shards.get("failed")
+    # What is skipped, since it can hold no result, is among the successful.
+    if response.get("timed_out") is not False or failed != 0 or shards.get("successful") != total:
+        whole = f"{shards.get('successful')} of {total} shards answered, {failed} failed"
+        raise AttemptError("failed", f"the answer is not whole: {whole}", again=False)
     try:
         return kept_ranking([(hit["_id"], hit["_score"]) for hit in response["hits"]["hits"]])
     except (KeyError, TypeError, ValueError) as found:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import http.client
 import json
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from weir.core.corpus import Corpus
-from weir.errors import BadValue
+from weir.errors import BadValue, RankingWarning, UnknownName
 from weir.registry import declared_version
 from weir.services.asking import Outcome, Request, Retried, Terms
 from weir.services.attempts import AttemptError, broken, refusal, until_answered
@@ -30,6 +33,10 @@ from weir.systems.remote.search_template import SearchTemplate, read_template
 
 __all__ = ["Http"]
 
+UNAUTHORIZED = 401
+SHOWN_CHARACTERS = 300
+"""Of what a server says, in a message."""
+T = TypeVar("T")
 MOST_PAGES = 1000
 """Pages of one query."""
 
@@ -93,7 +100,7 @@ class Http:
         template = read_template(Path(self.file), self.dataset)
         patience, clock = template.patience, Clock()
         bucket = Bucket(patience.requests_per_minute, clock)
-        opened = partial(_opened, template, self.dataset or "", (clock, bucket))
+        opened = partial(_opened, template, self.dataset or "", _Shared(clock, bucket))
         terms = Terms(patience.concurrency, failures=patience.failures)
         service = RemoteService(str(self), self._about(template), _asked, opened, terms, self.on_failure)
         return RemoteSearcher(service, corpus)
@@ -112,13 +119,23 @@ def _asked(query: str, text: str, k: int) -> dict[str, object]:
     return {"id": query, "text": text, "k": k}
 
 
-def _opened(
-    template: SearchTemplate, dataset: str, pace: tuple[Clock, Bucket], retried: Retried
-) -> _EndpointAsker:
+def _opened(template: SearchTemplate, dataset: str, shared: _Shared, retried: Retried) -> _EndpointAsker:
     keys = [Key(name, secret(name)) for name in template.variables]
     headers = template.headers_with({str(key.variable): key.checked() for key in keys})
     sent = {"Accept": "application/json", "User-Agent": "weir", "Content-Type": "application/json", **headers}
-    return _EndpointAsker(template, {**template.values, "dataset": dataset}, sent, tuple(keys), pace, retried)
+    return _EndpointAsker(
+        template, {**template.values, "dataset": dataset}, sent, tuple(keys), shared, retried
+    )
+
+
+@dataclass(eq=False)
+class _Shared:
+    """What the connections of a search share; fields_known: whether the searched fields were asked for."""
+
+    clock: Clock
+    bucket: Bucket
+    fields_known: bool = False
+    turn: threading.Lock = field(default_factory=threading.Lock)
 
 
 @dataclass(frozen=True)
@@ -138,7 +155,7 @@ class _EndpointAsker:
     values: Mapping[str, Any]
     headers: Mapping[str, str]
     keys: tuple[Key, ...]
-    pace: tuple[Clock, Bucket]
+    shared: _Shared
     retried: Retried
     seconds: float = 0.0  # of the answered attempts of one query
 
@@ -147,10 +164,11 @@ class _EndpointAsker:
         self.counted = self.template.uses("offset", "page", "page0")
 
     def ask(self, requests: Sequence[Request]) -> Iterator[Outcome]:
-        """Each query, page by page."""
+        """Each query, page by page; raises UnknownName for a searched field that the server does not have."""
         for request in requests:
-            self.seconds = 0.0
             try:
+                self._check_fields()
+                self.seconds = 0.0
                 answer = self._pages(request.asked)
             except AttemptError as error:
                 yield Outcome(request, error=error)
@@ -171,6 +189,8 @@ class _EndpointAsker:
         for number in range(MOST_PAGES):
             place = {"offset": len(names), "page": number + 1, "page0": number, "cursor": cursor}
             page = self._page({**known, **place})
+            if not page.names and number == 0 and template.empty_body is not None:
+                self._confirm_empty({**known, **place})
             names += page.names
             scores += page.scores
             last = page.cursor in (ABSENT, None, "", cursor) if template.next else len(page.names) < size
@@ -183,20 +203,64 @@ class _EndpointAsker:
             raise AttemptError("malformed", str(error)) from None
 
     def _page(self, values: Mapping[str, Any]) -> _Page:
+        return self._answer(self._request(self.template.body, values), self._read)
+
+    def _confirm_empty(self, values: Mapping[str, Any]) -> None:
+        """Raise AttemptError where the same query, asked in the file's other way, is refused."""
+        try:
+            self._answer(self._request(self.template.empty_body, values), self._read)
+        except AttemptError as error:
+            words = len(str(values["query"]).split())
+            reason = f"the answer to a query of {words:,} words is empty, and asked otherwise it is refused: {error}"
+            raise AttemptError(error.kind, reason, again=False) from None
+
+    def _check_fields(self) -> None:
+        """Ask for the fields that the server has, before the first query of a connection.
+
+        Raises UnknownName for one that is searched and that it does not have; warns (RankingWarning) where it does not
+        say them. Raises AttemptError where it does not answer, or knows no such key.
+        """
+        shared, fields = self.shared, self.template.fields
+        if fields is None or shared.fields_known:
+            return
+        url, unknown = self.template.url + filled_path(fields.path, self.values), ""
+        try:
+            answer = self._answer(HttpRequest("GET", url, self.headers, None, self.keys), self._json)
+        except AttemptError as error:
+            if error.kind in ("failed", "timed out") or error.status == UNAUTHORIZED:
+                raise
+            unknown = f"whether the searched fields exist is not known: {url}: {error}"
+        else:
+            names = fields.names.find(answer)
+            names = [str(name) for name in names] if isinstance(names, (dict, list)) else []
+            names = [name for name in names if not name.startswith("_")]  # those are the server's own
+            for one in fields.searched:
+                pattern = one.partition("^")[0]
+                if not any(fnmatchcase(name, pattern) for name in names):
+                    raise UnknownName(f"field that {self.template.url} searches", pattern, names)
+        with shared.turn:
+            if unknown and not shared.fields_known:
+                warnings.warn(RankingWarning(unknown), stacklevel=2)
+            shared.fields_known = True
+
+    def _request(self, body: Any, values: Mapping[str, Any]) -> HttpRequest:  # noqa: ANN401  any JSON
         template = self.template
         path = template.url + filled_path(template.path, values)
         params = filled(dict(template.params), values)
         params = {name: str(p).lower() if isinstance(p, bool) else p for name, p in params.items()}
         url = path + (f"?{urlencode(params, doseq=True)}" if params else "")
-        body = None if template.body is None else json.dumps(filled(template.body, values)).encode("ascii")
-        request = HttpRequest(template.method, url, self.headers, body, self.keys)
-        limits = template.patience.limits()
+        data = None if body is None else json.dumps(filled(body, values)).encode("ascii")
+        return HttpRequest(template.method, url, self.headers, data, self.keys)
+
+    def _answer(self, request: HttpRequest, read: Callable[[bytes], T]) -> T:
+        """What is read from the answer to a request, which is sent again where that may help."""
+        limits = self.template.patience.limits()
         return until_answered(
-            lambda: self._once(request), limits, self.pace[0], lambda error, _: self.retried(error)
+            lambda: self._once(request, read), limits, self.shared.clock, lambda error, _: self.retried(error)
         )
 
-    def _once(self, request: HttpRequest) -> _Page:
-        self.pace[1].take(1)
+    def _once(self, request: HttpRequest, read: Callable[[bytes], T]) -> T:
+        self.shared.bucket.take(1)
         patience, begun = self.template.patience, time.perf_counter()
         most = int(patience.answer_mb * (1 << 20))
         try:
@@ -209,24 +273,25 @@ class _EndpointAsker:
             raise broken(error, self._masked) from None
         if reply.status // 100 != 2:
             raise self._refused(reply)
-        page = self._read(reply.body)
+        answer = read(reply.body)
         self.seconds += time.perf_counter() - begun
-        return page
+        return answer
 
     def _refused(self, reply: HttpReply) -> AttemptError:
-        error = refusal(reply, self._masked, self.pace[0])
+        error = refusal(reply, self._masked, self.shared.clock)
         if reply.status not in (401, 403):
             return error
         hints = "; ".join(key.hint() for key in self.keys) or "no header carries a key ([headers])"
-        return AttemptError(error.kind, f"{error}; {hints}", again=False)
+        hinting = AttemptError(error.kind, f"{error}; {hints}", again=False)
+        hinting.status = error.status
+        return hinting
 
     def _read(self, body: bytes) -> _Page:
         """A page from an answer; raises AttemptError for what is none, or is not whole."""
-        template = self.template
-        try:
-            answer = json.loads(body)
-        except (ValueError, RecursionError):
-            raise AttemptError("malformed", "the answer is not JSON, or was cut") from None
+        template, answer = self.template, self._json(body)
+        reason = ABSENT if template.error is None else template.error.find(answer)
+        if reason not in (ABSENT, None):
+            raise AttemptError("refused", self._masked(reason)[:SHOWN_CHARACTERS], again=False)
         for path, wanted in template.expect:
             found = path.find(answer)
             if found is not ABSENT and (
@@ -234,6 +299,13 @@ class _EndpointAsker:
             ):
                 raise AttemptError(
                     "failed", f"the answer says {path.text}: {brief(found)}, not {brief(wanted)}"
+                )
+        for path, other in template.equal:
+            found, wanted = path.find(answer), other.find(answer)
+            if found != wanted:
+                raise AttemptError(
+                    "failed",
+                    f"the answer says {path.text}: {brief(found)}, not {brief(wanted)} as {other.text}",
                 )
         results = template.results.find(answer)
         if results is ABSENT and template.empty:
@@ -247,6 +319,12 @@ class _EndpointAsker:
         names = self._column(results, template.id)
         scores = [] if template.score is None else self._column(results, template.score)
         return _Page(names, scores, cursor)
+
+    def _json(self, body: bytes) -> Any:  # noqa: ANN401  whatever the server says
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError):
+            raise AttemptError("malformed", "the answer is not JSON, or was cut") from None
 
     def _column(self, results: list[object], path: JsonPath) -> list[object]:
         """What stands at a place of each result; raises AttemptError where nothing does."""

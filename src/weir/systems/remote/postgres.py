@@ -141,8 +141,16 @@ class PostgresCollection:
 
     def _searcher(self, corpus: Corpus, table: str, state: TableState) -> PostgresSearcher:
         name, versions = (self.settings.schema, table), state.versions
-        searched = SearchedTable(self.settings, self.search_settings, name, versions, bytes=state.bytes)
-        about = {**self.describe(), "corpus": content_of(corpus, self.fields_read()), "versions": versions}
+        searched = SearchedTable(
+            self.settings, self.search_settings, name, versions, bytes=state.bytes, reused=state.reused
+        )
+        content = content_of(corpus, self.fields_read())
+        about = {
+            **self.describe(),
+            "corpus": content,
+            "versions": versions,
+            "answered by": state.identity,
+        }
         return PostgresSearcher(str(self), searched, corpus, about, self.dense, ServiceUse("", versions))
 
     def _about(self, corpus: Corpus) -> dict[str, object]:

@@ -50,7 +50,7 @@ class SearchedTable:
     """A table and how it is searched.
 
     settings: where it is; search: how; name: its schema and name; versions: of what answers; own: whether Weir made it;
-    bytes: on the server, 0 where that is not known.
+    bytes: on the server, 0 where that is not known; reused: documents that were there before it was filled.
     """
 
     settings: PostgresSettings
@@ -59,6 +59,7 @@ class SearchedTable:
     versions: Mapping[str, str]
     own: bool = True
     bytes: int = 0
+    reused: int = 0
 
     def statement(self) -> psycopg.sql.Composed:
         """The search, with the parameters text or vector, and k: rows of (document, score), best first.

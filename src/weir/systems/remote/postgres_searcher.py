@@ -76,7 +76,8 @@ class PostgresSearcher:
 
     def costs(self) -> Costs:
         """The table on the server, what was asked of it and how long that took."""
-        return Costs(external_bytes=self.table.bytes, services=(self.use.named(self.name),))
+        services = (self.use.named(self.name),)
+        return Costs(self.table.bytes, self.table.reused, services=services)
 
     def _vectors(self, queries: Queries) -> NDArray[np.float32] | None:
         """The queries' vectors, zeros for one without text, which is not asked."""

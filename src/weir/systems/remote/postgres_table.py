@@ -12,13 +12,14 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from weir.core.corpus import Corpus
-from weir.errors import require
+from weir.errors import StoreWarning, require
 from weir.systems.protocol import Progress
 from weir.systems.remote.postgres_server import connected, failing_as, server_versions
 from weir.systems.remote.postgres_settings import PostgresSettings, TextSearch, VectorSearch
@@ -63,11 +64,17 @@ class ServerTable:
 
 @dataclass(frozen=True)
 class TableState:
-    """A complete table: how many documents and bytes it has, its index among them, and the versions that made it."""
+    """A complete table: how many documents and bytes it has, its index among them, and the versions that made it.
+
+    identity: of the table and of the transactions that wrote its rows; reused: documents of it that were there before
+    it was filled.
+    """
 
     documents: int
     bytes: int
     versions: dict[str, str]
+    identity: str
+    reused: int = 0
 
 
 def filled_table(table: ServerTable, progress: Progress | None) -> TableState:
@@ -80,11 +87,19 @@ def filled_table(table: ServerTable, progress: Progress | None) -> TableState:
         _prepare(connection, table)
         with _alone(connection, table):
             state = table_state(connection, table.settings, table.name)
+            if state is not None and state.documents != len(table.corpus):
+                here, total = state.documents, len(table.corpus)
+                changed = f"{table.name} has {here:,} rows for {total:,} documents; it is made again"
+                warnings.warn(StoreWarning(f"schema {table.settings.schema}: {changed}"), stacklevel=2)
+                _drop(connection, table)
+                state = None
             if state is None:
                 _create(connection, table)
                 _copy(connection, table, progress)
                 _complete(connection, table)
                 state = table_state(connection, table.settings, table.name)
+            else:
+                state = replace(state, reused=state.documents)
     assert state is not None  # it was just completed, while nobody else could touch it
     return state
 
@@ -95,13 +110,16 @@ def table_state(
     """The state of a table in Weir's schema, None where it is not there or not complete."""
     sql = require("psycopg", "postgres").sql
     if _exists(connection, settings.schema, "indexes") and _exists(connection, settings.schema, name):
-        size = sql.SQL("pg_total_relation_size({}::regclass)").format(
-            sql.Literal(sql.Identifier(settings.schema, name).as_string(connection))
-        )
-        query = sql.SQL("SELECT documents, {}, versions FROM {} WHERE name = %s AND complete IS NOT NULL")
-        known = query.format(size, sql.Identifier(settings.schema, "indexes"))
+        table = sql.Identifier(settings.schema, name)
+        place = sql.SQL("{}::regclass").format(sql.Literal(table.as_string(connection)))
+        known = sql.SQL(
+            "SELECT pg_total_relation_size({}), versions, {}::oid FROM {} WHERE name = %s AND complete IS NOT NULL"
+        ).format(place, place, sql.Identifier(settings.schema, "indexes"))
         row = connection.execute(known, [name]).fetchone()
-        return None if row is None else TableState(int(row[0]), int(row[1]), dict(row[2]))
+        if row is not None:
+            counted = sql.SQL("SELECT count(*), sum(xmin::text::numeric) FROM {}").format(table)
+            [(documents, writers)] = connection.execute(counted).fetchall()
+            return TableState(documents, int(row[0]), dict(row[1]), f"{row[2]} {writers}")
     return None
 
 
@@ -154,6 +172,14 @@ def _alone(connection: psycopg.Connection[Any], table: ServerTable) -> Iterator[
         yield
     finally:
         connection.execute("SELECT pg_advisory_unlock(hashtext('weir'), hashtext(%s))", [table.name])
+
+
+def _drop(connection: psycopg.Connection[Any], table: ServerTable) -> None:
+    sql = require("psycopg", "postgres").sql
+    with connection.transaction():
+        connection.execute(sql.SQL("DROP TABLE {}").format(_named(table, table.name)))
+        forget = sql.SQL("DELETE FROM {} WHERE name = %s").format(_named(table, "indexes"))
+        connection.execute(forget, [table.name])
 
 
 def _create(connection: psycopg.Connection[Any], table: ServerTable) -> None:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from math import comb
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,6 +26,8 @@ __all__ = ["ON_FAILURE", "RemoteSearcher", "RemoteService", "check_on_failure"]
 ON_FAILURE = ("refuse", "missing")
 Number = TypeVar("Number", np.int32, np.float64)
 
+CHANCE = 0.01
+"""Below this probability, that the longest queries alone are empty by chance is not believed."""
 READ_ANSWERS = 1024
 """Answers read from the store and turned into columns together."""
 
@@ -40,7 +43,8 @@ class RemoteService:
     """A system that runs elsewhere, as it is asked.
 
     name: how it prints; about: everything that decides an answer; asked: (query, its text, k) to what is asked, as
-    JSON; opened: makes what asks it; on_failure: "refuse" or "missing", what becomes of queries without an answer.
+    JSON; opened: makes what asks it; on_failure: "refuse" or "missing", what becomes of queries without an answer;
+    confirm: called when new answers were kept, raises where what gave them is not what `about` says any more.
     """
 
     name: str
@@ -49,21 +53,24 @@ class RemoteService:
     opened: Callable[[Retried], Asker]
     terms: Terms
     on_failure: str
+    confirm: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, eq=False)
 class RemoteSearcher:
-    """A service and the documents that it may answer with."""
+    """A service and the documents that it may answer with; index: what these cost on its side, where that is known."""
 
     service: RemoteService
     corpus: Corpus
     use: ServiceUse = field(default_factory=lambda: ServiceUse(""))
+    index: Costs = field(default_factory=Costs)
 
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """What the service answers, each query asked once and never again where its version stands.
 
         Raises ServiceError where queries have no answer, unless they are to be missing, and where too many in a row
-        have none; BadRanking for what is no ranking of these documents. Warns (RankingWarning) of missing queries.
+        have none, or where every answer is empty; BadRanking for what is no ranking of these documents. Warns
+        (RankingWarning) of missing queries, and where the longest have only empty answers.
         """
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
@@ -73,11 +80,13 @@ class RemoteSearcher:
             tally = ask_each(self._requests(queries, k), service.opened, store, service.terms, progress)
             self.use.tally.add(tally)
             self._refuse(tally, total)
+            if tally.answered:
+                service.confirm()
             return self._read(store, queries, k)
 
     def costs(self) -> Costs:
         """What was asked, how long answers took and what failed; asking again is not for free."""
-        return Costs(services=(self.use.named(self.service.name),))
+        return self.index + Costs(services=(self.use.named(self.service.name),))
 
     def _requests(self, queries: Queries, k: int) -> Iterator[Request]:
         ids, texts = queries.ids.column, queries.text
@@ -108,17 +117,48 @@ class RemoteSearcher:
         doc: list[Int32] = []
         score: list[Float64] = []
         requests = self._requests(queries, k)
+        sizes = np.full(len(queries), -1, np.int64)  # -1: no answer
         while some := list(islice(requests, READ_ANSWERS)):
-            numbers, names, values = self._columns(store, some)
+            numbers, names, values = self._columns(store, some, sizes)
             query.append(np.array(numbers, np.int32))
             doc.append(self._codes(queries, query[-1], names))
             score.append(np.array(values, np.float64))
+        self._check_empty(queries, sizes)
         columns = (_joined(query, np.int32), _joined(doc, np.int32), _joined(score, np.float64))
         run = Run.from_columns(queries.ids, self.corpus.ids, *columns, Named(self.service.name))
         return run.top(k) if np.diff(run.ptr).max(initial=0) > k else run
 
-    def _columns(self, store: AnswerStore, some: list[Request]) -> tuple[list[int], list[str], list[float]]:
-        """Aligned columns of the answers to some requests: query, document, score."""
+    def _check_empty(self, queries: Queries, sizes: NDArray[np.int64]) -> None:
+        """Never take a service that answers nothing, or nothing to long queries, for one that ranks badly."""
+        answered, empty = int((sizes >= 0).sum()), int((sizes == 0).sum())
+        if empty < 1 or answered < 2:
+            return
+        name = self.service.name
+        if empty == answered:
+            message = f"none of {answered:,} queries is answered with any document"
+            if self.service.on_failure == "refuse":
+                raise ServiceError(
+                    f"{name}: {message}; look at what is searched there and at its fields, and say a new version once "
+                    f'it answers; on_failure="missing" scores them as missing'
+                )
+            warnings.warn(RankingWarning(f"{name}: {message}"), stacklevel=4)
+            return
+        lengths = np.array([len(text) for text in queries.text.tolist()])
+        longest = int(lengths[sizes > 0].max())
+        longer = int((lengths[sizes == 0] > longest).sum())
+        if longer and comb(empty, longer) / comb(answered, longer) < CHANCE:
+            warnings.warn(
+                RankingWarning(
+                    f"{name}: the {longer:,} longest queries, of more than {longest:,} characters each, are answered "
+                    f"with no document, which is hardly chance: the service may have a limit of words"
+                ),
+                stacklevel=4,
+            )
+
+    def _columns(
+        self, store: AnswerStore, some: list[Request], sizes: NDArray[np.int64]
+    ) -> tuple[list[int], list[str], list[float]]:
+        """Aligned columns of the answers to some requests: query, document, score; sizes: gets their lengths."""
         numbers: list[int] = []
         names: list[str] = []
         values: list[float] = []
@@ -129,6 +169,7 @@ class RemoteSearcher:
             self.use.answered(kept)
             found, scores = kept["answer"]["docs"], kept["answer"]["scores"]
             self.use.empty += not found
+            sizes[request.number] = len(found)
             names += found
             values += range(len(found), 0, -1) if scores is None else scores
             numbers += [request.number] * len(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from importlib.resources import files
 from pathlib import Path
@@ -17,13 +17,13 @@ from weir.services.limits import Limits
 from weir.settings import KEY_VARIABLE
 from weir.systems.remote.placeholders import ESCAPES, JsonPath, filled, filled_path, filled_text, names_in
 
-__all__ = ["SearchTemplate", "ServerLimits", "read_template", "template_names"]
+__all__ = ["FieldsTemplate", "SearchTemplate", "ServerLimits", "read_template", "template_names"]
 
 EXPECTED = "a description of a search server (docs/retrievers.md)"
 QUERY_NAMES = ("query", "id", "k", "size", "offset", "page", "page0", "cursor", "dataset")
 """What placeholders may name besides the file's own values: the query's text and identifier, how many documents; of a
 page its size, how many stand before it, its number from 1 and from 0, the cursor of the one before; the collection."""
-MERGED = ("values", "headers", "params", "answer", "page", "limits")
+MERGED = ("values", "headers", "params", "answer", "page", "limits", "fields")
 """Tables of which a file that extends another replaces single entries; all else is replaced whole."""
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _SECRET = re.compile(r"auth|key|token|secret|password|cookie", re.IGNORECASE)
@@ -62,14 +62,29 @@ class ServerLimits:
 
 
 @dataclass(frozen=True)
+class FieldsTemplate:
+    """How a server is asked, once and before the queries, for the fields that it has.
+
+    path: of the request, with placeholders; names: where the answer has a table or a list of them; searched: those that
+    the file searches: patterns, a weight behind ^.
+    """
+
+    path: str
+    names: JsonPath
+    searched: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class SearchTemplate:
     """A search server as a file describes it, templates that it extends filled in.
 
     url: up to the path; path, params, headers, body: of a request, with placeholders; values: those of the file;
     results: where an answer has its list of documents; id, score: where one of them has its identifier and score, None
     for rank order; empty: whether an answer without the list holds nothing, else it is none; expect: what an answer
-    says where it is whole; page_size: documents of one request at most; next: where an answer has the cursor of the
-    next page; patience: how it is treated.
+    says where it is whole, equal: places of it that say the same then; error: where it says why it is none; empty_body:
+    the body of a request that is sent after an empty answer, which is only believed where that is not refused; fields:
+    how the server is asked for the fields that it has; page_size: documents of one request at most; next: where an
+    answer has the cursor of the next page; patience: how it is treated.
     """
 
     method: str
@@ -86,13 +101,24 @@ class SearchTemplate:
     expect: tuple[tuple[JsonPath, Any], ...]
     page_size: int | None
     next: JsonPath | None
+    equal: tuple[tuple[JsonPath, JsonPath], ...] = ()
+    error: JsonPath | None = None
+    empty_body: Any = None
+    fields: FieldsTemplate | None = None
     patience: ServerLimits = field(default_factory=ServerLimits)
 
     def describe(self) -> dict[str, object]:
-        """Everything that decides an answer."""
-        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "patience"}
+        """Everything that decides an answer; what a file does not use is left out."""
+        later = {
+            "equal": {path.text: other.text for path, other in self.equal},
+            "error": self.error and self.error.text,
+            "empty_body": self.empty_body,
+        }
+        found = {f.name: getattr(self, f.name) for f in fields(self)}
+        found = {name: value for name, value in found.items() if name not in (*later, "fields", "patience")}
         paths = {n: None if found[n] is None else found[n].text for n in ("results", "id", "score", "next")}
-        return found | paths | {"expect": {path.text: value for path, value in self.expect}}
+        used = {name: value for name, value in later.items() if value}
+        return found | paths | {"expect": {path.text: value for path, value in self.expect}} | used
 
     @property
     def variables(self) -> list[str]:
@@ -146,6 +172,8 @@ def _with_extended(said: dict[str, Any], path: Path, levels: int = 4) -> dict[st
         for key in MERGED
         if isinstance(base.get(key), dict) and isinstance(said.get(key), dict)
     }
+    if "body" in said:  # it is another question than that of the base
+        base.pop("empty_body", None)
     return {**base, **said, **merged}
 
 
@@ -161,6 +189,8 @@ _TOP: dict[str, tuple[type, ...]] = {
     "answer": (dict,),
     "page": (dict,),
     "limits": (dict,),
+    "fields": (dict,),
+    "empty_body": (dict,),
 }
 _ANSWER: dict[str, tuple[type, ...]] = {
     "results": (str,),
@@ -168,7 +198,10 @@ _ANSWER: dict[str, tuple[type, ...]] = {
     "score": (str,),
     "empty": (bool,),
     "expect": (dict,),
+    "equal": (dict,),
+    "error": (str,),
 }
+_FIELDS: dict[str, tuple[type, ...]] = {"path": (str,), "names": (str,), "searched": (str, list)}
 _PAGE: dict[str, tuple[type, ...]] = {"size": (int,), "next": (str,)}
 _SHAPES = {str: "a text", bool: "true or false", dict: "a table", list: "a list", int: "a whole number"}
 
@@ -189,13 +222,14 @@ def _template(said: dict[str, Any], named: Mapping[str, str]) -> SearchTemplate:
     if size is not None and size < 1:
         raise BadValue(f"page.size is {size}")
     body = said.get("body")
+    body = _json(body) if isinstance(body, str) else body
     template = SearchTemplate(
         method=_method(said.get("method", "POST" if body is not None else "GET")),
         url=_address(said, values),
         path=said.get("path", ""),
         params=said.get("params", {}),
         headers={name: _header(name, text, values) for name, text in said.get("headers", {}).items()},
-        body=_json(body) if isinstance(body, str) else body,
+        body=body,
         values=values,
         results=_path(answer["results"], values),
         id=_path(answer["id"], values),
@@ -204,6 +238,10 @@ def _template(said: dict[str, Any], named: Mapping[str, str]) -> SearchTemplate:
         expect=tuple((_path(at, values), value) for at, value in answer.get("expect", {}).items()),
         page_size=size,
         next=_path(page["next"], values) if page.get("next") else None,
+        equal=tuple((_path(at, values), _path(other, values)) for at, other in _texts(answer, "equal")),
+        error=_path(answer["error"], values) if answer.get("error") else None,
+        empty_body=_merged(body, said["empty_body"]) if "empty_body" in said else None,
+        fields=_fields(said.get("fields"), body, values),
         patience=_patience(said.get("limits", {})),
     )
     _check_places(template)
@@ -233,6 +271,41 @@ def _values(given: Mapping[str, Any], named: Mapping[str, str]) -> dict[str, Any
             if place != "dataset":
                 raise UnknownName("placeholder of a value", place, ["dataset"])
     return {name: filled(value, named) if named else value for name, value in given.items()}
+
+
+def _texts(answer: Mapping[str, Any], name: str) -> list[tuple[str, str]]:
+    """The entries of a table of texts; raises BadValue for another value."""
+    for key, value in answer.get(name, {}).items():
+        if not isinstance(value, str):
+            raise BadValue(f"answer.{name}.{key} is {value!r:.80}, not a text")
+    return list(answer.get(name, {}).items())
+
+
+def _merged(tree: Any, other: Any) -> Any:  # noqa: ANN401  any JSON
+    """A tree with entries of its tables replaced by those of another."""
+    if not (isinstance(tree, dict) and isinstance(other, dict)):
+        return other
+    return {**tree, **{name: _merged(tree.get(name), part) for name, part in other.items()}}
+
+
+def _fields(
+    given: Mapping[str, Any] | None, body: object, values: Mapping[str, Any]
+) -> FieldsTemplate | None:
+    """How fields are asked for, None where the file does not say it, or where its body does not ask for such fields."""
+    if not given:
+        return None
+    _check(given, _FIELDS, "fields.")
+    for name in _FIELDS:
+        if name not in given:
+            raise BadValue(f"no 'fields.{name}'")
+    searched = given["searched"]
+    if not {name for name, _ in names_in(searched)} <= {name for name, _ in names_in(body)}:
+        return None
+    filled_in = filled(searched, values)
+    patterns = [filled_in] if isinstance(filled_in, str) else filled_in
+    if not isinstance(patterns, list) or not all(isinstance(one, str) for one in patterns):
+        raise BadValue(f"fields.searched is {patterns!r:.80}, not a list of texts")
+    return FieldsTemplate(given["path"], _path(given["names"], values), tuple(patterns))
 
 
 def _method(given: str) -> str:
@@ -299,9 +372,10 @@ def _patience(said: Mapping[str, Any]) -> ServerLimits:
 
 def _check_places(template: SearchTemplate) -> None:
     """Raise UnknownName for a placeholder that nothing fills, BadValue for a request without the query."""
-    used: Sequence[tuple[str, str | None]] = list(
-        names_in([template.path, dict(template.params), template.body])
+    used: list[tuple[str, str | None]] = list(
+        names_in([template.path, dict(template.params), template.body, template.empty_body])
     )
+    used += [] if template.fields is None else names_in(template.fields.path)
     known = [*QUERY_NAMES, *template.values]
     for name, escape in used:
         if name not in known:
