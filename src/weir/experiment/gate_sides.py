@@ -10,6 +10,7 @@ from weir.core.system_scores import JudgedScores, SystemScores, judgment_marks
 from weir.datasets.load import Dataset, load
 from weir.datasets.query_grouping import query_groups
 from weir.errors import BadValue, FormatError, UnknownName
+from weir.experiment.costs import unscored_notes
 from weir.experiment.finished import Finished, cell_collection, deepest, finished_cells, open_cell
 from weir.io.runs.baseline_file import is_baseline, read_baseline
 from weir.io.runs.read import run_name
@@ -140,7 +141,7 @@ def gate_cases(
     `collections_of`. Raises BadValue where the sides are not comparable, and as `query_groups` and `table`.
     """
     cases: list[tuple[str, ScoreTable]] = []
-    notes, grounds = _version_notes(sides), collections or {}
+    notes, grounds = [*_version_notes(sides), *_ranking_notes(sides)], collections or {}
     for name, dataset, before, after in _pairs(*sides, notes):
         one, other, said = on_same_queries(dataset, before, after, common)
         notes += said
@@ -197,7 +198,10 @@ def _systems_in(folder: Path, measures: Sequence[str], wanted: Sequence[str]) ->
         found[name][cell.dataset] = _cell_scores(cell, measures)
     if not found:
         raise UnknownName(f"system in {folder}", wanted[0], {cell.system for cell in cells})
-    return [SystemScores(name, datasets) for name, datasets in found.items()]
+    said = {
+        name: tuple(unscored_notes([c for c in cells if (c.label or c.system) == name])) for name in found
+    }
+    return [SystemScores(name, datasets, notes=said[name]) for name, datasets in found.items()]
 
 
 def _cell_scores(cell: Finished, measures: Sequence[str]) -> JudgedScores:
@@ -259,6 +263,15 @@ def _version_notes(sides: tuple[Sequence[SystemScores], Sequence[SystemScores]])
     own = version("weir-ir")
     made = {one.version for side in sides for one in side if one.version and one.version != own}
     return [f"note: scored by Weir {other}, this is {own}" for other in sorted(made)]
+
+
+def _ranking_notes(sides: tuple[Sequence[SystemScores], Sequence[SystemScores]]) -> list[str]:
+    """What is said of how the rankings of both sides were made, once where it is said of both."""
+    found: dict[str, list[str]] = {}
+    for role, side in zip(("baseline", "candidate"), sides, strict=True):
+        for note in dict.fromkeys(note for one in side for note in one.notes):
+            found.setdefault(note, []).append(role)
+    return [f"note: {' and '.join(roles)}: {note}" for note, roles in found.items()]
 
 
 def _listed(systems: Sequence[SystemScores]) -> str:
