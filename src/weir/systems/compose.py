@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -100,6 +100,7 @@ class FunctionSystem:
 
     answer: SearchFunction | SearchObject
     identity: Identity
+    adapter: ClassVar[str] = "weir.system"
 
     def __str__(self) -> str:
         return self.identity.name
@@ -166,9 +167,10 @@ class FunctionSearcher:
 class FunctionReranker:
     """A function that scores pairs of texts, or a PairPredictor, as a re-ranker; see ScoreFunction."""
 
-    score: ScoreFunction
+    score: ScoreFunction | PairPredictor
     identity: Identity
     depth: int | None = None
+    adapter: ClassVar[str] = "weir.reranker"
 
     def __post_init__(self) -> None:
         check_depth(self.identity.name, self.depth)
@@ -189,7 +191,9 @@ class FunctionReranker:
 
     def ready(self, corpus: Corpus, context: Context = IN_MEMORY) -> FunctionScorer:
         """The function and the documents it reads."""
-        return FunctionScorer(self.score, corpus)
+        model = self.score
+        function = partial(_predicted, model) if isinstance(model, PairPredictor) else model
+        return FunctionScorer(function, corpus)
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,9 +343,8 @@ def as_reranker(
         raise BadValue(f"{given.__name__} is a class; give a value of it, such as {given.__name__}()")
     if isinstance(given, Reranker):
         return _as_it_is(given, name, version)
-    if isinstance(given, PairPredictor):
-        return FunctionReranker(partial(_predicted, given), _identity(given, name, version), depth)
-    if isinstance(given, Retriever) or not callable(given):
+    predicts = isinstance(given, PairPredictor)
+    if not predicts and (isinstance(given, Retriever) or not callable(given)):
         raise BadValue(
             f"behind >> stands a re-ranker, such as weir.Cross(...) or a function of pairs; {_shown(given)} is none"
         )
