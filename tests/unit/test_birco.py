@@ -165,7 +165,7 @@ def results(tmp_path_factory):
     folder = write_collection(
         tmp_path_factory.mktemp("pools") / "mine", {d: ("", f"river weir {d}") for d in POOL}
     )
-    asked = {"q1": "river d3", "q2": "weir d4"}
+    asked = {"q1": "river d3", "q2": "weir d6"}
     lines = [json.dumps({"_id": query, "text": text}) for query, text in asked.items()]
     (folder / "queries.jsonl").write_text("\n".join(lines) + "\n")
     grades = {"q1": dict.fromkeys(POOL, 0) | {"d3": 1, "d5": 2}, "q2": dict.fromkeys(POOL, 0) | {"d4": 0.5}}

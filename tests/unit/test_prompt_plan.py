@@ -96,7 +96,8 @@ def test_a_plan_says_prompts_tokens_and_dollars_and_asks_nothing(house, monkeypa
         assert manners.asked == []
     answers = here.queries * 3 * 16
     assert here.dollars == pytest.approx((here.tokens + answers) / 1e6)
-    [note] = here.notes
+    left, note = here.notes
+    assert "candidates unscored" in left
     assert f"at most {3 * here.queries} prompts to {url}/v1#m, 3 for a query" in note
     assert "with the longest documents, by estimate; answers that are kept already cost nothing" in note
     assert gone.notes[0] == "not on this machine: lengths are those published"

@@ -13,6 +13,7 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir
 from tests.unit.brooklet import write_collection
+from weir.audit import Subject, audited
 from weir.cli.main import main
 from weir.core.run import Run
 from weir.errors import RankingWarning
@@ -188,3 +189,42 @@ def test_prompts_are_planned_for_whole_pools(folder: Path, tmp_path: Path) -> No
     plans = planned(Experiment((str(folder),), tuple(systems)), lambda *_: None)
     prompts = [next(note for note in one.notes if "prompts to" in note).split(" prompts")[0] for one in plans]
     assert prompts == [f"at most {n}" for n in (520, 400, 520, 400, 120, 100)]
+
+
+@pytest.mark.filterwarnings("ignore::weir.errors.RankingWarning")
+def test_an_audit_says_which_systems_rank_less_than_whole_pools(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    systems = ("pool", "pool >> score(bm25)", "pool >> score(bm25, depth=30)", "bm25", "pool >> score(rm3)")
+    Experiment((str(folder),), systems[:4], ("RR",)).execute(tmp_path / "results")
+    Experiment((str(folder),), systems[4:], ("RR",), k=100).execute(tmp_path / "results")
+    assert (
+        main(
+            [
+                "audit",
+                str(tmp_path / "results"),
+                "--collection",
+                str(folder),
+                "--only",
+                "whole pools",
+                "--json",
+            ]
+        )
+        == 0
+    )
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    findings = [one for one in lines if "statement" in one]
+    assert sorted((one["severity"], one["statement"]) for one in findings) == [
+        ("caution", "pool >> score(bm25, depth=30) leaves 400 of 520 candidates unscored, behind its depth"),
+        ("caution", "pool >> score(rm3) leaves out 120 of 520 candidates, those of 4 of 4 queries"),
+    ]
+
+
+def test_a_candidate_that_is_no_document_or_excluded_need_not_be_ranked(tmp_path: Path) -> None:
+    said = {"candidates": ["a", "b", "c", "q", "absent"], "excluded": ["c"]}
+    asked = weir.Queries.of({"q": {"text": "x", **said}, "r": "x"})
+    corpus = weir.Corpus.of(dict.fromkeys("abcq", "x"))
+    for ranking, findings in ((["b", "a"], 0), (["a", "c", "q"], 1), ([], 1)):
+        subject = Subject("s", corpus, asked, asked=asked, runs={"mine": Run.of({"q": ranking, "r": ["a"]})})
+        assert len(audited(subject, ["whole pools"]).findings) == findings
+    assert audited(Subject("s", runs={"mine": Run.of({"q": ["a"]})}), ["whole pools"]).findings == ()

@@ -52,7 +52,9 @@ class Subject:
 
     queries: of every split, judged or not; runs: rankings by the name of their system; training: the other splits, and
     other data that systems may have been trained on; encoder: what gives queries vectors; limit: where it cuts
-    documents, None where that is not known; instruction: what queries without one of their own are told to look for.
+    documents, None where that is not known; instruction: what queries without one of their own are told to look for;
+    asked: the queries of the split with what may be ranked for them; unscored: by the name of a run (candidates that
+    re-rankers left unscored, candidates), as its record has it.
     """
 
     name: str
@@ -64,6 +66,8 @@ class Subject:
     encoder: TextEncoder | None = None
     limit: TokenLimit | None = None
     instruction: str = ""
+    asked: Queries | None = None
+    unscored: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def parts(self) -> frozenset[str]:

@@ -10,11 +10,13 @@ import numpy as np
 
 from weir.audit import Subject
 from weir.audit.subject import TextEncoder, TokenLimit, Training
+from weir.core.corpus import Queries
 from weir.core.run import Run
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load_group
 from weir.encode.encoder import Loaded
 from weir.errors import BadValue
+from weir.experiment.costs import unscored_candidates
 from weir.experiment.finished import Finished, dataset_of, finished_cells
 from weir.io.runs.read import read_qrels, read_run
 from weir.measures.files import names_of_runs
@@ -96,7 +98,9 @@ def _of_results(folder: Path, collection: str | Path | None) -> list[Subject]:
             raise BadValue(
                 f"the collection {name} is not here, or not as it was measured; name it by --collection"
             )
-        found.append(_of_dataset(dataset, {cell.label: read_run(cell.run) for cell in cells}))
+        left = {cell.label: unscored_candidates(cell) for cell in cells}
+        runs = {cell.label: read_run(cell.run) for cell in cells}
+        found.append(replace(_of_dataset(dataset, runs), unscored=left))
     return found
 
 
@@ -109,7 +113,8 @@ def _of_files(qrels: Path, runs: list[Path], collection: str | Path | None) -> S
     asked = [judged.queries.strings, *(run.queries.strings for run in rankings.values())]
     here = np.unique(np.concatenate([every.ids.codes(names) for names in asked]))
     asked_of = every.take(here[here >= 0])
-    return Subject(qrels.name, dataset.corpus, asked_of, judged, rankings, instruction=_instruction(dataset))
+    found = Subject(qrels.name, dataset.corpus, asked_of, judged, rankings, instruction=_instruction(dataset))
+    return replace(found, asked=_restricted_queries(dataset))
 
 
 def _of_dataset(dataset: Dataset, runs: dict[str, Run]) -> Subject:
@@ -122,7 +127,14 @@ def _of_dataset(dataset: Dataset, runs: dict[str, Run]) -> Subject:
         runs,
         tuple(_other_splits(dataset)),
         instruction=_instruction(dataset),
+        asked=_restricted_queries(dataset) if runs else None,
     )
+
+
+def _restricted_queries(dataset: Dataset) -> Queries | None:
+    """The queries of the split with what may be ranked for them, None where nothing says it."""
+    known = dataset.layout.queries is not None and dataset.layout.qrels
+    return dataset.queries if known else None
 
 
 def _instruction(dataset: Dataset) -> str:

@@ -10,7 +10,14 @@ from typing import Any
 from weir.experiment.finished import Finished
 from weir.stages.stage import Record, record_of
 
-__all__ = ["index_cost", "search_cost", "stages_of", "unscored_note", "unscored_notes"]
+__all__ = [
+    "index_cost",
+    "search_cost",
+    "stages_of",
+    "unscored_candidates",
+    "unscored_note",
+    "unscored_notes",
+]
 
 
 def stages_of(cell: Finished) -> Iterator[tuple[Path, Record]]:
@@ -62,6 +69,13 @@ def unscored_notes(cells: Sequence[Finished]) -> list[str]:
                 note = unscored_note(record.name, int(reranked["unscored"]), int(reranked["candidates"]))
                 found[f"{cell.dataset}: {note}"] = None
     return list(found)
+
+
+def unscored_candidates(cell: Finished) -> tuple[int, int]:
+    """(candidates that re-rankers behind a cell left unscored, candidates that they were given)."""
+    found = [record.facts.get("reranked", {}) for _, record in stages_of(cell)]
+    unscored, given = (sum(int(one.get(name, 0)) for one in found) for name in ("unscored", "candidates"))
+    return unscored, given
 
 
 def unscored_note(system: str, unscored: int, candidates: int, bound: str = "") -> str:
