@@ -91,12 +91,12 @@ def command(
     QRELS: judgments, RUN: one ranking or several, each in TREC's format, JSON, CSV, TSV, Parquet or Arrow; texts also
     as .gz or .zst. Every judged query counts unless told otherwise. For a measure of diversity the
     second column of QRELS names the intent. Judged@10 is always said too; which of several runs is better, weir
-    compare says.
+    compare says. Of several runs one that cannot be scored is named and left out; the exit code is 2 then.
     """
     from weir.cli.table_options import display_of
     from weir.measures import DEFAULT_MEASURES, measures_of
     from weir.measures.conventions import Conventions
-    from weir.measures.files import judgments_for, names_of_runs
+    from weir.measures.files import each_file, judgments_for, names_of_runs
     from weir.report.notes import grade_notes, judged_notes
 
     _check_form(form, {"--per-query": per_query, "--scorer": scorer is not None})
@@ -104,7 +104,9 @@ def command(
     if scorer is not None:
         from weir.experiment.official_figures import birco_of_files
 
-        show_birco(*birco_of_files(qrels, runs), form)
+        figures, said, refused = birco_of_files(qrels, runs)
+        show_birco(figures, said, form)
+        _end(refused)
         return
     wanted = measures_of(measures or DEFAULT_MEASURES)
     conventions = Conventions(ties, missing, empty, "drop" if drop_self else "keep")
@@ -113,7 +115,9 @@ def command(
     dataset = None if collection is None else _dataset(collection)
     asked, judgments = _asked(dataset, judgments_for(qrels, wanted))
     judgments, gate = _gated(judgments, model_labels, least)
-    scored = [_scored(run, judgments, wanted, conventions, asked, gate) for run in runs]
+    read, refused = each_file(runs, lambda run: _scored(run, judgments, wanted, conventions, asked, gate))
+    names = [name for name, run in zip(names, runs, strict=True) if run in read]
+    runs, scored = tuple(read), list(read.values())
     named = {name: one for name, (one, _) in zip(names, scored, strict=True)}
     found = _rows(qrels, named, dict(zip(names, runs, strict=True)), (None if within else by, dataset, pairs))
     if within:
@@ -131,6 +135,15 @@ def command(
     said = [*grade_notes(judgments, wanted), *judged_notes(found)]
     for note in [*said, *_collection_notes(dataset, wanted, drop_self)]:
         say(note)
+    _end(refused)
+
+
+def _end(refused: list[str]) -> None:
+    """Name the files that were left out; then the exit code is 2."""
+    for reason in refused:
+        say(f"weir: left out: {reason}")
+    if refused:
+        click.get_current_context().exit(2)
 
 
 def _scored(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from weir.core.corpus import Queries
 from weir.core.intents import IntentQrels, joined, with_intents
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.scores import Scores
-from weir.errors import BadValue, FormatError
+from weir.errors import BadRanking, BadValue, FormatError, WeirError
 from weir.io.runs.intent_file import read_intents
 from weir.io.runs.nugget_file import holds_nuggets
 from weir.io.runs.read import judge_file, read_qrels, read_run, run_name
@@ -18,7 +19,9 @@ from weir.measures.conventions import DEFAULT, Conventions
 from weir.measures.evaluate import DEFAULT_MEASURES, measures_of, ranked_by, refuse_strangers, scores_of
 from weir.measures.measure import Measure
 
-__all__ = ["distinct_names", "judge", "judgments_for", "names_of_runs", "scores_of_files"]
+__all__ = ["distinct_names", "each_file", "judge", "judgments_for", "names_of_runs", "scores_of_files"]
+
+T = TypeVar("T")
 
 
 def scores_of_files(
@@ -38,6 +41,23 @@ def scores_of_files(
         name: scores_of(judge(run, judgments, conventions), wanted, conventions)
         for name, run in zip(names, runs, strict=True)
     }
+
+
+def each_file(runs: Sequence[Path], score: Callable[[Path], T]) -> tuple[dict[Path, T], list[str]]:
+    """(what is made of each run file, a sentence on each that is no ranking of these judgments).
+
+    Raises what `score` raises where no file is left.
+    """
+    found: dict[Path, T] = {}
+    refused: list[WeirError] = []
+    for run in runs:
+        try:
+            found[run] = score(run)
+        except (BadRanking, BadValue, FormatError) as error:
+            refused.append(error)
+    if refused and not found:
+        raise refused[0]
+    return found, [str(error) for error in refused]
 
 
 def names_of_runs(runs: Sequence[Path]) -> list[str]:
