@@ -56,6 +56,13 @@ def test_pools_of_two_thousand_are_reranked_whole(shared: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["relic", "wtb", "wtb-dev", "clinical-trial-dev", "doris-mae-dev"])
+def test_folders_of_birco_need_no_toml(shared: Path, tmp_path: Path, name: str) -> None:
+    said, plain = pools_of(shared, tmp_path, name), shared / "data" / "birco" / "beir" / name
+    pools = [weir.load(where).queries.metadata.candidates.tolist() for where in (said, plain)]
+    assert pools[0] == pools[1]
+
+
+@pytest.mark.parametrize("name", ["relic", "wtb", "wtb-dev", "clinical-trial-dev", "doris-mae-dev"])
 def test_a_pool_of_birco_scores_as_chance(shared: Path, tmp_path: Path, name: str) -> None:
     dataset = weir.load(pools_of(shared, tmp_path, name))
     measure, rng = "nDCG@10", np.random.default_rng(11)

@@ -243,3 +243,6 @@ def test_one_bad_rank_file_of_many_is_named_and_the_others_are_scored(tmp_path, 
     out = capsys.readouterr()
     assert (out.out, out.err.count("\n")) == ("", 1)
     assert "bad.json" in out.err
+    runs = [{"q": POOL}, {"q": POOL[:3]}]
+    with pytest.warns(RankingWarning, match="left out: run: the ranking of query 'q' leaves out"):
+        assert len(weir.official(qrel, *runs)) == 7

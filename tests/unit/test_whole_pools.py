@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import pickle
+import shutil
 import warnings
 from pathlib import Path
 
@@ -16,10 +18,12 @@ from tests.unit.brooklet import write_collection
 from weir.audit import Subject, audited
 from weir.cli.main import main
 from weir.core.run import Run
+from weir.datasets import catalogue
 from weir.errors import RankingWarning
 from weir.experiment import Experiment
 from weir.experiment.costs import stages_of, unscored_notes
 from weir.experiment.plan import planned
+from weir.settings import settings
 from weir.systems import Pipeline, parse_system
 from weir.systems.compose import as_reranker
 
@@ -228,3 +232,39 @@ def test_a_candidate_that_is_no_document_or_excluded_need_not_be_ranked(tmp_path
         subject = Subject("s", corpus, asked, asked=asked, runs={"mine": Run.of({"q": ranking, "r": ["a"]})})
         assert len(audited(subject, ["whole pools"]).findings) == findings
     assert audited(Subject("s", runs={"mine": Run.of({"q": ["a"]})}), ["whole pools"]).findings == ()
+
+
+def test_folders_of_birco_need_no_hand_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEIR_HOME", str(tmp_path / "home"))
+    settings.cache_clear()
+    texts = {f"d{n}": f"a weir {n}" for n in range(12)}
+    test_set = {"query": {"q": "weir 3"}, "corpus": texts, "qrel": {"q": dict.fromkeys(texts, 0) | {"d3": 1}}}
+    folder = tmp_path / "BIRCO" / "datasets" / "relic"
+    folder.mkdir(parents=True)
+    (folder / "test_set.pickle").write_bytes(pickle.dumps(test_set))
+    (folder / "dev_set.pickle").write_bytes(pickle.dumps({**test_set, "query": {"q": "another"}}))
+    dataset = weir.load(folder)
+    assert (dataset.name, dataset.queries.text.tolist()) == ("relic", ["weir 3"])
+    assert shown(dataset, parse_system("pool")) == [12]
+    settings.cache_clear()
+
+
+def test_a_folder_with_the_counts_of_a_set_of_birco_is_ranked_by_its_pools(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = tmp_path / "plain"
+    shutil.copytree(folder, plain)
+    rows = [json.loads(line) for line in (plain / "queries.jsonl").read_text().splitlines()]
+    lines = [json.dumps({"_id": row["_id"], "text": row["text"]}) + "\n" for row in rows]
+    (plain / "queries.jsonl").write_text("".join(lines))
+    assert weir.load(plain).queries.metadata is None
+    for counts, same in (((520, 4, 520), True), ((521, 4, 520), False), ((520, 4, 519), False)):
+        monkeypatch.setattr(catalogue, "published_pools", lambda counts=counts: {counts: "birco-relic"})
+        assert (weir.load(plain).queries.metadata is not None) == same
+
+
+def test_the_counts_of_birco_are_those_of_its_catalogue() -> None:
+    pools = catalogue.published_pools()
+    assert pools[5023, 100, 5062] == "birco-relic"
+    assert pools[2404, 57, 137_028] == "birco-wtb"
+    assert len(pools) == 4 + 3  # the grades of DORIS-MAE's test set are not known here

@@ -163,10 +163,24 @@ class Dataset:
     @cached_property
     def _settled(self) -> Queries:
         """All queries with what holds in this split."""
-        known = settled(self.all_queries, self._judgments, self.layout.candidates, self._general_instruction)
+        known = settled(self.all_queries, self._judgments, self._candidates, self._general_instruction)
         return (
             known if known.metadata is None or known.metadata.filter is None else filtered(known, self.corpus)
         )
+
+    @cached_property
+    def _candidates(self) -> str:
+        """What the collection says of candidates; "judged" where it says nothing and has the counts of a set of BIRCO.
+
+        A copy on the hub is not held against them: there they are published for retrieval from all documents too.
+        """
+        metadata = self.all_queries.metadata
+        named = metadata is not None and metadata.candidates is not None
+        if self.layout.candidates or self.entry or self.source or named or self.layout.documents is None:
+            return self.layout.candidates
+        judged = (len(self._judgments), len(self._judgments.doc))
+        alike = [counts for counts in catalogue.published_pools() if counts[1:] == judged]
+        return "judged" if any(documents == len(self.corpus) for documents, *_ in alike) else ""
 
     @cached_property
     def _judgments(self) -> Qrels:

@@ -336,19 +336,18 @@ def as_reranker(
     """A function (texts of queries, texts of documents) -> scores, or an object with predict(pairs), as a re-ranker.
 
     Texts are aligned, one pair for each candidate of a query. depth: how many documents of each ranking are scored,
-    None for 100, and for all candidates;
-    name, version: see `as_system`; a re-ranker stays as it is. Raises BadValue for what is none.
+    None for 100, and for all candidates; name, version: see `as_system`; a re-ranker stays as it is. Raises BadValue
+    for what is none.
     """
     if isinstance(given, type):
         raise BadValue(f"{given.__name__} is a class; give a value of it, such as {given.__name__}()")
     if isinstance(given, Reranker):
         return _as_it_is(given, name, version)
-    predicts = isinstance(given, PairPredictor)
-    if not predicts and (isinstance(given, Retriever) or not callable(given)):
-        raise BadValue(
-            f"behind >> stands a re-ranker, such as weir.Cross(...) or a function of pairs; {_shown(given)} is none"
-        )
-    return FunctionReranker(given, _identity(given, name, version), depth)
+    if isinstance(given, PairPredictor) or (callable(given) and not isinstance(given, Retriever)):
+        return FunctionReranker(given, _identity(given, name, version), depth)
+    raise BadValue(
+        f"behind >> stands a re-ranker, such as weir.Cross(...) or a function of pairs; {_shown(given)} is none"
+    )
 
 
 def _predicted(model: PairPredictor, queries: list[str], documents: list[str]) -> object:
