@@ -325,7 +325,8 @@ def check_depth(name: str, depth: object) -> None:
 
 def described_depth(depth: int | None) -> dict[str, object]:
     """The entries of a re-ranker's description: of candidates, DEPTH by name is another depth than none."""
-    return {"depth": DEPTH if depth is None else depth} | ({"named": True} if depth == DEPTH else {})
+    found: dict[str, object] = {"depth": DEPTH if depth is None else depth}
+    return found | ({"named": True} if depth == DEPTH else {})
 
 
 def folder_of(context: Context) -> Path:
