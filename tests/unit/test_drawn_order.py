@@ -101,6 +101,20 @@ def test_a_reranker_that_fails_on_every_document_scores_as_chance(name: str, rer
     within_chance(betraying(name), system)
 
 
+def test_a_stored_run_that_ranks_nothing_is_no_order_either(tmp_path) -> None:
+    dataset = betraying("side")
+    pools = dict(zip(dataset.queries.ids, dataset.queries.metadata.candidates.tolist(), strict=True))
+    Run.of({q: dict.fromkeys(pool, 0.0) for q, pool in pools.items()}).save(tmp_path / "pool.trec")
+    stored = parse_system(f'run("{tmp_path}/pool.trec")')
+    within_chance(dataset, stored >> as_reranker(nothing))
+    Run.of({q: pool[::-1] for q, pool in pools.items()}).save(tmp_path / "ranked.trec")
+    ranked = parse_system(f'run("{tmp_path}/ranked.trec")')
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RankingWarning)
+        run = (ranked >> as_reranker(nothing, depth=3)).index(dataset.corpus).search(dataset.queries, POOL)
+    assert all(list(run.to_dict()[q])[3:] == pool[::-1][3:] for q, pool in pools.items())
+
+
 @pytest.mark.parametrize("method", ['"score"', '"listwise", window=8', '"setwise", top=3'])
 @pytest.mark.parametrize("answer", ["", "I cannot say."])
 def test_a_model_that_answers_nothing_scores_as_chance(tmp_path, monkeypatch, method, answer) -> None:

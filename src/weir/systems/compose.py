@@ -257,12 +257,14 @@ class Pipeline:
 
     def describe(self) -> dict[str, object]:
         """Everything that can move a number."""
-        whole = has_candidates(self) and self.reranker.depth is None
+        candidates = {"candidates": algorithm("candidates")} if has_candidates(self) else {}
+        whole = bool(candidates) and self.reranker.depth is None
         return {
             "system": str(self),
             "first": self.first.describe(),
             "reranker": self.reranker.describe() | ({"depth": "all candidates"} if whole else {}),
             "algorithm": algorithm("pipeline"),
+            **candidates,
             "behind the depth": "in the order of the first system, below the lowest new score",
         }
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weir.core.corpus import Corpus, Queries
+from weir.core.order import drawn_keys
 from weir.core.run import Named, Run
 from weir.core.strings import Float64, Int64
 from weir.errors import BadValue, RankingWarning
@@ -124,8 +126,9 @@ class RerankingSearcher:
     def search(self, queries: Queries, k: int, context: Context = IN_MEMORY) -> Run:
         """The k best documents for each query, the first of them in the re-ranker's order.
 
-        Equal scores are in the order of identifiers, as everywhere; where that of the first stage is drawn, in its
-        order, and documents that the re-ranker cannot score behind those that it can.
+        Equal scores are in the order of identifiers, as everywhere; where the first stage ranks nothing they are in
+        a drawn order, and documents that the re-ranker cannot score behind those that it can. It ranks nothing where it
+        says so, and candidates of a query that all score the same are drawn here.
 
         Warns (RankingWarning) where the re-ranker cannot tell the candidates of a query apart, and where it leaves
         most rankings as they were. Raises BadRanking for scores that are missing or not finite, and for a first
@@ -137,15 +140,18 @@ class RerankingSearcher:
         found = renumbered(
             rankings(self.first, queries, room, self.system.first, context=context), self.corpus
         )
+        found, drawn = _drawn(self.system, found, queries)
         chosen = reranked_rows(self.system, found, queries, self.corpus)
         candidates = rows_of_run(found, chosen)
         new = scores(self.scorer, queries, candidates, self.system.reranker, context)
         if context.reuse:
             self.counts.candidates += len(found.doc)
             self.counts.unscored += len(found.doc) - len(chosen)
-        drawn = isinstance(self.system.first, CandidateSource) and self.system.first.is_drawn()
-        settled = settled_by_place(new, candidates.ptr) if drawn else new
-        score = _behind(found, chosen, settled)
+        if drawn.any():
+            by_place = drawn[candidates.query_of_row()]
+            score = _behind(found, chosen, np.where(by_place, settled_by_place(new, candidates.ptr), new))
+        else:
+            score = _behind(found, chosen, new)
         named = Named(str(self.system))
         run = Run.from_columns(found.queries, found.docs, found.query_of_row(), found.doc, score, named)
         for note in _notes(str(self.system.reranker), candidates, new, run, drawn):
@@ -168,6 +174,28 @@ def rows_of_run(run: Run, rows: Int64) -> Run:
     return replace(run, ptr=ptr, doc=run.doc[rows], score=run.score[rows])
 
 
+def _drawn(system: TwoStage, found: Run, queries: Queries) -> tuple[Run, NDArray[np.bool_]]:
+    """(candidates in the order in which they are re-ranked, whether that of each query is drawn)."""
+    first = system.first
+    if not has_candidates(system) or not isinstance(first, CandidateSource):
+        return found, np.zeros(len(queries), np.bool_)
+    if first.is_drawn():
+        return found, np.ones(len(queries), np.bool_)
+    query, count = found.query_of_row(), np.diff(found.ptr)
+    alike = count > 1
+    several = np.flatnonzero(count)
+    if len(several):
+        least, most = (f.reduceat(found.score, found.ptr[:-1][several]) for f in (np.minimum, np.maximum))
+        alike[several] &= least == most
+    if not alike.any():
+        return found, alike
+    key = drawn_keys(queries.ids.strings, found.docs.strings, query, found.doc)
+    order = np.arange(len(found.doc))
+    order[alike[query]] = np.flatnonzero(alike[query])[np.lexsort((key[alike[query]], query[alike[query]]))]
+    score = np.where(alike[query], -found.ranks().astype(np.float64), found.score)
+    return replace(found, doc=found.doc[order], score=score), alike
+
+
 def _behind(run: Run, chosen: Int64, new: Float64) -> Float64:
     """The new scores of the chosen rows, which are the first of each ranking, and lower ones for the others."""
     score = np.full(len(run.doc), np.inf)
@@ -185,7 +213,7 @@ def _behind(run: Run, chosen: Int64, new: Float64) -> Float64:
     return score
 
 
-def _notes(who: str, candidates: Run, new: Float64, after: Run, drawn: bool) -> list[str]:
+def _notes(who: str, candidates: Run, new: Float64, after: Run, drawn: NDArray[np.bool_]) -> list[str]:
     """What looks wrong: queries whose candidates all score the same, orders that stay as they were."""
     several = np.flatnonzero(np.diff(candidates.ptr) > 1)
     if len(several) == 0:
@@ -201,7 +229,7 @@ def _notes(who: str, candidates: Run, new: Float64, after: Run, drawn: bool) -> 
     if same.any():
         found.append(
             f"{who} scores all candidates of {int(same.sum())} of {total} queries the same; "
-            f"their order is {'drawn' if drawn else 'that of identifiers'}"
+            f"their order is {'drawn' if drawn.all() else 'that of identifiers'}"
         )
     if total >= MIN_QUERIES_TO_WARN and 2 * int(still.sum()) > total:
         found.append(f"{who} leaves the order of {int(still.sum())} of {total} queries as it was")
