@@ -13,6 +13,7 @@ ALGORITHMS = {
     "analysis": 1,
     "bm25f": 1,
     "bootstrap interval": 1,
+    "candidates": 1,
     "dense search": 1,
     "encoding": 1,
     "fusion": 1,

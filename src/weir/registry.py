@@ -9,14 +9,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from weir.errors import BadValue, PluginError, UnknownName
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["SESSION", "Identity", "Registry", "declared_version", "printed", "session_only"]
+__all__ = ["SESSION", "Identified", "Identity", "Registry", "declared_version", "printed", "session_only"]
 
 T = TypeVar("T")
 
@@ -106,17 +106,25 @@ class Identity:
     """What stands for an object that is not registered, in names and keys.
 
     version: as its owner declares it; None where none is declared, and then the session stands for it, of this process
-    alone.
+    alone; given: the object itself.
     """
 
     name: str
     version: str | None = None
     session: str = field(default_factory=lambda: os.urandom(8).hex(), compare=False)
+    given: object = field(default=None, compare=False, repr=False)
 
     def describe(self) -> dict[str, object]:
         """Its entries of a description."""
         found: dict[str, object] = {"name": self.name, "version": self.version}
         return found if self.version is not None else found | {SESSION: self.session}
+
+    def same_object(self, other: Identity) -> bool:
+        """Whether both are of one object, or of objects that one declared version stands for."""
+        if self.version is not None or other.version is not None:
+            return self.version == other.version
+        methods = inspect.ismethod(self.given) and inspect.ismethod(other.given)
+        return self.given is other.given or (methods and self.given == other.given)
 
     @staticmethod
     def of(given: object, name: str | None = None, version: str | None = None) -> Identity:
@@ -130,7 +138,15 @@ class Identity:
         if len(found) > NAME_CHARACTERS:
             raise BadValue(f"a name of {len(found)} characters; expected at most {NAME_CHARACTERS}")
         declared_version(version)
-        return Identity(found, version)
+        return Identity(found, version, given=given)
+
+
+@runtime_checkable
+class Identified(Protocol):
+    """A value that an Identity stands for; adapter: the function that gives it a name, as it is called in Python."""
+
+    identity: Identity
+    adapter: ClassVar[str]
 
 
 def declared_version(version: str | None) -> dict[str, object]:

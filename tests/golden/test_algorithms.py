@@ -56,7 +56,7 @@ def _ranked(*systems: str) -> str:
     return json.dumps(found)
 
 
-def _restricted() -> str:
+def _restricted(*systems: str) -> str:
     """The rankings of what may be ranked: every third document, without every fifth."""
     dataset = load(COLLECTION)
     count, names = len(dataset.queries), dataset.corpus.ids.tolist()
@@ -65,10 +65,7 @@ def _restricted() -> str:
         DocumentLists.of([names[::5]] * count),
     )
     asked = replace(dataset.queries, metadata=QueryMetadata(None, *lists))
-    runs = [
-        rankings(parse_system(name).index(dataset.corpus), asked, 20, name)
-        for name in ("pool", "bm25", "pool >> score(bm25)")
-    ]
+    runs = [rankings(parse_system(name).index(dataset.corpus), asked, 20, name) for name in systems]
     return json.dumps([[run.ptr.tolist(), run.doc.tolist(), run.score.tolist()] for run in runs])
 
 
@@ -174,6 +171,7 @@ OUTPUTS: dict[str, Callable[[], str]] = {
         "bm25f", "bm25f(fields={'text': 1, 'title': 2.5}, b={'text': 0.75, 'title': 0.3})"
     ),
     "bootstrap interval": _intervals,
+    "candidates": lambda: _restricted("pool", "pool >> score(bm25)", "bm25 >> score(rm3)"),
     "dense search": _dense,
     "fusion": lambda: _ranked("rrf(bm25, rm3)", "wsum(bm25, rm3, weights=[0.6, 0.4])"),
     "late search": _late,
@@ -183,7 +181,7 @@ OUTPUTS: dict[str, Callable[[], str]] = {
         "chunked(words=30, overlap=10)", "chunked(collapse='sum', words=30, overlap=10)"
     ),
     "pipeline": lambda: _ranked("bm25 >> score(rm3, depth=5)"),
-    "restricted search": _restricted,
+    "restricted search": lambda: _restricted("bm25", "rm3"),
     "rm3": lambda: _ranked("rm3", "rm3(terms=20)"),
     "sparse index": lambda: _index("bm25") + _index('bm25("elastic")'),
     "sparse search": lambda: _ranked("bm25", 'bm25("lucene-multifield")', 'bm25("elastic")', 'bm25("bm25s")'),

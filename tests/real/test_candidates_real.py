@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import weir
+import weir.systems
 from weir.core.run import Run
 from weir.experiment import Experiment
 from weir.importing import import_files
@@ -28,8 +30,8 @@ def ran(results: Path, collection: str | weir.Dataset, *systems: str) -> list[tu
     return list(zip(map(Run.load, files), means, strict=True))
 
 
-@pytest.mark.parametrize("name", NDCG_AT_10)
-def test_birco_is_ranked_by_pools(shared: Path, tmp_path: Path, name: str) -> None:
+def pools_of(shared: Path, tmp_path: Path, name: str) -> Path:
+    """A set of BIRCO whose judged documents are the candidates."""
     folder = shared / "data" / "birco" / "beir" / name
     if not folder.is_dir():
         pytest.skip("../shared/data/birco is not there: its texts are not part of the project")
@@ -39,6 +41,48 @@ def test_birco_is_ranked_by_pools(shared: Path, tmp_path: Path, name: str) -> No
         f'documents = "{folder}/corpus.jsonl"\nqueries = "{folder}/queries.jsonl"\nqrels = "{qrels}"\n'
         'candidates = "judged"\n'
     )
+    return toml
+
+
+def test_pools_of_two_thousand_are_reranked_whole(shared: Path, tmp_path: Path) -> None:
+    toml = pools_of(shared, tmp_path, "wtb-dev")
+    systems = ("bm25", "pool >> score(bm25)", "pool >> score(bm25, depth=100)")
+    (bm25, score), (whole, all_scored), (_, cut) = ran(tmp_path / "results", str(toml), *systems)
+    assert [f"{score:.4f}", f"{all_scored:.4f}"] == ["0.1372", "0.1372"]
+    assert cut < 0.05
+    for query, ranking in bm25.to_dict().items():
+        first = list(whole.to_dict()[query])[: len(ranking)]  # equal scores in another order
+        assert [ranking[document] for document in first] == list(ranking.values())
+
+
+@pytest.mark.parametrize("name", ["relic", "wtb", "wtb-dev", "clinical-trial-dev", "doris-mae-dev"])
+def test_folders_of_birco_need_no_toml(shared: Path, tmp_path: Path, name: str) -> None:
+    said, plain = pools_of(shared, tmp_path, name), shared / "data" / "birco" / "beir" / name
+    pools = [weir.load(where).queries.metadata.candidates.tolist() for where in (said, plain)]
+    assert pools[0] == pools[1]
+
+
+@pytest.mark.parametrize("name", ["relic", "wtb", "wtb-dev", "clinical-trial-dev", "doris-mae-dev"])
+def test_a_pool_of_birco_scores_as_chance(shared: Path, tmp_path: Path, name: str) -> None:
+    dataset = weir.load(pools_of(shared, tmp_path, name))
+    measure, rng = "nDCG@10", np.random.default_rng(11)
+    grades = dataset.qrels.to_dict()
+    drawn = [
+        weir.evaluate(
+            grades, {q: rng.permutation(list(pool)).tolist() for q, pool in grades.items()}, measure
+        ).mean_values()[0]
+        for _ in range(100)
+    ]
+    run = weir.systems.parse_system("pool").index(dataset.corpus).search(dataset.queries, 5000)
+    mean = weir.evaluate(dataset.qrels, run, measure).mean_values()[0]
+    assert abs(mean - np.mean(drawn)) < 3.3 * np.std(drawn)
+
+
+@pytest.mark.parametrize("name", NDCG_AT_10)
+def test_birco_is_ranked_by_pools(shared: Path, tmp_path: Path, name: str) -> None:
+    toml = pools_of(shared, tmp_path, name)
+
+    [qrels] = (shared / "data" / "birco" / "beir" / name / "qrels").iterdir()
     (bm25, score), (pool, _), (scored, _) = ran(
         tmp_path / "results", str(toml), "bm25", "pool", "pool >> score(bm25)"
     )
@@ -50,7 +94,8 @@ def test_birco_is_ranked_by_pools(shared: Path, tmp_path: Path, name: str) -> No
     for query, ranking in everything.to_dict().items():
         left = [document for document in ranking if document in judged[query]]
         assert list(bm25.to_dict().get(query, {})) == left
-        assert list(scored.to_dict()[query])[: len(left)] == left
+        first = list(scored.to_dict()[query])[: len(left)]  # equal scores in another order
+        assert [ranking[document] for document in first] == [ranking[document] for document in left]
 
 
 def test_followir_and_bright_come_in_by_import(shared: Path, tmp_path: Path) -> None:
@@ -70,7 +115,9 @@ def test_followir_and_bright_come_in_by_import(shared: Path, tmp_path: Path) -> 
                for q, i in zip(followir.queries.ids, said.instruction, strict=True))  # fmt: skip
     (bm25, _), (pool, _) = ran(tmp_path / "results", str(tmp_path / "followir"), "bm25", "pool")
     candidates = dict(zip(followir.queries.ids, said.candidates.tolist(), strict=True))
-    assert {query: list(row) for query, row in pool.to_dict().items()} == candidates
+    assert {query: set(row) for query, row in pool.to_dict().items()} == {
+        q: set(d) for q, d in candidates.items()
+    }
     assert all(set(row) <= set(candidates[query]) for query, row in bm25.to_dict().items())
 
     bright = interop / "bright"

@@ -165,7 +165,7 @@ def results(tmp_path_factory):
     folder = write_collection(
         tmp_path_factory.mktemp("pools") / "mine", {d: ("", f"river weir {d}") for d in POOL}
     )
-    asked = {"q1": "river d3", "q2": "weir d4"}
+    asked = {"q1": "river d3", "q2": "weir d6"}
     lines = [json.dumps({"_id": query, "text": text}) for query, text in asked.items()]
     (folder / "queries.jsonl").write_text("\n".join(lines) + "\n")
     grades = {"q1": dict.fromkeys(POOL, 0) | {"d3": 1, "d5": 2}, "q2": dict.fromkeys(POOL, 0) | {"d4": 0.5}}
@@ -215,3 +215,34 @@ def test_a_scorer_has_measures_of_its_own_and_needs_judgments(results, tmp_path,
         assert main(["results", str(results), "--scorer", "birco", "--collection", str(moved)]) == 0
     finally:
         moved.rename(results.parent / "mine.toml")
+
+
+@pytest.mark.parametrize("options", [["--scorer", "birco"], ["-m", "nDCG@10"], ["-m", "nDCG@10", "--json"]])
+def test_one_bad_rank_file_of_many_is_named_and_the_others_are_scored(tmp_path, capsys, options):
+    qrel = {"q": dict.fromkeys(POOL, 0) | {"d0": 1}}
+    Qrels.of(qrel).save(tmp_path / "qrels.tsv")
+    for name, text in {
+        "good": json.dumps({"q": POOL}),
+        "bad": '{"q": ["d0", ',
+        "fine": json.dumps({"q": POOL[::-1]}),
+        "twice": json.dumps({"q": ["d0", *POOL]}),
+    }.items():
+        (tmp_path / f"{name}.json").write_text(text)
+    paths = [str(tmp_path / f"{name}.json") for name in ("good", "bad", "fine", "twice", "gone")]
+    assert main(["eval", str(tmp_path / "qrels.tsv"), *paths, *options]) == 2
+    out = capsys.readouterr()
+    assert main(["eval", str(tmp_path / "qrels.tsv"), paths[0], paths[2], *options]) == 0
+    assert out.out == capsys.readouterr().out
+    left = [line for line in out.err.splitlines() if line.startswith("weir: left out: ")]
+    assert [name for line in left for name in ("bad", "twice", "gone") if f"{name}.json" in line] == [
+        "bad",
+        "twice",
+        "gone",
+    ]
+    assert main(["eval", str(tmp_path / "qrels.tsv"), paths[1], paths[3], *options]) == 2
+    out = capsys.readouterr()
+    assert (out.out, out.err.count("\n")) == ("", 1)
+    assert "bad.json" in out.err
+    runs = [{"q": POOL}, {"q": POOL[:3]}]
+    with pytest.warns(RankingWarning, match="left out: run: the ranking of query 'q' leaves out"):
+        assert len(weir.official(qrel, *runs)) == 7

@@ -13,7 +13,7 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 import weir
 from tests.unit.brooklet import write_collection
 from weir.core.corpus import Corpus, Queries
-from weir.errors import BadRanking, BadValue, PluginError
+from weir.errors import BadRanking, BadValue, PluginError, StoreError
 from weir.experiment import Experiment
 from weir.experiment.finished import finished_cells
 from weir.settings import settings
@@ -47,6 +47,9 @@ class Lengths:
     def encode(self, texts):
         self.asked += texts
         return np.array([[len(text), text.count("e") + 1] for text in texts], np.float64)
+
+
+SAME = Lengths()
 
 
 class Twofold(Lengths):
@@ -191,7 +194,9 @@ def test_a_function_of_pairs_re_ranks_whatever_stands_before_it():
         (lambda: weir.Dense(Lengths(), pooling="cls"), "pooling means nothing for an object such as Lengths"),
         (lambda: weir.encoder(Lengths(), similarity="euclid"), "expected cosine or dot"),
         (lambda: Experiment(("brook-news",), (longest, weir.system(Held(), name="longest"))).parsed_systems(),
-         "two systems are named 'longest'"),
+         "two objects are named 'longest'; give one .*weir.system"),
+        (lambda: Experiment(("brook-news",), (weir.Dense(SAME), weir.Dense(weir.encoder(SAME, similarity="dot"))))
+         .parsed_systems(), r"two different systems are named 'dense\(Lengths\)'; .*weir.encoder"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_a_system_is_one_line(make, said):
@@ -284,3 +289,71 @@ def test_an_index_folder_of_a_composite_leaves_objects_out(tmp_path):
     made = system.index(CORPUS, Context(tmp_path / "index")).search(QUERIES, 3)
     assert [path.name[:4] for path in (tmp_path / "index").iterdir()] == ["bm25"]
     assert system.open(CORPUS, Context(tmp_path / "index")).search(QUERIES, 3).to_dict() == made.to_dict()
+
+
+class Predicts:
+    """A cross-encoder: the longer document is better."""
+
+    def predict(self, pairs):
+        return [float(len(document)) for _, document in pairs]
+
+
+ONE_OBJECT = {
+    "encoder": (Lengths, lambda st: [weir.Dense(st), weir.rrf(weir.BM25(), weir.Dense(st))]),
+    "encoder scores": (Lengths, lambda st: [weir.BM25() >> weir.Score(weir.Dense(st)), weir.Dense(st)]),
+    "method": (Lengths, lambda st: [weir.Dense(st.encode), weir.rrf(weir.BM25(), weir.Dense(st.encode))]),
+    "cross-encoder": (Predicts, lambda ce: [weir.BM25() >> ce, weir.rrf(weir.BM25() >> ce, weir.RM3())]),
+    "depths": (Predicts, lambda ce: [weir.BM25() >> weir.reranker(ce, depth=d) for d in (2, 3)]),
+    "function": (lambda: first_ones, lambda fn: [weir.system(fn), weir.rrf(fn, weir.BM25())]),
+}
+
+
+def first_ones(queries, k):
+    """The first two documents of the collection."""
+    return {query: ["d1", "d2"][:k] for query in queries}
+
+
+@pytest.mark.filterwarnings("ignore::weir.errors.RankingWarning")
+@pytest.mark.parametrize("kind", ONE_OBJECT)
+def test_one_object_may_stand_in_several_systems_of_a_grid(kind, tmp_path):
+    make, systems = ONE_OBJECT[kind]
+    folder, given = str(write_collection(tmp_path / "brooklet")), make()
+    table = weir.benchmark(folder, systems(given), "nDCG@10", out=tmp_path / "results")
+    assert table.systems == tuple(map(str, systems(given)))
+    for system in systems(given):
+        alone = weir.benchmark(folder, [system], "nDCG@10")
+        assert alone.rows[0].mean == table.scores["brooklet", str(system)].mean_values()[0]
+    assert len(finished_cells(tmp_path / "results")) == 2
+    if kind == "encoder":
+        asked = given.asked[: len(given.asked) // 3]
+        assert len(set(asked)) == len(asked)  # each text is encoded once in a grid
+
+
+@pytest.mark.parametrize("kind", ONE_OBJECT)
+def test_two_objects_of_one_name_are_told_what_names_them(kind, tmp_path):
+    make, systems = ONE_OBJECT[kind]
+    one, other = (
+        make(),
+        make() if make is Lengths or make is Predicts else weir.system(longest, name="first_ones"),
+    )
+    if kind == "function":
+        mixed = [systems(one)[0], weir.rrf(other, weir.BM25())]
+    else:
+        mixed = [systems(one)[0], systems(other)[1]]
+    grid = Experiment((str(write_collection(tmp_path / "brooklet")),), tuple(mixed), ("nDCG@10",))
+    with pytest.raises(BadValue, match="two objects are named") as found:
+        grid.execute(tmp_path / "results")
+    name = str(found.value).rpartition(": ")[2]
+    call = {
+        "weir.encoder": lambda: weir.encoder(make(), name="other"),
+        "weir.reranker": lambda: weir.reranker(make(), name="other"),
+        "weir.system": lambda: weir.system(longest, name="other"),
+    }[name.partition("(")[0]]
+    assert str(call()) == "other"
+
+
+def test_a_cell_that_another_process_removed_is_told(tmp_path):
+    from weir.experiment.finished import cell_of
+
+    with pytest.raises(StoreError, match="removed while the grid ran"):
+        cell_of(tmp_path, [])

@@ -25,8 +25,8 @@ def test_a_name_prints_and_parses_back(name):
 
 
 def test_settings_equal_to_the_default_are_the_default():
-    assert parse_system('bm25 >> cross("minilm-cross", 100, dtype="fp32")') == parse_system("bm25 >> cross")
-    assert usage("cross").startswith('cross(model="minilm-cross", depth=100, max_length=None')
+    assert parse_system('bm25 >> cross("minilm-cross", None, dtype="fp32")') == parse_system("bm25 >> cross")
+    assert usage("cross").startswith('cross(model="minilm-cross", depth=None, max_length=None')
 
 
 @pytest.mark.parametrize(

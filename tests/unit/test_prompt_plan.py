@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
@@ -14,7 +15,7 @@ from tests.unit.embedding_place import forget_spending
 from weir.cli import main
 from weir.experiment.experiment import Experiment
 from weir.experiment.plan import planned
-from weir.experiment.prompt_plan import plan_of_words, prompt_plan
+from weir.experiment.prompt_plan import plan_of_words, prompt_plan, shown_candidates
 from weir.report.plan import plan_notes
 from weir.services.limits import estimated
 from weir.systems import parse_system
@@ -50,7 +51,7 @@ def house(tmp_path, monkeypatch):
 def test_no_more_is_asked_than_was_planned(house, method):
     with chat_serving() as (url, manners):
         system = parse_system(f'bm25 >> llm({method}, model="{url}/v1#m")')
-        found = prompt_plan(system.reranker, house, pooled=False)
+        found = prompt_plan(system.reranker, house, shown_candidates(system, house, 14)[1])
         assert manners.asked == []
         system.index(house.corpus).search(house.queries, 14)
         bodies = [body for _, _, body in manners.asked]
@@ -70,9 +71,10 @@ def test_a_query_is_asked_about_its_candidates_alone(house):
     documents = dict(zip(house.corpus.ids, house.corpus.text, strict=True))
     queries = {"q1": {"text": "river", "candidates": ["d01", "d02", "d03"]}, "q2": "weir"}
     pool = weir.Dataset.of(documents, queries, {"q1": ["d01"], "q2": ["d02"]}, name="pools")
-    reranker = parse_system('pool >> llm("score", model="openai:m")').reranker
-    assert prompt_plan(reranker, pool, pooled=True).prompts == 3
-    assert prompt_plan(reranker, pool, pooled=False).prompts == 3 + 14
+    for first, shown in (("pool", [3, 0]), ("bm25", [3, 14])):
+        system = parse_system(f'{first} >> llm("score", model="openai:m")')
+        assert shown_candidates(system, pool, 1000)[1].tolist() == shown
+        assert prompt_plan(system.reranker, pool, np.array(shown)).prompts == sum(shown)
 
 
 def test_what_is_not_here_is_planned_from_published_lengths():
@@ -94,7 +96,8 @@ def test_a_plan_says_prompts_tokens_and_dollars_and_asks_nothing(house, monkeypa
         assert manners.asked == []
     answers = here.queries * 3 * 16
     assert here.dollars == pytest.approx((here.tokens + answers) / 1e6)
-    [note] = here.notes
+    left, note = here.notes
+    assert "candidates unscored" in left
     assert f"at most {3 * here.queries} prompts to {url}/v1#m, 3 for a query" in note
     assert "with the longest documents, by estimate; answers that are kept already cost nothing" in note
     assert gone.notes[0] == "not on this machine: lengths are those published"

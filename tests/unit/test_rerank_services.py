@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,6 +21,8 @@ from tests.unit.embedding_place import forget_spending
 from tests.unit.embedding_server import cut, status
 from tests.unit.rerank_server import rerank_serving, score_of
 from weir.core.corpus import Corpus, Queries
+from weir.core.document_lists import DocumentLists
+from weir.core.query_metadata import QueryMetadata
 from weir.encode.pairs import hosted_reranker
 from weir.encode.pairs.hosted_reranker import HostedReranker
 from weir.errors import BadValue, ServiceError, UnknownName
@@ -109,6 +112,18 @@ def test_documents_that_are_read_together_have_scores_of_their_company(server):
     assert [len(body["documents"]) for _, _, body in manners.asked[-2:]] == [12, 12]
     with pytest.raises(BadValue, match="reads all documents of a query together: depth is at most 100"):
         system(url, "jina:jina-reranker-v3", depth=101)
+    large = replace(
+        ASKED.take(np.arange(1)), metadata=QueryMetadata(candidates=DocumentLists.of([CORPUS.ids]))
+    )
+    before, pool = (
+        len(manners.asked),
+        parse_system("pool") >> system(url, "jina:jina-reranker-v3", depth=None).reranker,
+    )
+    with pytest.raises(
+        BadValue, match=r"has \d+ candidates, and .* reads at most 100 together; name a depth"
+    ):
+        pool.index(CORPUS).search(large, 10)
+    assert len(manners.asked) <= before + 1  # the probe
 
 
 FAULTS = {

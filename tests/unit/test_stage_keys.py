@@ -33,9 +33,16 @@ CHECKPOINTS = frozenset({"colbert", "cross", "deepct", "doc2query", "monot5", "s
 """Systems that need a checkpoint which no package carries; tests/neural/test_setting_keys.py perturbs them."""
 CARRIED = next(card for card in cards() if card.name == "minilm").packaged
 ALL = frozenset({"index", "run", "scores"})
-SYSTEMS = ["bm25", "bm25f", "rm3", "rrf(bm25, rm3)", "bm25 >> score(rm3)", "chunked(bm25)", "pool"] + [
-    'dense("minilm")'
-] * CARRIED
+SYSTEMS = [
+    "bm25",
+    "bm25f",
+    "rm3",
+    "rrf(bm25, rm3)",
+    "bm25 >> score(rm3)",
+    "chunked(bm25)",
+    "pool",
+    "filtered(bm25, 'title == 1')",
+] + ['dense("minilm")'] * CARRIED
 
 
 def keys(

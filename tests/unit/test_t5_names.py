@@ -38,9 +38,9 @@ def test_a_name_prints_and_parses_back(name):
 
 
 def test_settings_equal_to_the_default_are_the_default():
-    assert parse_system('bm25 >> monot5("monot5", 100, 512)') == parse_system("bm25 >> monot5")
+    assert parse_system('bm25 >> monot5("monot5", None, 512)') == parse_system("bm25 >> monot5")
     assert parse_system('doc2query(bm25, "doc2query", 40)') == parse_system("doc2query")
-    assert usage("monot5").startswith('monot5(model="monot5", depth=100, max_length=512')
+    assert usage("monot5").startswith('monot5(model="monot5", depth=None, max_length=512')
     assert usage("doc2query").startswith('doc2query(system=bm25, model="doc2query", n=40, expansions=None')
 
 

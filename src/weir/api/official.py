@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weir.api.result_set import ResultSet
-from weir.errors import RankingWarning, UnknownName
+from weir.errors import BadRanking, BadValue, FormatError, RankingWarning, UnknownName, WeirError
 from weir.io.runs.frames import qrels_from, run_from
 
 if TYPE_CHECKING:
@@ -22,21 +22,27 @@ def official(
     """The official figures of runs, or of every cell of a results folder: `weir eval --scorer`, `weir results` with it.
 
     qrels, runs: as `evaluate` takes them; without runs a folder that `weir run` wrote, and collection: whose judgments
-    it is scored by, where its own are not here. What the program does not take as it should is a RankingWarning. Raises
-    UnknownName for another scorer than "birco", BadValue for rankings of less or more than whole candidate pools, and
-    the WeirErrors of reading.
+    it is scored by, where its own are not here. What the program does not take as it should is a RankingWarning, and so
+    is one of several runs that cannot be scored, which is left out. Raises UnknownName for another scorer than "birco",
+    BadValue for rankings of less or more than whole candidate pools, and the WeirErrors of reading.
     """
     from weir.experiment.finished import finished_cells
     from weir.experiment.official_figures import birco_of_cells
-    from weir.stats.birco import birco_remarks, birco_scores
+    from weir.stats.birco import BircoScore, birco_remarks, birco_scores
 
     if scorer != "birco":
         raise UnknownName("scorer", scorer, ["birco"])
     if runs:
-        judgments = qrels_from(qrels)
+        judgments, found, refused = qrels_from(qrels), list[BircoScore](), list[WeirError]()
         dataset = Path(qrels).name if isinstance(qrels, (str, Path)) else ""
-        found = [one for run in runs for one in birco_scores(judgments, run_from(run), dataset)]
-        said = birco_remarks(judgments)
+        for run in runs:
+            try:
+                found += birco_scores(judgments, run_from(run), dataset)
+            except (BadRanking, BadValue, FormatError) as error:
+                refused.append(error)
+        if refused and not found:
+            raise refused[0]
+        said = [*(f"left out: {error}" for error in refused), *birco_remarks(judgments)]
     else:
         where = None if collection is None else str(collection)
         found, said = birco_of_cells(finished_cells(Path(str(qrels))), where)

@@ -1,4 +1,5 @@
-"""Completeness: queries that nobody judged, collections that are not as published, queries that are documents."""
+"""Completeness: queries that nobody judged, collections that are not as published, queries that are documents, pools of
+candidates that are not ranked whole."""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ from weir.audit.check import Finding, check
 from weir.audit.subject import Subject
 from weir.audit.wording import counted, part_of
 from weir.core import rounding
+from weir.core.corpus import Corpus, Queries
+from weir.core.document_lists import DocumentLists
 from weir.datasets import catalogue
 from weir.datasets.same_text import normalised
 from weir.datasets.self_match import SELF_MATCHES
@@ -148,3 +151,55 @@ def self_matching(subject: Subject) -> Iterator[Finding]:
         ),
         tuple(f"{query} = {document}" for query, document in found),
     )
+
+
+@check("whole pools", needs=["runs"])
+def whole_pools(subject: Subject) -> Iterator[Finding]:
+    """Systems that leave out candidates of a query, or leave them unscored: a pool is ranked whole.
+
+    What is left out scores as if it stood last, which the measures of whole pools do not expect, and what a re-ranker
+    left unscored stands in the order of its first stage. Source: Wang et al. 2024 (BIRCO), whose program refuses a
+    ranking of part of a pool.
+    """
+    queries, corpus = subject.asked, subject.corpus
+    lists = None if queries is None or queries.metadata is None else queries.metadata.candidates
+    if queries is None or lists is None or not lists.listed():
+        return
+    pools = _rankable(queries, lists, corpus)
+    asked, total, longest = (
+        len(pools),
+        sum(map(len, pools.values())),
+        max(map(len, pools.values()), default=0),
+    )
+    for name, run in subject.runs.items():
+        ranked = run.to_dict()
+        lacking = {query: len(pool - ranked.get(query, {}).keys()) for query, pool in pools.items()}
+        short = [query for query, count in lacking.items() if count]
+        if short:
+            left_out = sum(lacking.values())
+            yield Finding(
+                "caution",
+                f"{name} leaves out {left_out:,} of {total:,} candidates, those of {len(short):,} of {asked:,} queries",
+                f"rank each pool whole: let it re-rank pool, and keep {longest:,} documents of each query (-k)",
+                (("left out", float(left_out)), ("queries", float(len(short)))),
+                tuple(short),
+            )
+        unscored, given = subject.unscored.get(name, (0, 0))
+        if unscored:
+            yield Finding(
+                "caution",
+                f"{name} leaves {unscored:,} of {given:,} candidates unscored, behind its depth",
+                "name no depth: candidates are re-ranked whole",
+                (("unscored", float(unscored)),),
+            )
+
+
+def _rankable(queries: Queries, lists: DocumentLists, corpus: Corpus | None) -> dict[str, set[str]]:
+    """The candidates of each query that has any: documents, neither excluded nor the query itself."""
+    metadata, names = queries.metadata, queries.ids.tolist()
+    excluded = metadata.excluded if metadata is not None else None
+    left = [[]] * len(names) if excluded is None else excluded.tolist()
+    held = None if corpus is None else corpus.ids.codes(lists.docs.strings) >= 0
+    known = set(lists.docs if held is None else lists.docs.take(np.flatnonzero(held)))
+    pools = zip(names, lists.tolist(), left, strict=True)
+    return {query: (set(pool) & known) - set(out) - {query} for query, pool, out in pools if pool}

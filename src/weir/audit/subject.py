@@ -53,7 +53,9 @@ class Subject:
     queries: of every split, judged or not; runs: rankings by the name of their system; training: the other splits, and
     other data that systems may have been trained on; encoder: what gives queries vectors; limit: where it cuts
     documents, None where that is not known; instruction: what queries without one of their own are told to look for;
-    self_match: "drop" where documents with the identifier of their query are left out of the rankings, else "keep".
+    self_match: "drop" where documents with the identifier of their query are left out of the rankings, else "keep";
+    asked: the queries of the split with what may be ranked for them; unscored: by the name of a run (candidates that
+    re-rankers left unscored, candidates), as its record has it.
     """
 
     name: str
@@ -66,6 +68,8 @@ class Subject:
     limit: TokenLimit | None = None
     instruction: str = ""
     self_match: str = "keep"
+    asked: Queries | None = None
+    unscored: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def parts(self) -> frozenset[str]:

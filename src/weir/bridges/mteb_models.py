@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -18,7 +18,7 @@ from weir.encode.object_encoder import ObjectEncoder
 from weir.errors import BadValue, require
 from weir.registry import Identity
 from weir.stages.stage import slug
-from weir.systems.compose import as_reranker, as_system
+from weir.systems.compose import FunctionReranker, FunctionSystem, as_reranker, as_system
 from weir.systems.dense import DenseRetriever
 from weir.systems.plugins import indexed, rankings
 from weir.systems.protocol import Reranker, Retriever, Searcher
@@ -92,16 +92,16 @@ def from_mteb(
         )
     call = _Call(_metadata(task), batch_size)
     own = name or str(model.mteb_model_meta.name or type(model).__name__)
+    identity = Identity.of(model, own, version)
     if isinstance(model, MtebSearch):
-        return as_system(_SearchObject(model, call), own, version)
+        return _of_model(as_system(_SearchObject(model, call), own, version), identity)
     if isinstance(model, MtebCrossEncoder):
-        return as_reranker(_PairScores(model, call), name=own, version=version)
+        return _of_model(as_reranker(_PairScores(model, call), name=own, version=version), identity)
     similarity = str(model.mteb_model_meta.similarity_fn_name)
     if similarity not in SIMILARITIES:
         wrapper = require("mteb.models", "mteb").SearchEncoderWrapper
-        return as_system(_SearchObject(wrapper(model), call), own, version)
+        return _of_model(as_system(_SearchObject(wrapper(model), call), own, version), identity)
     encode = _TextVectors(model, call)
-    identity = Identity.of(model, own, version)
     return DenseRetriever(ObjectEncoder(encode.queries, encode.documents, identity, SIMILARITIES[similarity]))
 
 
@@ -174,6 +174,12 @@ def _asked(queries: Any) -> Iterable[str]:  # noqa: ANN401  a Dataset of the pac
         return texts
     instructions = queries["instruction"]
     return [f"{t} {i}" if i is not None else t for t, i in zip(texts, instructions, strict=True)]
+
+
+def _of_model(part: Retriever | Reranker, identity: Identity) -> Retriever | Reranker:
+    """An adapted object as that of MTEB's model, so that one model is one object wherever it stands in a grid."""
+    assert isinstance(part, (FunctionSystem, FunctionReranker))  # as what is no system of Weir's is adapted
+    return replace(part, identity=identity)
 
 
 @dataclass(frozen=True)

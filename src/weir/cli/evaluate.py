@@ -93,13 +93,13 @@ def command(
     QRELS: judgments, RUN: one ranking or several, each in TREC's format, JSON, CSV, TSV, Parquet or Arrow; texts also
     as .gz or .zst. Every judged query counts unless told otherwise. For a measure of diversity the
     second column of QRELS names the intent. Judged@10 is always said too; which of several runs is better, weir
-    compare says.
+    compare says. Of several runs one that cannot be scored is named and left out; the exit code is 2 then.
     """
     from weir.cli.table_options import display_of
     from weir.datasets.scoring_rules import ScoringRules, judged_collection
     from weir.measures import DEFAULT_MEASURES, measures_of
     from weir.measures.conventions import Conventions
-    from weir.measures.files import judgments_for, names_of_runs
+    from weir.measures.files import each_file, judgments_for, names_of_runs
     from weir.stats.score_notes import few_notes, grade_notes, system_notes
 
     _check_form(form, {"--per-query": per_query, "--scorer": scorer is not None})
@@ -107,7 +107,9 @@ def command(
     if scorer is not None:
         from weir.experiment.official_figures import birco_of_files
 
-        show_birco(*birco_of_files(qrels, runs), form)
+        figures, said, refused = birco_of_files(qrels, runs)
+        show_birco(figures, said, form)
+        _name_refused(refused)
         return
     wanted = measures_of(measures or DEFAULT_MEASURES)
     conventions = Conventions(ties, missing, empty, "drop" if drop_self else "keep")
@@ -118,7 +120,9 @@ def command(
     rules = ScoringRules.of(collection, conventions)
     dataset = rules.dataset
     judgments, gate = _gated(rules.counted(judgments_for(qrels, wanted)), model_labels, least)
-    scored = [_scored(run, judgments, wanted, rules, gate) for run in runs]
+    read, refused = each_file(runs, lambda run: _scored(run, judgments, wanted, rules, gate))
+    names = [label for label, run in zip(names, runs, strict=True) if run in read]
+    runs, scored = tuple(read), list(read.values())
     named = dict(zip(names, scored, strict=True))
     found = _rows(
         (name, qrels), named, dict(zip(names, runs, strict=True)), (None if within else by, rules, pairs)
@@ -136,6 +140,15 @@ def command(
             _abstention(run, scores, abstention, form == "json", rules)
     of_all = [*few_notes(scored[0]), *grade_notes(judgments, wanted)]
     say_notes([*system_notes(named), *of_all, *_collection_notes(dataset, wanted, drop_self)], notes)
+    _name_refused(refused)
+
+
+def _name_refused(refused: list[str]) -> None:
+    """Name the run files that were left out; then the exit code is 2."""
+    for reason in refused:
+        say(f"weir: left out: {reason}")
+    if refused:
+        click.get_current_context().exit(2)
 
 
 def _scored(

@@ -3,6 +3,8 @@
 Nothing else in Weir sorts or selects hits on its own; kernels follow this order and are tested against it.
 Scores compare as doubles (trec_eval 10); `ties="trec9"` compares them as floats, as trec_eval 9 and
 pytrec_eval do, so that scores which differ only beyond seven digits become ties.
+
+What nothing has scored stands in a drawn order (`drawn_keys`), since identifiers may name what is relevant.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.strings import Float64, Int32, Int64
+from weir.core.hashing import MIX, MIX_TAIL, hash_strings
+from weir.core.strings import Float64, Int32, Int64, Strings
 from weir.errors import BadValue
 
 __all__ = [
@@ -24,6 +27,7 @@ __all__ = [
     "by_score",
     "close_as_floats",
     "compared",
+    "drawn_keys",
     "is_ordered",
     "ranked",
     "settled",
@@ -33,6 +37,8 @@ __all__ = [
 
 Ties: TypeAlias = Literal["trec", "trec9"]
 TIES: tuple[Ties, ...] = ("trec", "trec9")
+DRAW_SEED = 20_231_128
+"""Seed of the order of what nothing has scored."""
 
 
 def compared(score: Float64, ties: Ties = "trec") -> Float64:
@@ -133,6 +139,29 @@ def best_of(score: Float64, tie_rank: Int32, k: int) -> Int32:
         matching = matching[score[matching] >= kth]
     order = np.lexsort((tie_rank[matching], -score[matching]))[:k]
     return matching[order].astype(np.int32)
+
+
+def drawn_keys(
+    queries: Strings, documents: Strings, query: NDArray[np.integer], doc: NDArray[np.integer]
+) -> NDArray[np.uint64]:
+    """A number for each row, by which rows of a query stand in a drawn order: a hash of DRAW_SEED, query and document.
+
+    queries, documents: identifiers, of which query and doc name one for each row. The same in every process, on every
+    platform, and whatever other rows there are.
+    """
+    of_query, of_document = (
+        hash_strings(names.data, names.ptr[:-1], names.lengths()) for names in (queries, documents)
+    )
+    with np.errstate(over="ignore"):
+        key = _mixed(of_query + np.uint64(DRAW_SEED))[query] ^ of_document[doc]
+        return _mixed(key)
+
+
+def _mixed(key: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Every bit of a number spread over all of them."""
+    for factor in (MIX, MIX_TAIL):
+        key = (key ^ (key >> np.uint64(33))) * np.uint64(factor)
+    return key ^ (key >> np.uint64(33))
 
 
 def tie_groups(ptr: Int64, score: Float64) -> tuple[Int64, Int64]:

@@ -38,11 +38,15 @@ class JudgedScores:
 
 @dataclass(frozen=True, eq=False)
 class SystemScores:
-    """The scores of a system by the name of the collection; version: of the Weir that saved them, "" if just made."""
+    """The scores of a system by the name of the collection.
+
+    version: of the Weir that saved them, "" if just made; notes: what has to be said of how its rankings were made.
+    """
 
     system: str
     datasets: Mapping[str, JudgedScores]
     version: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def judgment_marks(qrels: Qrels | IntentQrels) -> dict[str, str]:

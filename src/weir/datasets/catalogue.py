@@ -23,6 +23,7 @@ __all__ = [
     "is_group",
     "members",
     "names",
+    "published_pools",
 ]
 
 
@@ -32,7 +33,8 @@ class Entry:
 
     split: the judgments everyone reports on. self_match: "drop" where queries are documents of the corpus and
     a document with the query's own id is no answer, else "keep". candidates: "judged" where the documents judged for a
-    query are those that may be ranked. documents, queries: their number (queries:
+    query are those that may be ranked; dev_counts: documents, judged queries and judgments of a dev set with documents
+    of its own. documents, queries: their number (queries:
     judged ones of the split). grades: judged pairs of the split by grade. words_per_query,
     words_per_document, duplicates: as published, None where nothing is. instruction: what embedding models that
     follow instructions are told, in the words their published scores were made with (E5-Mistral, Wang et al. 2024,
@@ -62,6 +64,7 @@ class Entry:
     grades: dict[int, int] = field(default_factory=dict)
     train_pairs: int = 0
     dev_queries: int = 0
+    dev_counts: tuple[int, ...] = ()
     words_per_query: float | None = None
     words_per_document: float | None = None
     duplicates: int | None = None
@@ -130,6 +133,19 @@ def catalogued(name: str) -> str:
     return joined if is_group(of) and joined in group(of).members else ""
 
 
+@cache
+def published_pools() -> dict[tuple[int, int, int], str]:
+    """{(documents, judged queries, judgments): collection} of BIRCO's sets, as far as these counts are known."""
+    found = {}
+    for entry in map(get, group("birco").members):
+        if entry.grades:
+            found[entry.documents, entry.queries, sum(entry.grades.values())] = entry.name
+        if entry.dev_counts:
+            documents, queries, judgments = entry.dev_counts
+            found[documents, queries, judgments] = entry.name
+    return found
+
+
 def members(name: str) -> tuple[str, ...]:
     """The collections of a group, or the one of this name, which the catalogue need not have."""
     return group(name).members if is_group(name) else (catalogued(name) or name,)
@@ -145,7 +161,7 @@ def get(name: str) -> Entry:
         return get(known)
     facts = _facts(f"catalog/{name}.toml")
     facts["grades"] = {int(grade): count for grade, count in facts.get("grades", {}).items()}
-    facts |= {key: tuple(facts.get(key, ())) for key in ("urls", "copies")}
+    facts |= {key: tuple(facts.get(key, ())) for key in ("urls", "copies", "dev_counts")}
     return Entry(name=name, **facts)
 
 

@@ -181,9 +181,23 @@ class Dataset:
     @cached_property
     def settled_queries(self) -> Queries:
         """The queries of every split, judged or not, with what the collection says of them in this split."""
-        known = settled(self.all_queries, self._judgments, self.layout.candidates, self._general_instruction)
+        known = settled(self.all_queries, self._judgments, self._candidates, self._general_instruction)
         restricted = known.metadata is not None and known.metadata.filter is not None
         return filtered(known, self.corpus) if restricted and self.layout.documents is not None else known
+
+    @cached_property
+    def _candidates(self) -> str:
+        """What the collection says of candidates; "judged" where it says nothing and has the counts of a set of BIRCO.
+
+        A copy on the hub is not held against them: there they are published for retrieval from all documents too.
+        """
+        metadata = self.all_queries.metadata
+        named = metadata is not None and metadata.candidates is not None
+        if self.layout.candidates or self.entry or self.source or named or self.layout.documents is None:
+            return self.layout.candidates
+        judged = (len(self._judgments), len(self._judgments.doc))
+        alike = [counts for counts in catalogue.published_pools() if counts[1:] == judged]
+        return "judged" if any(documents == len(self.corpus) for documents, *_ in alike) else ""
 
     @cached_property
     def _judgments(self) -> Qrels:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -63,6 +63,7 @@ class ObjectEncoder:
     document: EncodeFunction
     identity: Identity
     similarity: str = "cosine"
+    adapter: ClassVar[str] = "weir.encoder"
 
     def __str__(self) -> str:
         return self.identity.name

@@ -11,12 +11,14 @@ import numpy as np
 
 from weir.audit import Subject
 from weir.audit.subject import TextEncoder, TokenLimit, Training
+from weir.core.corpus import Queries
 from weir.core.run import Run
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load_group
 from weir.datasets.scoring_rules import ScoringRules
 from weir.encode.encoder import Loaded
 from weir.errors import BadValue, RankingWarning, UnknownName, WeirError
+from weir.experiment.costs import unscored_candidates
 from weir.experiment.finished import Finished, dataset_of, finished_cells, recorded_place
 from weir.io.runs.read import read_qrels, read_run
 from weir.measures.files import names_of_runs
@@ -118,7 +120,8 @@ def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject
             told += f" {judged_by[:6]}"
         subject = _of_dataset(dataset, {cell.label: read_run(cell.run) for cell in cells})
         dropped = all(dict(cell.settings)["self_match"] == "drop" for cell in cells)
-        found.append(replace(subject, name=told, self_match="drop" if dropped else "keep"))
+        left = {cell.label: unscored_candidates(cell) for cell in cells}
+        found.append(replace(subject, name=told, self_match="drop" if dropped else "keep", unscored=left))
     if not found:
         raise BadValue("; ".join(lacking))
     for one in lacking:
@@ -198,6 +201,7 @@ def _of_files(qrels: Path, runs: list[Path], collection: str | Path | None) -> S
         rankings,
         instruction=_instruction(dataset),
         self_match=dataset.self_match,
+        asked=_restricted_queries(dataset),
     )
 
 
@@ -212,7 +216,14 @@ def _of_dataset(dataset: Dataset, runs: dict[str, Run]) -> Subject:
         tuple(_other_splits(dataset)),
         instruction=_instruction(dataset),
         self_match=dataset.self_match,
+        asked=_restricted_queries(dataset) if runs else None,
     )
+
+
+def _restricted_queries(dataset: Dataset) -> Queries | None:
+    """The queries of the split with what may be ranked for them, None where nothing says it."""
+    known = dataset.layout.queries is not None and dataset.layout.qrels
+    return dataset.queries if known else None
 
 
 def _instruction(dataset: Dataset) -> str:

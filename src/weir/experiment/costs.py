@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from weir.experiment.finished import Finished
 from weir.stages.stage import Record, record_of
 
-__all__ = ["index_cost", "search_cost", "stages_of"]
+__all__ = [
+    "index_cost",
+    "search_cost",
+    "stages_of",
+    "unscored_candidates",
+    "unscored_note",
+    "unscored_notes",
+]
 
 
 def stages_of(cell: Finished) -> Iterator[tuple[Path, Record]]:
@@ -49,6 +56,31 @@ def search_cost(cell: Finished) -> dict[str, Any]:
     searched = next((r for r in reversed(records) if "single_query_ms" in r.facts), cell.ranked)
     services = [use for record in records for use in record.facts.get("services", [])]
     return {**searched.facts, **cell.ranked.facts, **_summed(records), "services": services}
+
+
+def unscored_notes(cells: Sequence[Finished]) -> list[str]:
+    """A sentence on each re-ranker behind some cells that left documents of its first stage unscored, once for each
+    collection."""
+    found: dict[str, None] = {}
+    for cell in cells:
+        for _, record in stages_of(cell):
+            reranked = record.facts.get("reranked", {})
+            if reranked.get("unscored"):
+                note = unscored_note(record.name, int(reranked["unscored"]), int(reranked["candidates"]))
+                found[f"{cell.dataset}: {note}"] = None
+    return list(found)
+
+
+def unscored_candidates(cell: Finished) -> tuple[int, int]:
+    """(candidates that re-rankers behind a cell left unscored, candidates that they were given)."""
+    found = [record.facts.get("reranked", {}) for _, record in stages_of(cell)]
+    unscored, given = (sum(int(one.get(name, 0)) for one in found) for name in ("unscored", "candidates"))
+    return unscored, given
+
+
+def unscored_note(system: str, unscored: int, candidates: int, bound: str = "") -> str:
+    """A sentence on a re-ranking that does not score all documents of its first stage."""
+    return f"{system} leaves {bound}{unscored:,} of {candidates:,} candidates unscored, behind its depth"
 
 
 def _summed(records: list[Record]) -> dict[str, Any]:

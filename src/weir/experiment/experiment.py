@@ -20,7 +20,7 @@ from weir.io.storage.toml_file import read_toml
 from weir.kernels.jit import check_available
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
 from weir.stages.stage import slug
-from weir.systems.composite import parts_of
+from weir.systems.composite import one_session, parts_of
 from weir.systems.expression import system as system_of
 from weir.systems.grid_expression import parse_systems
 from weir.systems.protocol import Fetched, Retriever
@@ -54,7 +54,7 @@ class Experiment:
     drop_self: bool = False
 
     def __post_init__(self) -> None:
-        # An object without a version is a stage of its own: it is adapted once.
+        # Each adaptation of an object without a version is a stage of its own: it is adapted once.
         found = tuple(one if isinstance(one, str) else system_of(one) for one in self.systems)
         object.__setattr__(self, "systems", found)
 
@@ -111,12 +111,13 @@ class Experiment:
     def parsed_systems(self) -> list[Retriever]:
         """The systems; raises UnknownName or BadValue for one that is none, and for two of one name."""
         found: dict[str, Retriever] = {}
-        systems = [one for s in self.systems for one in _systems(s)]
+        systems = one_session(one for s in self.systems for one in _systems(s))
         for system in systems:
             other = found.setdefault(str(system), system)
             if other != system:
                 raise BadValue(
-                    f"two systems are named '{system}'; give one another name: weir.system(..., name='other')"
+                    f"two different systems are named '{system}'; give the object in one of them another name: "
+                    'weir.encoder(..., name="other"), weir.reranker or weir.system'
                 )
         return systems
 

@@ -157,8 +157,10 @@ def open_cell(folder: Path | str) -> Finished:
 
 
 def cell_of(folder: Path, rows: Sequence[Row]) -> Finished:
-    """The finished cell that these rows are of, with them alone."""
-    cell = next(cell for cell in _cells_in(folder) if all(row in cell.rows for row in rows))
+    """The finished cell that these rows are of, with them alone; raises StoreError where it is there no more."""
+    cell = next((cell for cell in _cells_in(folder) if all(row in cell.rows for row in rows)), None)
+    if cell is None:
+        raise StoreError(f"{folder}: removed while the grid ran, by another process; run the grid again")
     return replace(cell, rows=tuple(rows))
 
 

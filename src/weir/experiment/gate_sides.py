@@ -12,6 +12,7 @@ from weir.datasets.load import Dataset, load
 from weir.datasets.query_grouping import query_groups
 from weir.datasets.scoring_rules import NO_COLLECTION, ScoringRules
 from weir.errors import BadValue, FormatError, UnknownName
+from weir.experiment.costs import unscored_notes
 from weir.experiment.finished import Finished, cell_collection, deepest, finished_cells, of_systems, open_cell
 from weir.io.runs.baseline_file import is_baseline, read_baseline
 from weir.io.runs.read import run_name
@@ -154,7 +155,8 @@ def gate_cases(
     `collections_of`. Raises BadValue where the sides are not comparable, and as `query_groups` and `table`.
     """
     cases: list[tuple[str, ScoreTable]] = []
-    notes, grounds = [*_version_notes(sides), *_score_notes(sides)], collections or {}
+    notes = [*_version_notes(sides), *_ranking_notes(sides), *_score_notes(sides)]
+    grounds = collections or {}
     for name, dataset, before, after in _pairs(*sides, notes):
         one, other, said = on_same_queries(dataset, before, after, common)
         notes += said
@@ -214,7 +216,10 @@ def _systems_in(
         if cell.dataset in found.setdefault(name, {}):
             raise BadValue(f"{folder}: {name} stands twice on {cell.dataset}; name the cell's own folder")
         found[name][cell.dataset] = _cell_scores(cell, measures, fetch)
-    return [SystemScores(name, datasets) for name, datasets in found.items()]
+    said = {
+        name: tuple(unscored_notes([c for c in cells if (c.label or c.system) == name])) for name in found
+    }
+    return [SystemScores(name, datasets, notes=said[name]) for name, datasets in found.items()]
 
 
 def _cell_scores(cell: Finished, measures: Sequence[str], fetch: bool) -> JudgedScores:
@@ -288,6 +293,15 @@ def _score_notes(sides: tuple[Sequence[SystemScores], Sequence[SystemScores]]) -
         for name, judged in one.datasets.items()
     }
     return system_notes(scores)
+
+
+def _ranking_notes(sides: tuple[Sequence[SystemScores], Sequence[SystemScores]]) -> list[Note]:
+    """What is said of how the rankings of both sides were made, once where it is said of both."""
+    found: dict[str, list[str]] = {}
+    for role, side in zip(("baseline", "candidate"), sides, strict=True):
+        for note in dict.fromkeys(note for one in side for note in one.notes):
+            found.setdefault(note, []).append(role)
+    return [Note(f"{' and '.join(roles)}: {note}") for note, roles in found.items()]
 
 
 def _listed(systems: Sequence[SystemScores]) -> str:

@@ -22,7 +22,7 @@ from weir.systems.composite import adapted_to, parts_of
 from weir.systems.expression import parse_system
 from weir.systems.rerank.llm_reranker import LLMReranker
 from weir.systems.rerank.llm_trace import NOT_KEPT, Exchange, traced
-from weir.systems.rerank.reranking import first_rows, rows_of_run
+from weir.systems.rerank.reranking import reranked_rows, rows_of_run
 
 __all__ = ["VERDICTS", "ModelUse", "QueryTrace", "model_uses", "query_traces"]
 
@@ -193,9 +193,7 @@ def _candidates(cell: Finished, dataset: Dataset, part: Pipeline) -> Run:
         ):
             root = cell.folder.parent
             run = StageShelf(root, root, dataset, lambda *_: None).read(folder)
-            own = dataset.corpus.ids.codes(run.queries.strings)
-            chosen = first_rows(run, own, part.reranker.depth)
-            return rows_of_run(run, chosen)
+            return rows_of_run(run, reranked_rows(part, run, dataset.queries, dataset.corpus))
     raise BadValue(
         f"{cell.system}: the rankings of {part.first}, which were re-ranked, are not in this folder"
     )

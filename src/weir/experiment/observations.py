@@ -79,8 +79,11 @@ def cost_facts(costs: Costs, index_bytes: int | None = None) -> dict[str, object
     if index_bytes is None:
         pairs = {"asked": costs.requested_pairs, "computed": costs.computed_pairs}
         services = [use.facts() for use in costs.services]
-        return ({"scores": pairs} if costs.requested_pairs else {}) | (
-            {"services": services} if services else {}
+        given = {"candidates": costs.candidates, "unscored": costs.unscored}
+        return (
+            ({"scores": pairs} if costs.requested_pairs else {})
+            | ({"reranked": given} if costs.candidates else {})
+            | ({"services": services} if services else {})
         )
     found: dict[str, object] = {"bytes": index_bytes + costs.external_bytes}
     found |= {"reused": costs.reused_documents} if costs.reused_documents else {}

@@ -9,21 +9,22 @@ from weir.core.qrels import Qrels
 from weir.errors import BadValue
 from weir.experiment.finished import Finished, given_or_own
 from weir.io.runs.read import read_qrels, read_run
-from weir.measures.files import names_of_runs
+from weir.measures.files import each_file, names_of_runs
 from weir.stats.birco import BircoScore, birco_remarks, birco_scores
 
 __all__ = ["birco_of_cells", "birco_of_files"]
 
 
-def birco_of_files(qrels: Path, runs: Sequence[Path]) -> tuple[list[BircoScore], list[str]]:
-    """(the figures of each run file, what has to be said of the judgments); raises as `birco_scores` and readers."""
-    judgments = read_qrels(qrels)
-    found = [
-        one
-        for name, path in zip(names_of_runs(runs), runs, strict=True)
-        for one in birco_scores(judgments, read_run(path), qrels.name, name)
-    ]
-    return found, birco_remarks(judgments)
+def birco_of_files(qrels: Path, runs: Sequence[Path]) -> tuple[list[BircoScore], list[str], list[str]]:
+    """(the figures of each run file, what has to be said of the judgments, why files are left out).
+
+    Raises as `birco_scores` and readers where no file is left.
+    """
+    judgments, names = read_qrels(qrels), dict(zip(runs, names_of_runs(runs), strict=True))
+    found, refused = each_file(
+        runs, lambda path: birco_scores(judgments, read_run(path), qrels.name, names[path])
+    )
+    return [one for scores in found.values() for one in scores], birco_remarks(judgments), refused
 
 
 def birco_of_cells(

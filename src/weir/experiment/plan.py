@@ -18,17 +18,18 @@ from weir.core.corpus import Corpus
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load
 from weir.errors import BadValue, WeirError
-from weir.experiment.costs import index_cost, search_cost
+from weir.experiment.costs import index_cost, search_cost, unscored_note
 from weir.experiment.experiment import Experiment
 from weir.experiment.finished import finished_cells
-from weir.experiment.prompt_plan import PromptPlan, plan_of_words, prompt_plan
+from weir.experiment.prompt_plan import PromptPlan, plan_of_words, prompt_plan, shown_candidates
 from weir.experiment.stage_store import Watch
 from weir.settings import settings
-from weir.systems.candidate_pool import CandidatePool
-from weir.systems.composite import parts_of
+from weir.systems.compose import Pipeline
+from weir.systems.composite import adapted_to, parts_of
 from weir.systems.expression import parse_system
-from weir.systems.protocol import Remote, Retriever
+from weir.systems.protocol import DEPTH, CandidateSource, Remote, Retriever
 from weir.systems.rerank.llm_reranker import LLMReranker
+from weir.systems.rerank.reranking import has_candidates
 
 __all__ = ["Planned", "planned"]
 
@@ -85,6 +86,17 @@ class _Subject:
     words: tuple[float, float]
     dataset: Dataset | None
 
+    @property
+    def pool(self) -> int | None:
+        """The most candidates of a query, as far as that is known; None where all documents may be ranked."""
+        if self.dataset is not None:
+            metadata = self.dataset.queries.metadata
+            lists = None if metadata is None else dict(metadata.lists()).get("candidates")
+            return None if lists is None else int(lists.lengths().max())
+        entry = catalogue.get(self.name)
+        judged = entry.candidates == "judged" and entry.grades and self.queries
+        return -(-sum(entry.grades.values()) // self.queries) if judged else None
+
     def sample(self, count: int, folder: Path) -> None:
         """Write a collection of so many of its documents, or of texts of their length, and a few queries."""
         rng = np.random.default_rng(SEED)
@@ -92,8 +104,10 @@ class _Subject:
         titles, texts, queries = self._taken(count, rng) if self.dataset else self._made(count, rng)
         rows = enumerate(zip(titles, texts, strict=True))
         _write_lines(folder / "corpus.jsonl", ({"_id": f"d{i}", "title": t, "text": x} for i, (t, x) in rows))
+        listed = {"candidates": [f"d{i}" for i in range(min(count, self.pool or 0))]}
         _write_lines(
-            folder / "queries.jsonl", ({"_id": f"q{i}", "text": text} for i, text in enumerate(queries))
+            folder / "queries.jsonl",
+            ({"_id": f"q{i}", "text": text, "metadata": listed} for i, text in enumerate(queries)),
         )
         judged = "".join(f"q{i} 0 d0 1\n" for i in range(len(queries)))
         (folder / "qrels" / "test.tsv").write_text(judged, encoding="utf-8")
@@ -169,25 +183,29 @@ def _subjects(name: str) -> Iterator[_Subject]:
 
 
 def _planned(subject: _Subject, system: Retriever, k: int) -> Planned:
-    notes = [] if subject.dataset else [_NOT_HERE]
+    notes = [*([] if subject.dataset else [_NOT_HERE]), *_unscored(subject, system, k)]
     if _asks_an_api(system):
         return _paid(subject, system, notes)
-    if prompted := [part for part in parts_of(system) if isinstance(part, LLMReranker)]:
-        return _prompted(subject, system, prompted, notes)
+    pipelines = [part for part in parts_of(system) if isinstance(part, Pipeline)]
+    if prompted := [part for part in pipelines if isinstance(part.reranker, LLMReranker)]:
+        return _prompted(subject, system, prompted, k, notes)
     if asked := [part.service for part in parts_of(system) if isinstance(part, Remote)]:
         notes += [f"{service} is asked {subject.queries:,} queries; it is not probed" for service in asked]
         cell = (subject.name, str(system), subject.documents, subject.queries)
         return Planned(*cell, None, None, None, None, None, notes=tuple(notes))
     probes = _probes(subject, system, k)
     first, last = probes[0], probes[-1]
+    drawn = isinstance(system, CandidateSource) and system.is_drawn()
+    searched = min(subject.documents, subject.pool or subject.documents) if drawn else subject.documents
     index = _extended(subject.documents, (first.documents, first.index), (last.documents, last.index))
     search, peak = last.search, last.peak_mb
-    if _seen(first.search, last.search, NOISE_SHARE * first.search):
-        search = _extended(subject.documents, (first.documents, first.search), (last.documents, last.search))
+    if last.documents < searched and _seen(first.search, last.search, NOISE_SHARE * first.search):
+        search = _extended(searched, (first.documents, first.search), (last.documents, last.search))
     if _seen(first.peak_mb, last.peak_mb, NOISE_MB):
         peak = _extended(subject.documents, (first.documents, first.peak_mb), (last.documents, last.peak_mb))
-    for what, value, measured in (("search", search, last.search), ("memory", peak, last.peak_mb)):
-        if value == measured and last.documents < subject.documents:
+    grown = (("search", search, last.search, searched), ("memory", peak, last.peak_mb, subject.documents))
+    for what, value, measured, whole in grown:
+        if value == measured and last.documents < whole:
             notes.append(
                 f"{what} is that of {last.documents} documents, in which no growth could be seen: at least"
             )
@@ -208,7 +226,32 @@ def _planned(subject: _Subject, system: Retriever, k: int) -> Planned:
     )
 
 
-def _prompted(subject: _Subject, system: Retriever, prompted: list[LLMReranker], notes: list[str]) -> Planned:
+def _unscored(subject: _Subject, system: Retriever, k: int) -> Iterator[str]:
+    """A note on each re-ranker that leaves documents of its first stage unscored, how many of how many at most."""
+    for part in parts_of(system):
+        if isinstance(part, Pipeline):
+            if subject.dataset is None:
+                found, shown = (subject.queries * count for count in _shown_of_words(subject, part, k))
+            else:
+                adapted = adapted_to(part, subject.name, subject.dataset.instruction)
+                found, shown = (int(counts.sum()) for counts in shown_candidates(adapted, subject.dataset, k))
+            if shown < found:
+                yield unscored_note(str(part), found - shown, found, "up to ")
+
+
+def _shown_of_words(subject: _Subject, system: Pipeline, k: int) -> tuple[int, int]:
+    """(documents that a query gives a re-ranker, those of them that it scores), of a collection that is not here."""
+    named, first, room = system.reranker.depth, system.first, max(k, system.reranker.depth or DEPTH)
+    if named is None and isinstance(first, CandidateSource):
+        room = first.pool_depth(k, subject.documents) or room
+    found = min(room if subject.pool is None else subject.pool, subject.documents)
+    whole = named is None and (subject.pool is not None or has_candidates(system))
+    return found, found if whole else min(found, named or DEPTH)
+
+
+def _prompted(
+    subject: _Subject, system: Retriever, prompted: list[Pipeline], k: int, notes: list[str]
+) -> Planned:
     """Prompts, tokens and dollars of the language models within a system: nothing is asked, and no time known."""
     from weir.services.limits import Limits
 
@@ -217,11 +260,12 @@ def _prompted(subject: _Subject, system: Retriever, prompted: list[LLMReranker],
         "not on this machine: lengths are those published" if note == _NOT_HERE else note for note in notes
     ]
     remote = [part.service for part in parts_of(system) if isinstance(part, Remote)]
-    others = [service for service in remote if service not in {part.service for part in prompted}]
+    rerankers = [part.reranker for part in prompted if isinstance(part.reranker, LLMReranker)]
+    others = [service for service in remote if service not in {part.service for part in rerankers}]
     notes += [f"{service} is asked {subject.queries:,} queries; it is not probed" for service in others]
     total, costs = 0, list[float]()
-    for part in prompted:
-        found = _prompt_plan(subject, system, part)
+    for pipeline, part in zip(prompted, rerankers, strict=True):
+        found = _prompt_plan(subject, pipeline, part, k)
         cost, worst = (
             None if tokens is None or part.chat.local else limits.cost(tokens, found.answer_tokens)
             for tokens in (found.tokens, found.longest)
@@ -238,12 +282,14 @@ def _prompted(subject: _Subject, system: Retriever, prompted: list[LLMReranker],
     return Planned(*cell, None, None, None, None, None, total, dollars, tuple(notes))
 
 
-def _prompt_plan(subject: _Subject, system: Retriever, part: LLMReranker) -> PromptPlan:
+def _prompt_plan(subject: _Subject, system: Pipeline, part: LLMReranker, k: int) -> PromptPlan:
     if subject.dataset is None:
         document, query = (BYTES_PER_WORD * words for words in subject.words)
-        return plan_of_words(part, subject.documents, subject.queries, document, query)
-    adapted = part.adapted_to(subject.name, subject.dataset.instruction)
-    return prompt_plan(adapted, subject.dataset, any(isinstance(p, CandidatePool) for p in parts_of(system)))
+        _, shown = _shown_of_words(subject, system, k)
+        return plan_of_words(part, shown, subject.queries, document, query)
+    adapted = adapted_to(system, subject.name, subject.dataset.instruction)
+    assert isinstance(adapted.reranker, LLMReranker)  # it is adapted to what it was
+    return prompt_plan(adapted.reranker, subject.dataset, shown_candidates(adapted, subject.dataset, k)[1])
 
 
 def _tokens_said(tokens: int, dollars: float | None) -> str:
@@ -369,6 +415,6 @@ def _some_words() -> list[str]:
             for word in text.split()]  # fmt: skip
 
 
-def _write_lines(path: Path, rows: Iterator[dict[str, str]]) -> None:
+def _write_lines(path: Path, rows: Iterator[dict[str, object]]) -> None:
     with path.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -10,10 +10,16 @@ import numpy as np
 from weir.core.corpus import Corpus
 from weir.core.strings import Float64, Int64
 from weir.datasets.load import Dataset
+from weir.experiment.observations import silent
+from weir.systems.candidate_pool import CandidatePool
+from weir.systems.compose import Pipeline
+from weir.systems.plugins import rankings
 from weir.systems.rerank.llm_methods import Asking
 from weir.systems.rerank.llm_reranker import LLMReranker
+from weir.systems.rerank.reranking import has_candidates, rerank_depths, rerank_room
+from weir.systems.stored_run import StoredRun
 
-__all__ = ["PromptPlan", "plan_of_words", "prompt_plan"]
+__all__ = ["PromptPlan", "plan_of_words", "prompt_plan", "shown_candidates"]
 
 TOKEN_BYTES = 3
 """Bytes of a token, as budgets estimate: most tokenizers make fewer tokens."""
@@ -43,7 +49,7 @@ class PromptPlan:
 
 @dataclass(frozen=True)
 class _Texts:
-    """What prompts are made of: bytes of each query with its objective, its candidates, bytes of documents."""
+    """What prompts are made of: bytes of each query with its objective, candidates shown of it, bytes of documents."""
 
     query: Int64
     candidates: Int64
@@ -51,35 +57,48 @@ class _Texts:
     longest: Float64 | None
 
 
-def prompt_plan(reranker: LLMReranker, dataset: Dataset, pooled: bool) -> PromptPlan:
-    """What a re-ranker would ask about the queries of a collection.
+def shown_candidates(system: Pipeline, dataset: Dataset, k: int) -> tuple[Int64, Int64]:
+    """(documents that each query gives a re-ranker, those of them that it scores), where k are wanted of both stages.
 
-    pooled: whether queries for which the collection names no candidates have none. Nothing is searched: a query is
-    taken to find as many documents as may be ranked.
+    A pool and a stored run are counted; else nothing is searched, and a query is taken to find as many documents as may
+    be ranked.
     """
+    first, queries, corpus = system.first, dataset.queries, dataset.corpus
+    room = rerank_room(system, queries, k, corpus)
+    if isinstance(first, (CandidatePool, StoredRun)):
+        with silent():
+            found = np.diff(rankings(first.index(corpus), queries, room, first, dataset.name).ptr)
+    else:
+        found = np.full(len(queries), len(corpus), np.int64)
+        if queries.metadata is not None and queries.metadata.candidates is not None:
+            listed = queries.metadata.candidates.lengths()
+            found = np.where((listed > 0) | has_candidates(system) & system.is_drawn(), listed, found)
+        found = np.minimum(found, room)
+    return found, np.minimum(found, rerank_depths(system, queries))
+
+
+def prompt_plan(reranker: LLMReranker, dataset: Dataset, shown: Int64) -> PromptPlan:
+    """What a re-ranker would ask about the queries of a collection; shown: how many candidates of each it is shown."""
     queries, metadata = dataset.queries, dataset.queries.metadata
     own = None if metadata is None else metadata.instruction
     general = len(reranker.prompts.task.encode())
     told = np.zeros(len(queries), np.int64) if own is None else own.lengths()
     objective = np.where(told > 0, told, general) if reranker.prompts.objective else told * 0
-    found = np.full(len(queries), len(dataset.corpus), np.int64)
-    if metadata is not None and metadata.candidates is not None:
-        listed = metadata.candidates.lengths()
-        found = np.where((listed > 0) | pooled, listed, found)
     lengths = _lengths(dataset.corpus, reranker.prompts.max_length)
-    texts = _Texts(queries.text.lengths() + objective, found, float(lengths.mean()), np.sort(lengths)[::-1])
+    texts = _Texts(queries.text.lengths() + objective, shown, float(lengths.mean()), np.sort(lengths)[::-1])
     return _planned(reranker, texts)
 
 
 def plan_of_words(
-    reranker: LLMReranker, documents: int, queries: int, document_bytes: float, query_bytes: float
+    reranker: LLMReranker, candidates: int, queries: int, document_bytes: float, query_bytes: float
 ) -> PromptPlan:
-    """The same of a collection of which only these counts and mean lengths are known."""
+    """The same of a collection of which only these mean lengths are known; candidates: of a query, that are found."""
+    shown = candidates if reranker.depth is None else min(candidates, reranker.depth)
     most = reranker.prompts.max_length
     mean = document_bytes if most is None else min(document_bytes, TOKEN_BYTES * most)
     general = len(reranker.prompts.task.encode()) if reranker.prompts.objective else 0
     query = np.full(queries, int(query_bytes) + general, np.int64)
-    return _planned(reranker, _Texts(query, np.full(queries, documents, np.int64), mean, None))
+    return _planned(reranker, _Texts(query, np.full(queries, shown, np.int64), mean, None))
 
 
 def _lengths(corpus: Corpus, max_length: int | None) -> Float64:
@@ -107,7 +126,7 @@ def _planned(reranker: LLMReranker, texts: _Texts) -> PromptPlan:
             mean += _tokens(number, number * (fixed + one.passages * texts.document) + query)
             if texts.longest is not None and one.passages:
                 # Who reads every document once reads the longest of one ranking; groups may all hold the same longest.
-                several = min(reranker.depth, count) if one.passages == 1 else one.passages
+                several = count if one.passages == 1 else one.passages
                 long = float(texts.longest[:several].mean())
                 longest += _tokens(number, number * (fixed + one.passages * long) + query)
             else:

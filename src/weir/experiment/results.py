@@ -10,6 +10,7 @@ from pathlib import Path
 from weir.core.notes import Note
 from weir.core.result_row import Row
 from weir.datasets import catalogue
+from weir.experiment.costs import unscored_notes
 from weir.experiment.finished import Finished, finished_cells
 from weir.stages.stage import changes
 from weir.stats.score_notes import row_notes
@@ -60,9 +61,10 @@ def group_rows(cells: Sequence[Finished]) -> list[Row]:
 
 
 def cell_notes(cells: Sequence[Finished]) -> list[Note]:
-    """What has to be said beside the scores of cells: mixed provenance, queries not answered, documents not judged."""
+    """What has to be said beside the scores of cells: mixed provenance, unscored candidates, queries not answered,
+    documents not judged."""
     rows = [row for cell in cells for row in cell.named_rows()]
-    return [*map(Note, mixed_worlds(cells)), *row_notes(rows)]
+    return [*map(Note, mixed_worlds(cells)), *map(Note, unscored_notes(cells)), *row_notes(rows)]
 
 
 def mixed_worlds(cells: Sequence[Finished]) -> list[str]:

@@ -105,6 +105,8 @@ class StageShelf:
         metadata = self.dataset.queries.metadata
         if metadata is not None and (metadata.lists() or metadata.permitted is not None):
             asked["restricted"] = str(algorithm("restricted search"))
+        if metadata is not None and "candidates" in dict(metadata.lists()):
+            asked["candidates"] = str(algorithm("candidates"))
         return asked
 
     def run(self, part: Retriever, k: int) -> tuple[Path, Run]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from weir.core.corpus import Queries
 from weir.core.intents import IntentQrels, joined, with_intents
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
-from weir.errors import BadValue, FormatError
+from weir.errors import BadRanking, BadValue, FormatError, WeirError
 from weir.io.runs.intent_file import read_intents
 from weir.io.runs.nugget_file import holds_nuggets
 from weir.io.runs.read import judge_file, read_qrels, read_run, run_name
@@ -17,7 +18,26 @@ from weir.measures.conventions import DEFAULT, Conventions
 from weir.measures.evaluate import ranked_by, refuse_strangers
 from weir.measures.measure import Measure
 
-__all__ = ["distinct_names", "judge", "judgments_for", "names_of_runs"]
+__all__ = ["distinct_names", "each_file", "judge", "judgments_for", "names_of_runs"]
+
+T = TypeVar("T")
+
+
+def each_file(runs: Sequence[Path], score: Callable[[Path], T]) -> tuple[dict[Path, T], list[str]]:
+    """(what is made of each run file, a sentence on each that is no ranking of these judgments).
+
+    Raises what `score` raises where no file is left.
+    """
+    found: dict[Path, T] = {}
+    refused: list[WeirError] = []
+    for run in runs:
+        try:
+            found[run] = score(run)
+        except (BadRanking, BadValue, FormatError) as error:
+            refused.append(error)
+    if refused and not found:
+        raise refused[0]
+    return found, [str(error) for error in refused]
 
 
 def names_of_runs(runs: Sequence[Path]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["SCHEMES", "brought", "is_reference"]
 
 SCHEMES = ("hf:", "irds:")
+BIRCO_SETS = ("test_set.pickle", "dev_set.pickle", "test_set.json", "dev_set.json")
+"""The file of a folder of BIRCO's repository that is its collection: the first of these."""
 
 
 def is_reference(name: str) -> bool:
@@ -58,6 +61,11 @@ def _of_scheme(text: str, watch: Watch, again: bool, fetch: bool) -> Brought:
 def _of_folder(path: Path, subset: str, watch: Watch, fetch: bool) -> Brought | None:
     if not subset and _has_parts(path):
         return None
+    test_set = next((path / name for name in BIRCO_SETS if (path / name).is_file()), None)
+    if test_set is not None and not subset:
+        from weir.references.from_file import from_file
+
+        return replace(from_file(test_set, watch), name=path.resolve().name)
     from weir.references.from_hub import from_folder, is_hub_folder
 
     return from_folder(path, subset, watch, fetch) if is_hub_folder(path) else None

@@ -22,7 +22,7 @@ from weir.systems.composite import adapted_to
 from weir.systems.plugins import rankings
 from weir.systems.protocol import IN_MEMORY, Context, Costs, Retriever
 from weir.systems.rerank.llm_reranker import LLMReranker
-from weir.systems.rerank.reranking import RerankingSearcher
+from weir.systems.rerank.reranking import RerankingSearcher, rerank_room, reranked_rows
 
 __all__ = ["RerankedOnce", "StudiedCandidates", "candidates_of"]
 
@@ -49,8 +49,8 @@ class RerankedOnce:
 class StudiedCandidates:
     """What a first stage found for the judged queries, and the language model that re-ranks it.
 
-    found: the first stage's rankings, deep enough for `depth` and for the results; depth: the most candidates asked
-    about.
+    found: the first stage's rankings, deep enough for `depth` and for the results; shown: the most candidates of a
+    query that the re-ranker takes as it is declared; depth: the most candidates asked about.
     """
 
     pipeline: Pipeline
@@ -60,6 +60,7 @@ class StudiedCandidates:
     qrels: Qrels
     measure: Measure
     found: Run
+    shown: int
     depth: int
     drop_self: bool
 
@@ -69,7 +70,7 @@ class StudiedCandidates:
         Raises BadValue for a depth beyond the candidates, ServiceError where the budget ends or a prompt stays without
         an answer; the same call continues.
         """
-        if reranker.depth > self.depth:
+        if reranker.depth is not None and reranker.depth > self.depth:
             raise BadValue(f"candidates were found to {self.depth}; a depth of {reranker.depth} needs more")
         scorer = LoggedScorer(reranker.ready(self.corpus), sample)
         system = replace(self.pipeline, reranker=reranker)
@@ -116,9 +117,12 @@ def candidates_of(
             f"{system} ends in no language model; give such as 'bm25 >> llm(\"listwise\", model=...)'"
         )
     queries = _sample(dataset.queries, limit)
-    depth = max(adapted.reranker.depth, *depths, 1)
+    wanted = max(RESULT_DEPTH, *depths, 1) + 1
+    room = rerank_room(adapted, queries, wanted, dataset.corpus)
     searcher = adapted.first.index(dataset.corpus)
-    found = rankings(searcher, queries, max(RESULT_DEPTH, depth) + 1, adapted.first, dataset.name)
+    found = rankings(searcher, queries, room, adapted.first, dataset.name)
+    shown = reranked_rows(adapted, found, queries, dataset.corpus)
+    longest = int(np.bincount(found.query_of_row()[shown], minlength=1).max())
     qrels = dataset.qrels.only(np.flatnonzero(queries.ids.codes(dataset.qrels.queries.strings) >= 0))
     return StudiedCandidates(
         adapted,
@@ -128,7 +132,8 @@ def candidates_of(
         qrels,
         measure,
         found,
-        depth,
+        longest,
+        max(longest, adapted.reranker.depth or 1, *depths, 1),
         dataset.self_match == "drop",
     )
 

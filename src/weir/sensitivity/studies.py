@@ -285,7 +285,7 @@ class _Studies:
         if count == 0:
             raise BadValue(f"{self.candidates.measure} is defined for no query of all re-rankings")
         by_query = known.mean(axis=0)
-        rules, depth = ReorderRules(), self.candidates.reranker.depth
+        rules, depth = ReorderRules(), self.candidates.shown
         pairs = [order_changes(a.run, b.run, rules, depth) for a, b in combinations(runs, 2)]
         return Spread(
             str(self.candidates.measure),

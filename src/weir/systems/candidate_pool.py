@@ -1,4 +1,4 @@
-"""The candidates that a collection names for its queries, as a first stage: pool >> cross("minilm-cross")."""
+"""The candidates that a collection names for its queries, in a drawn order: pool >> cross("minilm-cross")."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ __all__ = ["CandidatePool", "CandidatePoolSearcher"]
 @SYSTEMS.register("pool")
 @dataclass(frozen=True)
 class CandidatePool:
-    """A query's candidates in the order in which the collection lists them; needs no index, and no text.
+    """A query's candidates in a drawn order, which ranks nothing; needs no index, and no text.
 
-    A query without candidates has no answer. Its scores fall by 1 from one to the next.
+    The order is that of hashes of a fixed seed, the query's and the document's identifier, so that neither the order of
+    a file nor identifiers decide anything. A query without candidates has no answer. Scores fall by 1 from one to the
+    next.
     """
 
     __repr__ = shown
@@ -31,7 +33,15 @@ class CandidatePool:
 
     def describe(self) -> dict[str, object]:
         """Its algorithm: the candidates are the queries'."""
-        return {"system": "pool", "algorithm": algorithm("restricted search")}
+        return {"system": "pool", "algorithm": algorithm("candidates")}
+
+    def pool_depth(self, k: int, documents: int) -> int:
+        """All candidates."""
+        return max(k, documents)
+
+    def is_drawn(self) -> bool:
+        """It ranks nothing."""
+        return True
 
     def components(self) -> tuple[Component, ...]:
         """None: it keeps nothing."""
@@ -59,8 +69,9 @@ class CandidatePoolSearcher:
         """
         if queries.metadata is None or queries.metadata.candidates is None:
             raise BadValue(
-                'pool: the collection names no candidates; write them as "candidates" into the metadata of '
-                "queries.jsonl, or candidates = 'judged' into its TOML file"
+                "pool: the collection names no candidates; where the judged documents of a query are its candidates, "
+                'write into collection.toml in its folder the line: candidates = "judged"; others stand in the lines '
+                'of queries.jsonl: {"_id": "q1", "text": "...", "metadata": {"candidates": ["d1", "d2"]}}'
             )
         return candidate_rows(queries, self.corpus, "pool").allowed(queries).top(k)
 

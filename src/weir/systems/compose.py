@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from weir.systems.protocol import (
     IN_MEMORY,
     RERANKERS,
     SYSTEMS,
+    CandidateSource,
     Component,
     Composite,
     Context,
@@ -36,8 +37,9 @@ from weir.systems.protocol import (
     Shelf,
     called,
     check_depth,
+    described_depth,
 )
-from weir.systems.rerank.reranking import RerankingSearcher
+from weir.systems.rerank.reranking import RerankingSearcher, has_candidates
 from weir.systems.restricted import sufficient_depth
 
 __all__ = [
@@ -52,8 +54,6 @@ __all__ = [
 ]
 
 VIEW = "title text"
-DEPTH = 100
-"""Documents that a re-ranker scores anew, unless a depth is named."""
 SHOWN_CHARACTERS = 80
 
 SearchFunction: TypeAlias = Callable[[dict[str, str], int], object]
@@ -100,6 +100,7 @@ class FunctionSystem:
 
     answer: SearchFunction | SearchObject
     identity: Identity
+    adapter: ClassVar[str] = "weir.system"
 
     def __str__(self) -> str:
         return self.identity.name
@@ -166,15 +167,16 @@ class FunctionSearcher:
 class FunctionReranker:
     """A function that scores pairs of texts, or a PairPredictor, as a re-ranker; see ScoreFunction."""
 
-    score: ScoreFunction
+    score: ScoreFunction | PairPredictor
     identity: Identity
-    depth: int = DEPTH
+    depth: int | None = None
+    adapter: ClassVar[str] = "weir.reranker"
 
     def __post_init__(self) -> None:
         check_depth(self.identity.name, self.depth)
 
     def __str__(self) -> str:
-        return called(self.identity.name, [], {} if self.depth == DEPTH else {"depth": self.depth})
+        return called(self.identity.name, [], {} if self.depth is None else {"depth": self.depth})
 
     def __repr__(self) -> str:
         return str(self)
@@ -184,11 +186,14 @@ class FunctionReranker:
 
     def describe(self) -> dict[str, object]:
         """Its name and version, or a session, its depth, and what of a document it reads."""
-        return {"reranker": "object", "depth": self.depth, "document": VIEW, **self.identity.describe()}
+        own = {"reranker": "object", **described_depth(self.depth), "document": VIEW}
+        return own | self.identity.describe()
 
     def ready(self, corpus: Corpus, context: Context = IN_MEMORY) -> FunctionScorer:
         """The function and the documents it reads."""
-        return FunctionScorer(self.score, corpus)
+        model = self.score
+        function = partial(_predicted, model) if isinstance(model, PairPredictor) else model
+        return FunctionScorer(function, corpus)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,10 +229,12 @@ class FunctionScorer:
 class Pipeline:
     """A system whose first documents a re-ranker puts in another order.
 
-    first: the system that finds them; reranker: what scores the first `reranker.depth` of each ranking anew. Those
-    behind the depth keep their order behind the others: the i-th of them stands i steps below the lowest new score,
-    a step being 1, or 2**-20 of that score where this is more. A document whose identifier is the query's own does
-    not count towards the depth, so that taking it out changes nothing else. Raises BadValue for parts that are none.
+    first: the system that finds them; reranker: what scores the first `reranker.depth` of each ranking anew. Where no
+    depth is named these are the first DEPTH, and all candidates: behind a CandidateSource (pool, a stored run, a
+    fusion), and for a query for which the collection names candidates. Those behind the depth keep their order behind
+    the others: the i-th of them stands i steps below the lowest new score, a step being 1, or 2**-20 of that score
+    where this is more. A document whose identifier is the query's own does not count towards the depth, so that taking
+    it out changes nothing else. Raises BadValue for parts that are none.
     """
 
     first: Retriever
@@ -250,13 +257,24 @@ class Pipeline:
 
     def describe(self) -> dict[str, object]:
         """Everything that can move a number."""
+        candidates = {"candidates": algorithm("candidates")} if has_candidates(self) else {}
+        whole = bool(candidates) and self.reranker.depth is None
         return {
             "system": str(self),
             "first": self.first.describe(),
-            "reranker": self.reranker.describe(),
+            "reranker": self.reranker.describe() | ({"depth": "all candidates"} if whole else {}),
             "algorithm": algorithm("pipeline"),
+            **candidates,
             "behind the depth": "in the order of the first system, below the lowest new score",
         }
+
+    def pool_depth(self, k: int, documents: int) -> int | None:
+        """That of its first system: what it orders is not cut."""
+        return self.first.pool_depth(k, documents) if isinstance(self.first, CandidateSource) else None
+
+    def is_drawn(self) -> bool:
+        """Whether its first system's order is, and so that of what the re-ranker cannot tell apart."""
+        return isinstance(self.first, CandidateSource) and self.first.is_drawn()
 
     def components(self) -> tuple[Component, ...]:
         """The rankings of the first system, and what the re-ranker is made of."""
@@ -315,24 +333,23 @@ def as_system(given: object, name: str | None = None, version: str | None = None
 
 
 def as_reranker(
-    given: object, depth: int = DEPTH, name: str | None = None, version: str | None = None
+    given: object, depth: int | None = None, name: str | None = None, version: str | None = None
 ) -> Reranker:
     """A function (texts of queries, texts of documents) -> scores, or an object with predict(pairs), as a re-ranker.
 
-    Texts are aligned, one pair for each candidate of a query. depth: how many documents of each ranking are scored;
-    name, version: see `as_system`; a re-ranker stays as it is. Raises BadValue for what is none.
+    Texts are aligned, one pair for each candidate of a query. depth: how many documents of each ranking are scored,
+    None for 100, and for all candidates; name, version: see `as_system`; a re-ranker stays as it is. Raises BadValue
+    for what is none.
     """
     if isinstance(given, type):
         raise BadValue(f"{given.__name__} is a class; give a value of it, such as {given.__name__}()")
     if isinstance(given, Reranker):
         return _as_it_is(given, name, version)
-    if isinstance(given, PairPredictor):
-        return FunctionReranker(partial(_predicted, given), _identity(given, name, version), depth)
-    if isinstance(given, Retriever) or not callable(given):
-        raise BadValue(
-            f"behind >> stands a re-ranker, such as weir.Cross(...) or a function of pairs; {_shown(given)} is none"
-        )
-    return FunctionReranker(given, _identity(given, name, version), depth)
+    if isinstance(given, PairPredictor) or (callable(given) and not isinstance(given, Retriever)):
+        return FunctionReranker(given, _identity(given, name, version), depth)
+    raise BadValue(
+        f"behind >> stands a re-ranker, such as weir.Cross(...) or a function of pairs; {_shown(given)} is none"
+    )
 
 
 def _predicted(model: PairPredictor, queries: list[str], documents: list[str]) -> object:

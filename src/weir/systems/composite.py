@@ -6,16 +6,16 @@ import hashlib
 import json
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from weir.core.corpus import Corpus
 from weir.core.run import Run
-from weir.errors import StoreWarning, WeirError
+from weir.errors import BadValue, StoreWarning, WeirError
 from weir.io.storage.atomic import storing
-from weir.registry import session_only
+from weir.registry import Identified, Identity, session_only
 from weir.systems.plugins import indexed
 from weir.systems.protocol import (
     IN_MEMORY,
@@ -28,7 +28,16 @@ from weir.systems.protocol import (
     Shelf,
 )
 
-__all__ = ["FolderShelf", "adapted_to", "fields_of", "folder_name", "parts_of", "renumbered", "shelf_of"]
+__all__ = [
+    "FolderShelf",
+    "adapted_to",
+    "fields_of",
+    "folder_name",
+    "one_session",
+    "parts_of",
+    "renumbered",
+    "shelf_of",
+]
 
 T = TypeVar("T")
 
@@ -95,6 +104,43 @@ def adapted_to(system: T, collection: str, instruction: str) -> T:
         name: part for name, part in after.items() if part is not before[name] and part != before[name]
     }
     return cast(T, replace(given, **changed)) if changed else system
+
+
+def one_session(systems: Iterable[T]) -> list[T]:
+    """Some systems in which one object, wherever it stands in them, has one session.
+
+    Each adaptation of an object without a version has its own, so that what it made is told apart from what it makes
+    after it has changed. Raises BadValue for two objects of one kind and name.
+    """
+    known: dict[tuple[type, str], Identity] = {}
+    return [_with_sessions(system, known) for system in systems]
+
+
+def _with_sessions(value: T, known: dict[tuple[type, str], Identity]) -> T:
+    if isinstance(value, tuple):
+        return cast(T, tuple(_with_sessions(one, known) for one in value))
+    given: Any = value
+    if isinstance(value, Identified) and is_dataclass(type(value)):
+        own = value.identity
+        first = known.setdefault((type(value), own.name), own)
+        if not own.same_object(first):
+            raise BadValue(
+                f"two objects are named '{own.name}'; give one another name: {value.adapter}(..., name=\"other\")"
+            )
+        return cast(T, value if own.session == first.session else replace(given, identity=first))
+    if not (isinstance(value, (Retriever, Reranker)) and is_dataclass(type(value))):
+        return value
+    before = {f.name: getattr(given, f.name) for f in fields(given) if f.init}
+    after = {name: _with_sessions(part, known) for name, part in before.items()}
+    # Values that differ in their session alone are equal, so that parts are held against each other one by one.
+    changed = {name: part for name, part in after.items() if not _is_same(part, before[name])}
+    return cast(T, replace(given, **changed)) if changed else value
+
+
+def _is_same(one: object, other: object) -> bool:
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return all(map(_is_same, one, other))
+    return one is other
 
 
 def parts_of(system: object) -> Iterator[object]:

@@ -21,6 +21,7 @@ from weir.systems.composite import shelf_of
 from weir.systems.protocol import (
     IN_MEMORY,
     SYSTEMS,
+    CandidateSource,
     Component,
     Context,
     Costs,
@@ -66,6 +67,14 @@ class Filtered:
     def fields_read(self) -> tuple[str, ...]:
         """The fields that the filter reads."""
         return parse_filter(self.filter).fields
+
+    def pool_depth(self, k: int, documents: int) -> int | None:
+        """That of its system."""
+        return self.system.pool_depth(k, documents) if isinstance(self.system, CandidateSource) else None
+
+    def is_drawn(self) -> bool:
+        """Whether its system's order is."""
+        return isinstance(self.system, CandidateSource) and self.system.is_drawn()
 
     def components(self) -> tuple[Component, ...]:
         """The system's index, which holds all documents."""

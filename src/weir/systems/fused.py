@@ -78,8 +78,7 @@ class Fused:
                 f"{name} fuses two or more systems, such as {name}(bm25, rm3); found {len(self.parts)}"
             )
         self.fusion.refuse_other_than(len(self.parts))
-        if self.depth is not None:
-            check_depth(name, self.depth)
+        check_depth(name, self.depth)
 
     __repr__ = shown
     __rshift__ = then
@@ -100,6 +99,14 @@ class Fused:
     def distinct(self) -> dict[str, Retriever]:
         """The different parts, each with the name of its folder."""
         return {folder_name(part): part for part in self.parts}
+
+    def pool_depth(self, k: int, documents: int) -> int:
+        """All that its parts give it at a depth that is named; else the first 1000, or k where that is more."""
+        return max(k, DEPTH if self.depth is None else min(self.depth * len(self.parts), documents))
+
+    def is_drawn(self) -> bool:
+        """Its order is that of fused scores."""
+        return False
 
     def components(self) -> tuple[Component, ...]:
         """The rankings of its distinct parts."""

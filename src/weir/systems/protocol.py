@@ -23,10 +23,13 @@ if TYPE_CHECKING:
     from weir.vectors.ann import Loss
 
 __all__ = [
+    "DEPTH",
     "IN_MEMORY",
+    "MAX_DEPTH",
     "RERANKERS",
     "SYSTEMS",
     "ApproximateSearcher",
+    "CandidateSource",
     "CollectionAware",
     "Component",
     "Composite",
@@ -46,6 +49,7 @@ __all__ = [
     "Shelf",
     "called",
     "check_depth",
+    "described_depth",
     "folder_of",
     "usage",
 ]
@@ -53,6 +57,8 @@ __all__ = [
 Progress: TypeAlias = Callable[[int, int], None]
 """Told (how much is done, how much there is)."""
 
+DEPTH = 100
+"""Documents that a re-ranker scores of a ranking, unless a depth is named; of candidates it scores all."""
 MAX_DEPTH = 10_000_000
 """Documents of a ranking that may be scored anew."""
 
@@ -93,8 +99,9 @@ class Costs:
     external_bytes: of vectors and weights in stores outside the index, or on a server; reused_documents: of which what
     is made (vectors, questions, an index on a server) was there before; cached_queries: whether vectors of queries are
     kept too; requested_pairs, computed_pairs: scores of pairs asked for so far, and those of them that had to be
-    computed; repeatable: whether asking again costs nothing but time, so that single queries may be timed; services:
-    what of others' was asked.
+    computed; candidates, unscored: documents that first stages gave to re-rankers, and those of them behind the depth,
+    which no re-ranker scored; repeatable: whether asking again costs nothing but time, so that single queries may be
+    timed; services: what of others' was asked.
     """
 
     external_bytes: int = 0
@@ -102,6 +109,8 @@ class Costs:
     cached_queries: bool = False
     requested_pairs: int = 0
     computed_pairs: int = 0
+    candidates: int = 0
+    unscored: int = 0
     repeatable: bool = False
     services: tuple[ServiceUse, ...] = ()
 
@@ -112,6 +121,8 @@ class Costs:
             self.cached_queries or other.cached_queries,
             self.requested_pairs + other.requested_pairs,
             self.computed_pairs + other.computed_pairs,
+            self.candidates + other.candidates,
+            self.unscored + other.unscored,
             self.repeatable and other.repeatable,
             self.services + other.services,
         )
@@ -253,6 +264,20 @@ class ApproximateSearcher(Protocol):
 
 
 @runtime_checkable
+class CandidateSource(Protocol):
+    """A system whose answers are candidates, which a re-ranker behind it scores whole unless its depth is named."""
+
+    def pool_depth(self, k: int, documents: int) -> int | None:
+        """How many answers hold all candidates of a query, where k are wanted of so many documents; None where its
+        answers are a ranking, of which the first suffice."""
+        ...
+
+    def is_drawn(self) -> bool:
+        """Whether the order of its answers is drawn, and so are equal scores of what stands behind it."""
+        ...
+
+
+@runtime_checkable
 class Scorer(Protocol):
     """What says how well given documents answer given queries."""
 
@@ -279,8 +304,8 @@ class Reranker(Protocol):
     """A configuration that re-orders what another system finds; a frozen dataclass that prints as its name."""
 
     @property
-    def depth(self) -> int:
-        """How many of the first documents of each ranking are scored anew."""
+    def depth(self) -> int | None:
+        """How many of the first documents of each ranking are scored anew; None for DEPTH, and for all candidates."""
         ...
 
     def describe(self) -> dict[str, object]:
@@ -293,9 +318,15 @@ class Reranker(Protocol):
 
 
 def check_depth(name: str, depth: object) -> None:
-    """Raise BadValue for a depth that is not a whole number from 1 to MAX_DEPTH."""
-    if type(depth) is not int or not 1 <= depth <= MAX_DEPTH:
+    """Raise BadValue for a depth that is neither None nor a whole number from 1 to MAX_DEPTH."""
+    if depth is not None and (type(depth) is not int or not 1 <= depth <= MAX_DEPTH):
         raise BadValue(f"{name}: depth is {depth!r}; expected a whole number from 1 to {MAX_DEPTH:,}")
+
+
+def described_depth(depth: int | None) -> dict[str, object]:
+    """The entries of a re-ranker's description: of candidates, DEPTH by name is another depth than none."""
+    found: dict[str, object] = {"depth": DEPTH if depth is None else depth}
+    return found | ({"named": True} if depth == DEPTH else {})
 
 
 def folder_of(context: Context) -> Path:

@@ -17,6 +17,7 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.document_lists import DocumentLists
 from weir.core.document_masks import DocumentMasks
 from weir.core.ids import Ids
+from weir.core.order import drawn_keys
 from weir.core.run import Named, Run
 from weir.core.strings import Int64
 from weir.systems.protocol import IN_MEMORY, Context, Scorer, Searcher
@@ -138,15 +139,17 @@ def scored_candidates(
 
 
 def candidate_rows(queries: Queries, corpus: Corpus, name: str = "run") -> Run:
-    """The candidates of each query that the corpus holds, in the order of their list, with scores that fall by 1."""
+    """The candidates of each query that the corpus holds, in a drawn order (core/order.py), scores falling by 1."""
     candidates, _ = _lists(queries)
     if candidates is None:
         candidates = DocumentLists.of([[]] * len(queries))
     code = candidates.codes_in(corpus.ids)
-    known = code >= 0
-    place = np.arange(len(code)) - np.repeat(candidates.ptr[:-1], candidates.lengths())
-    score = np.repeat(candidates.lengths(), candidates.lengths()) - place
-    query = candidates.query_of_row()
+    known, query = code >= 0, candidates.query_of_row()
+    key = drawn_keys(queries.ids.strings, candidates.docs.strings, query, candidates.doc)
+    score = np.empty(len(code), np.int64)
+    score[np.lexsort((key, query))] = np.repeat(candidates.ptr[1:], candidates.lengths()) - np.arange(
+        len(code)
+    )
     return Run.from_columns(
         queries.ids, corpus.ids, query[known], code[known], score[known].astype(np.float64), Named(name)
     )

@@ -64,6 +64,14 @@ class StoredRun:
         """The file of a collection, where {dataset} stands for its name."""
         return replace(self, path=self.path.replace(COLLECTION, collection))
 
+    def pool_depth(self, k: int, documents: int) -> int:
+        """The whole rankings of the file."""
+        return max(k, documents)
+
+    def is_drawn(self) -> bool:
+        """Its order is that of the file."""
+        return False
+
     def components(self) -> tuple[Component, ...]:
         """None: nothing is kept but the file."""
         return ()

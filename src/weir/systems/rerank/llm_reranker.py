@@ -10,8 +10,15 @@ from weir.errors import BadValue
 from weir.llm.chat_model import ChatModel, usual_model
 from weir.llm.prompt import PromptTemplate, prompt_template
 from weir.llm.verdicts import HIGHEST_SCORE
-from weir.systems.compose import DEPTH, behind, shown
-from weir.systems.protocol import IN_MEMORY, RERANKERS, Context, called, check_depth
+from weir.systems.compose import behind, shown
+from weir.systems.protocol import (
+    IN_MEMORY,
+    RERANKERS,
+    Context,
+    called,
+    check_depth,
+    described_depth,
+)
 from weir.systems.rerank.llm_methods import METHODS, Asking
 from weir.systems.rerank.llm_scorer import LLMScorer, PromptSettings
 from weir.systems.rerank.llm_windows import Ordering
@@ -29,7 +36,7 @@ class LLMReranker:
 
     method: str
     chat: ChatModel
-    depth: int = DEPTH
+    depth: int | None = None
     ordering: Ordering = field(default_factory=Ordering)
     prompts: PromptSettings = field(default_factory=PromptSettings)
     concurrency: int = CONCURRENCY
@@ -69,7 +76,7 @@ class LLMReranker:
 
     def __str__(self) -> str:
         given: dict[str, object] = {"model": self.chat.model}
-        given |= {} if self.depth == DEPTH else {"depth": self.depth}
+        given |= {} if self.depth is None else {"depth": self.depth}
         given |= self.ordering.given
         shown_fields = [f for f in fields(self.prompts) if f.name != "task"]
         given |= {
@@ -95,8 +102,8 @@ class LLMReranker:
         return (*found, prompt_template(last if own is None else own, method.places))
 
     def asks(self, candidates: int) -> tuple[Asking, ...]:
-        """What it asks at most about a query with so many candidates, of which it takes `depth` at most."""
-        return METHODS[self.method].asks(self._resolved, min(candidates, self.depth))
+        """What it asks at most about a query of which it is shown so many candidates."""
+        return METHODS[self.method].asks(self._resolved, candidates)
 
     def describe(self) -> dict[str, object]:
         """Everything that decides the rankings: model, method, prompts and their versions; nothing is asked."""
@@ -105,7 +112,7 @@ class LLMReranker:
         own: dict[str, object] = {
             "reranker": "llm",
             "method": self.method,
-            "depth": self.depth,
+            **described_depth(self.depth),
             "document": VIEW,
             "prompts": [template.describe() for template in self.templates()],
             "algorithm": algorithm("llm verdicts"),
@@ -144,7 +151,7 @@ class LLMReranker:
 def llm(
     method: str,
     model: str | None = None,
-    depth: int = DEPTH,
+    depth: int | None = None,
     window: int | None = None,
     step: int | None = None,
     passes: int = 1,
@@ -173,7 +180,8 @@ def llm(
     score of each document for each of them. sort: "heapsort", "bubblesort" or "tournament", for "pairwise" also "all";
     order: "first stage", "reversed" or "shuffled" (by `seed`), how documents stand before the first prompt.
     model: address#name of a server that speaks OpenAI's API, or openai:, anthropic: or gemini: and a name, or
-    transformers: and a folder or a name on the hub; depth: how many documents; objective: whether the prompt has the
+    transformers: and a folder or a name on the hub; depth: how many documents, None for 100, and for all candidates;
+    objective: whether the prompt has the
     query's instruction, or the collection's; prompt: a TOML file instead of Weir's own; temperature: None leaves it to
     the model; max_tokens: of an answer, None takes the prompt's; max_length: tokens of a document at most, by estimate;
     expected: whether a score is the mean by log-probabilities, and a choice the likeliest, where they are told; base,

@@ -19,6 +19,7 @@ from weir.systems.protocol import (
     Scorer,
     called,
     check_depth,
+    described_depth,
 )
 
 __all__ = ["Score"]
@@ -29,12 +30,12 @@ __all__ = ["Score"]
 class Score:
     """Order the first documents by the scores that another system gives them.
 
-    system: any whose index can score given documents: bm25, rm3, an encoder; depth: how many documents. Raises
-    BadValue for a system that scores only what it finds, as fusions do.
+    system: any whose index can score given documents: bm25, rm3, an encoder; depth: how many documents, None
+    for 100, and for all candidates. Raises BadValue for a system that scores only what it finds, as fusions do.
     """
 
     system: Retriever
-    depth: int = 100
+    depth: int | None = None
 
     __repr__ = shown
     __rrshift__ = behind
@@ -47,11 +48,11 @@ class Score:
         check_depth("score", self.depth)
 
     def __str__(self) -> str:
-        return called("score", [self.system], {} if self.depth == 100 else {"depth": self.depth})
+        return called("score", [self.system], {} if self.depth is None else {"depth": self.depth})
 
     def describe(self) -> dict[str, object]:
         """Everything that can move a number."""
-        return {"reranker": str(self), "depth": self.depth, "system": self.system.describe()}
+        return {"reranker": str(self), **described_depth(self.depth), "system": self.system.describe()}
 
     def components(self) -> tuple[Component, ...]:
         """The index that scores."""

@@ -23,8 +23,16 @@ from weir.services.attempts import AttemptError
 from weir.services.http import KeptConnection
 from weir.services.limits import CONTINUES
 from weir.settings import settings
-from weir.systems.compose import DEPTH, behind, shown
-from weir.systems.protocol import IN_MEMORY, RERANKERS, Context, Costs, called, check_depth
+from weir.systems.compose import behind, shown
+from weir.systems.protocol import (
+    IN_MEMORY,
+    RERANKERS,
+    Context,
+    Costs,
+    called,
+    check_depth,
+    described_depth,
+)
 from weir.systems.rerank.score_cache import VIEW, CacheCounts, Pairs
 from weir.vectors.journal import Hashes, hash_texts
 from weir.vectors.vector_store import VectorStore
@@ -40,7 +48,7 @@ class ServiceReranker:
     """A re-ranking service that scores the first `depth` documents of each ranking; concurrency: requests at a time."""
 
     hosted: HostedReranker
-    depth: int = DEPTH
+    depth: int | None = None
     concurrency: int = CONCURRENCY
 
     def __post_init__(self) -> None:
@@ -50,7 +58,7 @@ class ServiceReranker:
                 f"rerank: concurrency is {self.concurrency!r}; expected a whole number from 1 to 64"
             )
         most = self.hosted.service.documents
-        if self.hosted.together and self.depth > most:
+        if self.hosted.together and self.depth is not None and self.depth > most:
             raise BadValue(
                 f"{self.hosted.model} reads all documents of a query together: depth is at most {most}"
             )
@@ -60,7 +68,7 @@ class ServiceReranker:
 
     def __str__(self) -> str:
         first, given = self.hosted.arguments
-        own = {} if self.depth == DEPTH else {"depth": self.depth}
+        own = {} if self.depth is None else {"depth": self.depth}
         own |= {} if self.concurrency == CONCURRENCY else {"concurrency": self.concurrency}
         return called("rerank", first, own | given)
 
@@ -71,7 +79,7 @@ class ServiceReranker:
 
     def describe(self) -> dict[str, object]:
         """Everything that decides the rankings; asks the service once for a probe where that was never done."""
-        own: dict[str, object] = {"reranker": "rerank", "depth": self.depth, "document": VIEW}
+        own: dict[str, object] = {"reranker": "rerank", **described_depth(self.depth), "document": VIEW}
         return own | self.hosted.describe()
 
     def fetch(self) -> None:
@@ -102,6 +110,7 @@ class ServiceScorer:
         pairs = Pairs(queries, candidates, self.corpus)
         if len(pairs) == 0:
             return np.empty(0)
+        self._refuse_large(candidates)
         hashes = _in_company(pairs.hashes(), candidates) if self.loaded.reranker.together else pairs.hashes()
         self.tally.asked += len(pairs)
         if not context.reuse:
@@ -127,6 +136,17 @@ class ServiceScorer:
             computed_pairs=self.tally.computed,
             services=(self.use.named(self.name),),
         )
+
+    def _refuse_large(self, candidates: Run) -> None:
+        """Raise BadValue for more candidates than a model takes that reads those of a query together."""
+        reranker, lengths = self.loaded.reranker, np.diff(candidates.ptr)
+        most = reranker.service.documents
+        if reranker.together and lengths.max() > most:
+            query = candidates.queries[int(lengths.argmax())]
+            raise BadValue(
+                f"{self.name}: query '{query}' has {lengths.max():,} candidates, and {reranker.model} reads at most "
+                f"{most} together; name a depth: depth={most}"
+            )
 
     def _ask(self, pairs: Pairs, lacking: NDArray[np.bool_], keep: _Keep, context: Context) -> None:
         """Ask for what is lacking; raises ServiceError where a pair stays without a score."""
@@ -266,7 +286,7 @@ def _in_company(hashes: Hashes, candidates: Run) -> Hashes:
 @RERANKERS.register("rerank")
 def rerank(
     model: str,
-    depth: int = DEPTH,
+    depth: int | None = None,
     base: str | None = None,
     max_length: int | None = None,
     key: str | None = None,
@@ -276,7 +296,8 @@ def rerank(
 
     model: service:model, such as cohere:rerank-v3.5, voyage:rerank-2.5 or jina:jina-reranker-v2-base-multilingual; or a
     server of one's own, tei:http://localhost:8080, or vllm:model with base="http://localhost:8000". depth: how many
-    documents; base: the address up to the version; max_length: tokens of a document at most, by estimate; key: the
-    environment variable with the key; concurrency: requests at a time. Raises UnknownName and BadValue.
+    documents, None for 100, and for all candidates; base: the address up to the version; max_length: tokens of a
+    document at most, by estimate; key: the environment variable with the key; concurrency: requests at a time. Raises
+    UnknownName and BadValue.
     """
     return ServiceReranker(HostedReranker(model, base, max_length, key), depth, concurrency)
