@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+import weir
 from tests.unit import search_server as ss
+from tests.unit.brooklet import write_collection
 from tests.unit.remote_place import CORPUS, answer, expected, queries
+from weir.cli import main
 from weir.errors import BadValue, FormatError, RankingWarning, ServiceError, UnknownName
 from weir.systems import parse_system
 from weir.systems.remote.endpoint import Http
@@ -384,3 +387,28 @@ def test_values_go_into_the_tree_and_never_into_its_syntax():
 )
 def test_a_path_finds_its_place_or_nothing(path, found):
     assert JsonPath.of(path).find({"a": {"b": [{"c": 1}, {"c": 2}]}, "x.y": {"z": 3}}) == found
+
+
+def test_tables_call_a_server_by_the_name_in_its_file(tmp_path, capsys):
+    """And its key, which the file's own name decides with the rest, does not know the name."""
+    folder = write_collection(tmp_path / "c")
+    with ss.searching("elasticsearch") as (url, manners):
+        manners.ranked = lambda text, k: {"d1": 1.0}
+        file = described(tmp_path, "elasticsearch", url)
+        plain = Http(file, version="1").describe()
+        Path(file).write_text('name = "Shop search"\n' + Path(file).read_text())
+        assert Http(file, version="1").describe() == plain
+        system = f'http("{file}", version="1")'
+        results = str(tmp_path / "results")
+        assert (
+            main(["run", "-q", "-d", str(folder), "-s", system, "-s", "bm25", "-o", results, "-m", "RR"]) == 0
+        )
+        assert "Shop search" in capsys.readouterr().out
+    for command in (["results", results], ["compare", results], ["compare", results, "--markdown"]):
+        assert main(command) == 0
+        out = capsys.readouterr().out
+        assert "Shop search" in out
+    assert main(["results", results, "--csv"]) == 0
+    assert system.replace('"', '""') in capsys.readouterr().out
+    (row,) = {r.title for r in weir.results(results) if r.title}
+    assert row == 'http("Shop search", version="1")'

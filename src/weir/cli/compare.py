@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -212,6 +213,8 @@ def _folder(
     if not any("#" in system for system in chosen[1]):  # who names a label means that cell
         cells, said = deepest(cells)
     display = display_of(form, long, labels, [c.label for c in cells])
+    titles = {row.system: row.title for c in cells for row in c.named_rows() if row.title}
+    display = replace(display, labels={**titles, **display.labels})
     baseline = _named(baseline, display)
     if factors is not None:
         _show_factors({(c.dataset, c.label or c.system): c.values() for c in cells}, asked, display)

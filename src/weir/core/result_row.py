@@ -20,7 +20,8 @@ class Row:
     returned that were judged, whatever the measure; None where it is not known. group: the group of queries that it is
     about, "" for all; groups: of a macro mean, over how many means of groups it is. labels: a sentence on a model's
     labels, "" where there are none; people: the mean by people's labels alone, where a model's count too; model_share:
-    of the judged places among the first 10, those that a model judged.
+    of the judged places among the first 10, those that a model judged. title: the system's name with what files of
+    systems call them in the place of the files, "" where they say nothing.
     """
 
     dataset: str
@@ -42,6 +43,7 @@ class Row:
     labels: str = ""
     people: float | None = None
     model_share: float | None = None
+    title: str = ""
 
     @staticmethod
     def of(fields: dict[str, Any]) -> Row:

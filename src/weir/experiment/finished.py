@@ -79,7 +79,9 @@ class Finished:
 
     def named_rows(self) -> list[Row]:
         """The rows under the cell's label."""
-        return [replace(row, system=self.label or self.system) for row in self.rows]
+        label = self.label or self.system
+        mark = label.removeprefix(self.system)
+        return [replace(row, system=label, title=row.title and row.title + mark) for row in self.rows]
 
     def values(self) -> Scores:
         """The per-query scores of all measures; raises StoreError where a file is not as it was written."""

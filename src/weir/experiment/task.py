@@ -35,7 +35,7 @@ from weir.stages.stage import RECORD, Record, Stage, read_record, record_of, rec
 from weir.stages.stopwatch import Making
 from weir.stats.calibration import uncalibrated
 from weir.stats.score_rows import rows
-from weir.systems.composite import adapted_to
+from weir.systems.composite import adapted_to, titled
 from weir.systems.protocol import Retriever
 
 __all__ = ["SCORES", "Cell", "measure_number", "rows_of"]
@@ -196,7 +196,8 @@ class Cell:
             sweep(folder / name)
         with self.shelf.bench.making() as made, self.shelf.bench.timed():
             scores = replace(scores_of(judged, measures), labels=uncalibrated(dataset.qrels))
-            found = rows(scores, dataset.name, str(self.system))
+            title = titled(self.system)
+            found = [replace(r, title=title) for r in rows(scores, dataset.name, str(self.system))]
         write_scores(scores, path)
         record = Record(
             "scores",

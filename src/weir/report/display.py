@@ -45,7 +45,10 @@ def rows_shown(
     if not display.long and is_grid(rows):
         grid = grid_tables(rows, compared() if compared else (), display.labels)
         return write_grids(grid, display.form, display.width, display.colour)
-    named = [replace(r, system=display.labels.get(r.system, r.system)) for r in rows]
+    named = [
+        replace(r, system=display.labels[r.system], title="") if r.system in display.labels else r
+        for r in rows
+    ]
     used = {r.system for r in rows}
     notes = tuple(f"{label}: {system}" for system, label in display.labels.items() if system in used)
     table = long_table(named)

@@ -122,7 +122,9 @@ def grid_tables(
     the rows.
     """
     systems = tuple(dict.fromkeys(r.system for r in rows))
-    shown = short_names(systems, labels)
+    titles = {r.system: r.title for r in rows if r.title}
+    chosen = {titles.get(name, name): label for name, label in (labels or {}).items()}
+    shown = short_names([titles.get(name, name) for name in systems], chosen)
     compared = list(comparisons)
     means: dict[str, dict[tuple[str, str], float]] = {}
     for r in rows:

@@ -119,7 +119,7 @@ def _group(row: Row) -> str:
 
 _NAMES: dict[str, Callable[[Row], str]] = {
     "dataset": lambda row: row.dataset,
-    "system": lambda row: row.system,
+    "system": lambda row: row.title or row.system,
     "group": lambda row: _group(row) or "all queries",
 }
 

@@ -15,7 +15,7 @@ from weir.core.corpus import Corpus
 from weir.core.run import Run
 from weir.errors import BadValue, StoreWarning, WeirError
 from weir.io.storage.atomic import storing
-from weir.registry import Identified, Identity, session_only
+from weir.registry import Identified, Identity, printed, session_only
 from weir.systems.plugins import indexed
 from weir.systems.protocol import (
     IN_MEMORY,
@@ -26,6 +26,7 @@ from weir.systems.protocol import (
     Retriever,
     Searcher,
     Shelf,
+    Titled,
 )
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "parts_of",
     "renumbered",
     "shelf_of",
+    "titled",
 ]
 
 T = TypeVar("T")
@@ -151,6 +153,16 @@ def parts_of(system: object) -> Iterator[object]:
             for one in value if isinstance(value, tuple) else (value,):
                 if isinstance(one, (Retriever, Reranker)):
                     yield from parts_of(one)
+
+
+def titled(system: object) -> str:
+    """The name of a system with the files of those within it replaced by what the files call them; "" for no such."""
+    name = title = str(system)
+    for part in parts_of(system):
+        if isinstance(part, Titled):
+            file, own = part.title()
+            title = title.replace(printed(file), printed(own)) if file and own else title
+    return title if title != name else ""
 
 
 def fields_of(system: object) -> tuple[str, ...]:

@@ -47,6 +47,7 @@ __all__ = [
     "Scorer",
     "Searcher",
     "Shelf",
+    "Titled",
     "called",
     "check_depth",
     "described_depth",
@@ -196,6 +197,15 @@ class Composite(Protocol):
 
     def components(self) -> tuple[Component, ...]:
         """What it is made of; () for one that keeps nothing on disk."""
+        ...
+
+
+@runtime_checkable
+class Titled(Protocol):
+    """A system that a file describes, which may say what tables call it."""
+
+    def title(self) -> tuple[str, str]:
+        """(the file as the system's name has it, what the file calls the system), "" where it says nothing."""
         ...
 
 

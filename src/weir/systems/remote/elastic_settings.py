@@ -39,7 +39,7 @@ class ElasticSettings:
     its weight; analyzer: of them all; settings: of the index, as its API takes them. query: best_fields, most_fields or
     cross_fields, a multi_match of that type with its tie_breaker, or bool, a match for each field, added. concurrency,
     batch: requests at a time, and searches in each. timeout_s: seconds without an answer; on_failure: "refuse" or
-    "missing", what becomes of queries without one.
+    "missing", what becomes of queries without one; name: what tables call it, "" for its file.
     """
 
     url: str
@@ -56,6 +56,7 @@ class ElasticSettings:
     batch: int = 1
     timeout_s: float = 60.0
     on_failure: str = "refuse"
+    name: str = ""
 
     def __post_init__(self) -> None:
         check_address("url", self.url, self.plain_http is True)

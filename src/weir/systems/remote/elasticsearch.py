@@ -65,6 +65,10 @@ class Elasticsearch:
         positional, named = self.arguments
         return called("elasticsearch", list(positional), dict(named))
 
+    def title(self) -> tuple[str, str]:
+        """The file, and the name that it gives."""
+        return "".join(self.arguments[0]), self.settings.name
+
     @property
     def service(self) -> str:
         """The server that is asked."""

@@ -86,6 +86,10 @@ class Http:
         """What the file says but for its limits, and the version or the session; raises FormatError."""
         return {**self._about(read_template(Path(self.file), self.dataset)), "on_failure": self.on_failure}
 
+    def title(self) -> tuple[str, str]:
+        """The file, and the name that it gives; raises FormatError for what it says."""
+        return self.file, read_template(Path(self.file), self.dataset).name
+
     def adapted_to(self, collection: str, instruction: str) -> Http:
         """The same for a collection, where the file asks which it is."""
         uses = self.dataset is None and read_template(Path(self.file)).uses("dataset")

@@ -73,6 +73,10 @@ class PostgresCollection:
         """How the table is searched."""
         return self.settings.text if self.dense is None else self.settings.vector
 
+    def title(self) -> tuple[str, str]:
+        """The file, and the name that it gives."""
+        return self.written.file, self.settings.name
+
     @property
     def service(self) -> str:
         """The server that the file names."""
@@ -182,6 +186,10 @@ class PostgresTable:
 
     def __str__(self) -> str:
         return str(self.written)
+
+    def title(self) -> tuple[str, str]:
+        """The file, and the name that it gives."""
+        return self.written.file, self.settings.name
 
     @property
     def service(self) -> str:

@@ -124,7 +124,7 @@ class PostgresSettings:
     dsn: its address as libpq takes it, without a password, or ${NAME} for the environment variable that holds it;
     schema: where Weir makes tables of its own; table: one that is there already, None for Weir's own; concurrency:
     connections that search side by side; timeout_s: seconds that a statement may take; on_failure: "refuse" or
-    "missing", what becomes of queries without an answer.
+    "missing", what becomes of queries without an answer; name: what tables call it, "" for its file.
     """
 
     dsn: str = field(repr=False)
@@ -135,6 +135,7 @@ class PostgresSettings:
     concurrency: int = 8
     timeout_s: float = 60.0
     on_failure: str = "refuse"
+    name: str = ""
 
     def __post_init__(self) -> None:
         check_text("dsn", self.dsn)

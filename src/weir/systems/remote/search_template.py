@@ -84,7 +84,8 @@ class SearchTemplate:
     says where it is whole, equal: places of it that say the same then; error: where it says why it is none; empty_body:
     the body of a request that is sent after an empty answer, which is only believed where that is not refused; fields:
     how the server is asked for the fields that it has; page_size: documents of one request at most; next: where an
-    answer has the cursor of the next page; patience: how it is treated.
+    answer has the cursor of the next page; patience: how it is treated;
+    name: what tables call it, "" for its file.
     """
 
     method: str
@@ -106,6 +107,7 @@ class SearchTemplate:
     empty_body: Any = None
     fields: FieldsTemplate | None = None
     patience: ServerLimits = field(default_factory=ServerLimits)
+    name: str = ""
 
     def describe(self) -> dict[str, object]:
         """Everything that decides an answer; what a file does not use is left out."""
@@ -115,7 +117,9 @@ class SearchTemplate:
             "empty_body": self.empty_body,
         }
         found = {f.name: getattr(self, f.name) for f in fields(self)}
-        found = {name: value for name, value in found.items() if name not in (*later, "fields", "patience")}
+        found = {
+            name: value for name, value in found.items() if name not in (*later, "fields", "patience", "name")
+        }
         paths = {n: None if found[n] is None else found[n].text for n in ("results", "id", "score", "next")}
         used = {name: value for name, value in later.items() if value}
         return found | paths | {"expect": {path.text: value for path, value in self.expect}} | used
@@ -178,6 +182,7 @@ def _with_extended(said: dict[str, Any], path: Path, levels: int = 4) -> dict[st
 
 
 _TOP: dict[str, tuple[type, ...]] = {
+    "name": (str,),
     "method": (str,),
     "url": (str,),
     "path": (str,),
@@ -243,6 +248,7 @@ def _template(said: dict[str, Any], named: Mapping[str, str]) -> SearchTemplate:
         empty_body=_merged(body, said["empty_body"]) if "empty_body" in said else None,
         fields=_fields(said.get("fields"), body, values),
         patience=_patience(said.get("limits", {})),
+        name=said.get("name", ""),
     )
     _check_places(template)
     return template
