@@ -16,6 +16,7 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 import weir
 from tests.unit.brooklet import write_collection
 from weir.audit import Subject, audited
+from weir.bridges.candidate_ranking import candidate_ranking
 from weir.cli.main import main
 from weir.core.run import Run
 from weir.datasets import catalogue
@@ -268,3 +269,13 @@ def test_the_counts_of_birco_are_those_of_its_catalogue() -> None:
     assert pools[5023, 100, 5062] == "birco-relic"
     assert pools[2404, 57, 137_028] == "birco-wtb"
     assert len(pools) == 4 + 3  # the grades of DORIS-MAE's test set are not known here
+
+
+def test_candidates_that_another_tool_gives_are_ranked_whole(folder: Path) -> None:
+    dataset, counting = weir.load(folder), Counting()
+    given = Run.of({q: [f"{q}-{n:03}" for n in range(POOL)] for q in dataset.queries.ids})
+    free = weir.Queries.of(dict(zip(dataset.queries.ids, dataset.queries.text, strict=True)))
+    for system in (as_reranker(counting), weir.BM25() >> as_reranker(counting), weir.BM25()):
+        run = candidate_ranking(system, given).index(dataset.corpus).search(free, 1000)
+        assert (np.diff(run.ptr) == POOL).all()
+    assert counting.shown == 2 * [POOL] * QUERIES
