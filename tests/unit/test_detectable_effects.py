@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import kurtosis
+from scipy.stats import kstat
 
 import weir
 from weir.cli import main
@@ -125,21 +125,18 @@ def test_too_few_draws_are_said_to_be_too_few():
     ("units", "systems", "baseline", "test"),
     [
         (7, 2, None, "permutation"),
-        (10, 2, None, "permutation"),
         (10, 5, None, "permutation"),
-        (11, 8, None, "permutation"),
         (10, 5, "s0", "permutation"),
-        (19, 8, None, "permutation"),
-        (40, 5, None, "permutation"),
-        (100, 3, "s0", "permutation"),
-        (10, 5, None, "t"),
-        (40, 3, None, "t"),
+        (11, 8, None, "permutation"),
+        (19, 5, None, "permutation"),
+        (40, 3, None, "permutation"),
+        (10, 3, None, "t"),
         (12, 2, None, "bootstrap-shift"),
     ],
 )
 def test_a_printed_effect_is_found_80_times_in_100(units, systems, baseline, test):
     """Printed from one sample, sought in another in which one system is better by it than all others."""
-    repetitions, method = 2_500, ComparisonMethod(test, draws=4_000)
+    repetitions, method = 2_000, ComparisonMethod(test, draws=4_000)
     before, after = noise(units + systems, 2, repetitions, systems, units)
     printed = compared(table(before[0]), baseline, method)
     one = next(p for p in printed.pairs if {p.first, p.second} == {"s0", "s1"})
@@ -164,8 +161,12 @@ def test_a_printed_effect_is_found_80_times_in_100(units, systems, baseline, tes
 
 def test_the_kurtosis_is_scipys_and_moves_effects():
     heavy = np.random.default_rng(2).standard_t(4, (6, 50))
-    expected = kurtosis(heavy, axis=1, bias=False).mean()
-    assert excess_kurtosis(heavy) == pytest.approx(expected, abs=0.125)
+    fourth, second = (np.array([kstat(row, n) for row in heavy]) for n in (4, 2))
+    expected = fourth.sum() / (49 / 51 * (second**2 - fourth / 50)).sum()
+    assert excess_kurtosis(heavy) == excess_kurtosis(1e-90 * heavy) == pytest.approx(expected, abs=0.125)
+    many = np.random.default_rng(3).laplace(size=(4_000, 10))
+    # That of Laplace's distribution, where the mean of single estimates is 1.5.
+    assert excess_kurtosis(many) == pytest.approx(3, abs=0.25)
     assert excess_kurtosis(heavy[:, :9]) == excess_kurtosis(np.ones((2, 20))) == 0
     assert excess_kurtosis(np.tile(np.arange(2.0), (3, 20))) == -1.2
     for n in (10, 25, 200):
