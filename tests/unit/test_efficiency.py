@@ -115,6 +115,13 @@ def test_times_that_leave_out_earlier_work_are_marked(tmp_path):
     assert "note: * mine, stored: indexing: what is made of 600 of 1000 documents was stored before" in notes
 
 
+def test_finding_what_was_there_is_no_speed_of_indexing(tmp_path):
+    cell(tmp_path, "whole", with_index(reused=1000))
+    [found] = efficiency(tmp_path)
+    assert found.documents_per_second is None
+    assert found.index_marks == ("what is made of all documents was stored before",)
+
+
 def test_queries_whose_vectors_are_kept_are_not_timed_one_by_one(tmp_path, monkeypatch):
     class Asking(BM25Searcher):
         """As a searcher whose queries an API encodes, once."""

@@ -52,7 +52,7 @@ class Efficiency:
 
     @property
     def documents_per_second(self) -> float | None:
-        """Documents encoded and indexed in a second."""
+        """Documents encoded and indexed in a second, None where all that is made of them was stored before."""
         return _ratio(self.documents, self.index_seconds)
 
     @property
@@ -101,7 +101,7 @@ def _of(cell: Finished, row: Row) -> Efficiency:
         return Efficiency(
             row,
             documents=index.get("documents"),
-            index_seconds=index.get("seconds"),
+            index_seconds=None if _all_reused(index) else index.get("seconds"),
             index_bytes=index.get("bytes"),
             queries=search.get("queries"),
             search_seconds=search.get("seconds"),
@@ -120,12 +120,15 @@ def _of(cell: Finished, row: Row) -> Efficiency:
         raise FormatError(cell.folder / RECORD, "another layout", "a record of weir run") from None
 
 
+def _all_reused(index: dict[str, Any]) -> bool:
+    """Whether what is made of every document was there before, so that nothing was measured but finding it."""
+    return bool(index.get("reused")) and index["reused"] == index["documents"]
+
+
 def _index_marks(index: dict[str, Any]) -> list[str]:
     found = []
     if index.get("reused"):
-        which = (
-            "all" if index["reused"] == index["documents"] else f"{index['reused']} of {index['documents']}"
-        )
+        which = "all" if _all_reused(index) else f"{index['reused']} of {index['documents']}"
         found.append(f"what is made of {which} documents was stored before")
     return found + _api_notes(index)
 
