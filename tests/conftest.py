@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,7 +12,36 @@ import pytest
 os.environ.pop(
     "COLUMNS", None
 )  # pytest-xdist sets it; tables are tested as a pipe gets them, unless a test sets a width
-SHARED = Path(os.environ.get("WEIR_SHARED", Path(__file__).resolve().parents[2] / "shared"))
+
+
+def linked(source: Path, to: Path) -> Path:
+    """A tree of folders of its own with a link to each file of another: what is made beside a file is made in it.
+
+    Stores that somebody made in the source are left out. Without a source there is no tree.
+    """
+    for path in sorted(source.rglob("*")):
+        name = path.relative_to(source)
+        if path.is_dir() and ".weir" not in name.as_posix():
+            (to / name).mkdir(parents=True, exist_ok=True)
+        elif ".weir" not in name.as_posix():
+            (to / name).symlink_to(path)
+    return to
+
+
+SOURCE = Path(os.environ.get("WEIR_SHARED", Path(__file__).resolve().parents[2] / "shared"))
+"""What lies beside the checkout. Tests read it through SHARED alone, so that they neither write nor find stores there."""
+SHARED = linked(SOURCE.resolve(), Path(tempfile.mkdtemp(prefix="weir-shared-")))
+atexit.register(shutil.rmtree, SHARED, ignore_errors=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shared_stays_as_it_is() -> Iterator[None]:
+    """Whatever a test does, what lies beside the checkout is as it was."""
+    before = {path: path.lstat().st_mtime_ns for path in SOURCE.rglob("*")}
+    yield
+    assert {path: path.lstat().st_mtime_ns for path in SOURCE.rglob("*")} == before, (
+        "tests wrote into ../shared"
+    )
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,7 @@ from __future__ import annotations
 import difflib
 import errno
 import importlib
+import re
 from collections.abc import Iterable
 from types import ModuleType
 
@@ -40,16 +41,20 @@ __all__ = [
     "WeirError",
     "is_shortage",
     "printable",
+    "printable_text",
     "require",
 ]
 
 _SHOWN = 80  # characters of a name in a message
+_CUT = re.compile(r"([\n\t])")
+_DELETE = 0x7F
 
 
 def printable(text: str) -> str:
     """Text that a terminal shows as it is: what would move its cursor, colour it or turn it around is escaped.
 
-    A control character becomes such as \\x1b, half a surrogate \\udc80, a line or direction mark \\u202e.
+    A control character becomes such as \\x1b, half a surrogate \\udc80, a line or direction mark \\u202e: what JSON
+    leaves as it is becomes what JSON too may write for it, so that escaped JSON says the same.
     """
     if text.isprintable():
         return text
@@ -59,8 +64,16 @@ def printable(text: str) -> str:
     return "".join(shown)
 
 
+def printable_text(text: str) -> str:
+    """Text of several lines, each as `printable` has it; tabs between columns stay."""
+    return "".join(piece if piece in "\n\t" else printable(piece) for piece in _CUT.split(text))
+
+
 def _code(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
+    if ord(character) < _DELETE:  # JSON never leaves one of these as it is
+        return character.encode("unicode_escape").decode("ascii")
+    pairs = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{pairs[at : at + 4]}" for at in range(0, len(pairs), 4))
 
 
 class WeirError(Exception):

@@ -65,6 +65,25 @@ def test_intervals_cover_what_they_say():
     assert all(0.94 <= rate <= 0.96 for rate in large)
 
 
+def test_printed_effects_are_found_80_times_in_100_and_false_verdicts_keep_their_level():
+    found = [r for r in STORED if r["kind"] == "detected"]
+    assert {(r["unit"], r["queries"]) for r in found} == {
+        *(("datasets", n) for n in (2, 3, 5, 10, 19)),
+        *(("queries", n) for n in (10, 25, 50, 100, 300, 1_000)),
+    }
+    assert {r["name"] for r in found} == {"2 systems", "5 systems", "8 systems"}
+    none = [r for r in found if r["rate"] is None]
+    assert {(r["queries"], r["name"]) for r in none} == {
+        *((n, f"{k} systems") for n in (2, 3, 5) for k in (2, 5, 8)),
+        (10, "8 systems"),
+    }
+    assert all(r["false"] == 0 and r["fewest"] > r["queries"] for r in none)
+    for r in found:
+        error = (0.05 * 0.95 / r["count"]) ** 0.5
+        assert r["false"] <= 0.05 + 2.5 * error, r
+        assert r["rate"] is None or 0.78 <= r["rate"] <= 0.82, r
+
+
 def test_the_page_says_what_its_sources_do():
     """Each source of values has the truth it names, so that the figures mean what they say."""
     draw = np.random.default_rng(1)
@@ -86,6 +105,8 @@ def test_a_small_measurement_has_every_figure(tmp_path, monkeypatch):
         np.savetxt(tmp_path / f"{name}.csv", rows, delimiter=",", header=",".join("abcdefgh"), comments="")
     monkeypatch.setattr(made, "SIZES", (25,))
     monkeypatch.setattr(made, "TOGETHER", 20)
+    monkeypatch.setattr(made, "FAMILY_SIZES", {"datasets": (3, 10), "queries": (10,)})
+    monkeypatch.setattr(made, "FAMILY_DRAWS", 1_000)
     found = made.measured(tmp_path, 20)
     kinds = {(r["kind"], r.get("source", ""), r["name"]) for r in STORED}
     assert {(r["kind"], r.get("source", ""), r["name"]) for r in found} == kinds

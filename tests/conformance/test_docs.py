@@ -53,7 +53,7 @@ def test_generated_pages_are_current(page):
     )
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/tutorials/researcher.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/comparing.md", "docs/tutorials/researcher.md"])
 def test_published_scores_and_golden_vectors_are_counted(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     assert f"{len(published()):,} published scores" in text
@@ -122,9 +122,8 @@ def test_every_analyzer_is_documented():
         assert name in page
 
 
-@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"measures", "systems"}))
-def test_every_command_is_in_the_readme(command):
-    assert f"weir {command}" in README
+def test_the_front_page_is_read_to_its_end():
+    assert len(README.split()) <= 1000
 
 
 def anchors(page):

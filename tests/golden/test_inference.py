@@ -11,10 +11,11 @@ import math
 import numpy as np
 import pytest
 from scipy import special, stats
+from scipy.integrate import quad
 
 from weir.stats import compare  # noqa: F401  registers every test
 from weir.stats.bootstrap import RESAMPLES
-from weir.stats.corrections import adjusted
+from weir.stats.corrections import adjusted, level_met
 from weir.stats.distributions import (
     binomial_tail,
     incomplete_beta,
@@ -26,8 +27,8 @@ from weir.stats.distributions import (
 )
 from weir.stats.intervals import INTERVALS, Resampled, bounds, resampled
 from weir.stats.paired import sign_p, t_statistic, wilcoxon_p
-from weir.stats.permutation import exact_p
-from weir.stats.power import detectable, equivalence, power, queries_needed
+from weir.stats.permutation import exact_p, exact_p_values, found_by_signs
+from weir.stats.power import SOME_UNITS, detectable, equivalence, power, queries_needed
 from weir.stats.rank_stability import kendall_tau, rbo
 from weir.stats.resampling import resampled_counts
 from weir.stats.significance import Draws, all_pairs, p_values
@@ -169,21 +170,63 @@ def test_published_corrections():
 )
 def test_power_is_that_of_scipys_noncentral_t(delta, deviation, n, expected):
     """SciPy 1.17.1's nct: P(|T| > t) with n - 1 degrees of freedom and shift delta * sqrt(n) / deviation."""
-    assert power(delta, deviation, n) == pytest.approx(expected, rel=1e-9)
-    assert power(-delta, deviation, n) == power(delta, deviation, n)
+    shift, edge = delta * math.sqrt(n) / deviation, student_quantile(0.975, n - 1)
+    assert noncentral_tail(edge, n - 1, shift) + noncentral_tail(edge, n - 1, -shift) == pytest.approx(
+        expected, rel=1e-9
+    )
+    # The deviation is an estimate: the mean over what it may have been, by SciPy's chi and nct.
+    width = 10 / math.sqrt(2 * (n - 1))
+
+    def weighed(s: float) -> float:
+        tails = stats.nct.sf(edge, n - 1, shift * s) + stats.nct.cdf(-edge, n - 1, shift * s)
+        return float(tails * stats.chi.pdf(s * math.sqrt(n - 1), n - 1) * math.sqrt(n - 1))
+
+    mean, _ = quad(weighed, max(0, 1 - width), 1 + width, points=[1])
+    assert power(delta, deviation, n, test="t") == pytest.approx(mean, rel=1e-8)
+    assert power(-delta, deviation, n, test="t") == power(delta, deviation, n, test="t")
+    assert n <= SOME_UNITS or power(delta, deviation, n) == power(delta, deviation, n, test="t")
 
 
 def test_planning_inverts_power():
-    assert queries_needed(0.05, 0.2) == 128
-    assert queries_needed(0.02, 0.15) == 444
-    assert power(0.05, 0.2, 127) < 0.8 <= power(0.05, 0.2, 128)
+    assert queries_needed(0.05, 0.2) == 130
+    assert queries_needed(0.02, 0.15) == 446
+    assert power(0.05, 0.2, 129) < 0.8 <= power(0.05, 0.2, 130)
     for n in (2, 50, 300, 7405):
-        least = detectable(0.3, n)
-        assert power(least, 0.3, n) == pytest.approx(0.8, rel=1e-9)
-    # Hand formula of the normal approximation: (1.96 + 0.8416) * 0.3 / sqrt(n); the exact one is a little more.
-    assert detectable(0.3, 50) == pytest.approx(0.119, abs=3e-3)
+        least = detectable(0.3, n, test="t")
+        assert power(least, 0.3, n, test="t") == pytest.approx(0.8, rel=1e-9)
+    # Hand formula of the normal approximation: (1.96 + 0.8416) * 0.3 / sqrt(n); the exact one is a little more, for
+    # both the estimate that is printed and the one of the test.
+    assert detectable(0.3, 50) == pytest.approx(1.04 * 0.119, abs=1e-3)
     assert detectable(0.3, 300) == pytest.approx(0.049, abs=5e-4)
     assert detectable(0.3, 7405) == pytest.approx(0.0098, abs=1e-4)
+
+
+@pytest.mark.parametrize("n", [2, 5, 9, 12])
+def test_p_values_of_many_rows_are_those_of_every_pattern(n):
+    rows = np.random.default_rng(n).normal(0.5, 1, (60, n))
+    assert exact_p_values(rows) == pytest.approx([exact_p(row) for row in rows], abs=1e-15)
+
+
+@pytest.mark.parametrize("level", [0.05, 0.005])
+def test_the_quantile_of_random_signs_is_that_of_every_pattern(level):
+    """Of 16 differences, where all 2^16 patterns can be looked at; where the two disagree p is next to the level."""
+    rows = np.random.default_rng(7).normal(0.6, 1, (2_000, 16))
+    p = exact_p_values(rows)
+    differ = found_by_signs(rows, level) != (p < level)
+    assert differ.mean() < 0.01
+    assert (np.abs(p[differ] / level - 1) < 0.12).all()
+
+
+def test_levels_that_are_met_are_those_of_the_corrections():
+    for correct, found, expected in (
+        ("holm", 0, 0.05 / 10),
+        ("holm", 3, 0.05 / 7),
+        ("bonferroni", 3, 0.05 / 10),
+        ("bh", 0, 0.05 / 10),
+        ("bh", 3, 0.05 * 4 / 10),
+        ("none", 3, 0.05),
+    ):
+        assert level_met(correct, 10, found, 0.05) == pytest.approx(expected, rel=1e-6)
 
 
 def test_equivalence_is_two_one_sided_tests_of_scipy():

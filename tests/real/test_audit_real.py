@@ -81,8 +81,8 @@ def test_near_copies_of_the_stored_collections(shared):
 
 
 TRAPS = {
-    "scifact": ["serious labels: shallow markup: 1.13", "caution duplicate queries: 8 of 1,109", "note texts: 6 of 5,183"],
-    "nfcorpus": ["serious duplicates: 4 times", "caution duplicates: 80 of 3,633", "caution duplicate queries: 48 of 3,237"],
+    "scifact": ["serious labels: shallow markup: 1.13", "note texts: 6 of 5,183"],
+    "nfcorpus": ["serious duplicates: 4 times", "caution duplicates: 80 of 3,633"],
     "cranfield": [
         "caution texts: 2 of 1,400 documents have no text",
         "caution texts: 1,396 of 1,398 texts begin with their title",
@@ -92,7 +92,7 @@ TRAPS = {
     "small-beir-layout/arcd": [
         "wrong dangling judgments: 18 judgments name 6 documents",
         "caution dangling judgments: 652 of 702",
-        "caution duplicate queries: 2 of 50",
+        "caution duplicate queries: 2 of 50 judged queries share their text with another: 2 as it is written",
     ],
     "small-beir-layout/business-reports": ["note unjudged queries: 39 of 50"],
     "small-beir-layout/dbpedia": ["caution duplicates: 4 of 5,000", "note unjudged queries: 10 of 50"],
@@ -126,6 +126,8 @@ def test_a_stored_collection_has_the_traps_that_are_known_of_it_and_no_false_ala
         assert any(s.startswith(trap) for s in said), (trap, said)
     assert {f.check for f in found if f.severity in {"wrong", "serious"}} == ALARMS.get(name, set())
     assert not any(" 1 documents" in s or " 1 queries" in s for s in said)
+    if name in ("scifact", "nfcorpus"):  # 8 and 48 of all splits do, none that is judged in this one
+        assert "duplicate queries" not in {f.check for f in found}
 
 
 def test_another_layer_of_judgments_is_no_training_data_and_its_negative_grades_are_said(shared):
@@ -143,7 +145,7 @@ def test_four_systems_on_scifact_are_audited_without_a_false_alarm(shared, tmp_p
     folder = shared / "data" / "scifact"
     systems = ["bm25", 'bm25("lucene-multifield")', "bm25(b=0.0)", "rm3"]
     weir.benchmark([folder], systems, ["nDCG@10"], tmp_path / "results")
-    [subject] = subjects_of([tmp_path / "results"], folder)
+    [subject] = subjects_of([tmp_path / "results"], [folder])
     assert len(subject.runs) == 4
     found = audited(subject).findings
     assert {f.check for f in found if f.severity == "serious"} == {

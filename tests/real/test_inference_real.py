@@ -78,8 +78,8 @@ def test_published_intervals_and_effects_of_two_trec_8_runs(shared):
     deviation = here["sd_diff_ddof1"]
     by_normal = (normal_quantile(0.975) + normal_quantile(0.8)) * deviation / math.sqrt(50)
     assert by_normal == pytest.approx(here["mde_two_sided_alpha05_power80_normal (z)"], rel=1e-9)
-    # The exact one allows for the deviation being estimated.
-    assert by_normal < detectable(deviation, 50) < 1.03 * by_normal
+    # The exact one allows for the deviation being estimated, by the test and beforehand.
+    assert by_normal < detectable(deviation, 50) < 1.05 * by_normal
     assert pair.verdict == "better"
 
 

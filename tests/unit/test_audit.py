@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from weir.datasets.load import load
 from weir.datasets.same_text import normalised
 from weir.errors import BadValue, UnknownName
 from weir.experiment.audit_subjects import subjects_of
+from weir.report.audit import audit_json, audit_text
 
 DOCUMENTS = {
     "a": {"title": "River", "text": "The  river floods"},
@@ -75,7 +77,7 @@ def test_each_trap_is_found_and_named():
     subject = Subject(
         "mine",
         Corpus.of(DOCUMENTS | {"g": "caf\u00c3\u00a9 <br> and \ufffd"}),
-        Queries.of({"q": "river", "r": " River", "s": "dough"}),
+        Queries.of({"q": "river", "r": "dough", "s": " River"}),
         Qrels.of({"q": {"a": 1, "b": 0, "gone": 1}, "s": {"c": 0}, "lost": {"d": 1}}),
         {
             "one": Run.of({"q": {"a": 2.0, "b": 1.0}}),
@@ -86,7 +88,7 @@ def test_each_trap_is_found_and_named():
     assert "1 judgment names 1 document that is" in found["wrong dangling judgments"]
     assert "1 of 3 judged queries is not among the queries" in found["caution dangling judgments"]
     assert "a and b for query q" in found["serious duplicates"]
-    assert "2 of 3 queries share their text" in found["caution duplicate queries"]
+    assert "2 of 2 judged queries share their text" in found["caution duplicate queries"]
     assert "not judged alike: 100.0% of the first 10 of one, 0.0% of two" in found["serious holes"]
     assert "1 of 3 judged queries has no relevant document" in found["caution labels"]
     assert any("2 of 7 documents have no text" in f.statement for f in audited(subject, ["texts"]).findings)
@@ -225,6 +227,81 @@ def test_a_re_ranking_that_answers_every_query_alike_is_found():
     assert dict(found[0].numbers) == {"queries": 20, "share": 1}
 
 
+@pytest.mark.parametrize("length", range(3, 10))
+def test_a_constant_order_of_fewer_than_ten_places_is_found(length):
+    """Rankings that end early, and those whose first places alone are always the same."""
+    docs = {
+        f"q{n}": np.random.default_rng(n).permutation([f"d{i}" for i in range(40)]).tolist()
+        for n in range(20)
+    }
+    order = list(range(length))[::-1]
+    short = {query: [ranked[place] for place in order] for query, ranked in docs.items()}
+    rest = {
+        query: [*short[query], *np.random.default_rng([7, n]).permutation(docs[query][length:]).tolist()]
+        for n, query in enumerate(docs)
+    }
+    chance = {
+        query: np.random.default_rng([9, n]).permutation(docs[query]).tolist() for n, query in enumerate(docs)
+    }
+    for other, wanted in ((short, True), (rest, True), (chance, False)):
+        runs = {"first": Run.of(docs), "other": Run.of(other)}
+        found = audited(Subject("runs", runs=runs), ["one order"]).findings
+        assert bool(found) == wanted
+        if wanted:
+            places = ", ".join(str(place + 1) for place in order)
+            assert found[0].statement == (
+                f"the first {length} documents of other stand at the places {places} of first for 20 of 20 queries"
+            )
+
+
+def test_a_junk_document_is_a_hub_whatever_other_hubs_are():
+    """At rank 1 of every query, in front of three that are often relevant; judged relevant once it is junk still."""
+    names = [f"q{n}" for n in range(60)]
+    run = Run.of({q: ["junk", "a", "b", "c", *(f"{q}-{i}" for i in range(8))] for q in names})
+    qrels = {q: {"a": 1, "b": 1, "c": int(n % 2)} for n, q in enumerate(names)}
+    for once in ({}, {"junk": 1}):
+        judged = Qrels.of(
+            qrels | {"q0": qrels["q0"] | once} | {f"unasked{n}": {"junk": 1} for n in range(99)}
+        )
+        [found] = audited(Subject("mine", qrels=judged, runs={"one": run}), ["hubs"]).findings
+        assert found.examples == ("junk",)
+        assert dict(found.numbers) == {"hubs": 1, "queries of the first": 60, "relevant to": len(once)}
+    few = Qrels.of({q: {"a": 1} for q in names[:49]})
+    assert not audited(
+        Subject("mine", qrels=few, runs={"one": run}), ["hubs"]
+    ).findings  # fewer than 50 are judged
+    [found] = audited(Subject("mine", runs={"one": run}), ["hubs"]).findings
+    assert set(found.examples) == {"junk", "a", "b", "c"}
+    corpus = Corpus.of(
+        {f"d{n}": "x" for n in range(40)}
+    )  # each is among the first ten of a quarter by chance
+    chance = {
+        q: np.random.default_rng(n).permutation([f"d{i}" for i in range(40)]) for n, q in enumerate(names)
+    }
+    drawn = Subject(
+        "mine", corpus, qrels=Qrels.of(qrels), runs={"one": Run.of({q: list(d) for q, d in chance.items()})}
+    )
+    assert not audited(drawn, ["hubs"]).findings
+
+
+def test_what_is_found_of_several_systems_is_told_once():
+    """Equal findings of seven systems are one line, findings of one kind one paragraph; JSON has each."""
+    half = {"a": 2.0, "x": 1.0, "y": 0.5}
+    runs = {f"s{n}": Run.of({"q": half}) for n in range(7)}
+    subject = Subject("mine", qrels=Qrels.of({"q": {"a": 1}}), runs=runs)
+    found = audited(subject, ["holes"])
+    assert [f.system for f in found.findings] == list(runs)
+    said = audit_text([found])
+    assert said.count("do: ") == said.count("33.3% of the first 10") == 1
+    assert f"serious: holes: {', '.join(runs)}: 33.3%" in said
+    assert {json.loads(line)["system"] for line in audit_json([found]).splitlines()} == set(runs)
+    other = {name: Run.of({"q": half | {f"z{i}": -i for i in range(n)}}) for n, name in enumerate(runs)}
+    said = audit_text([audited(replace(subject, runs=other), ["holes"])])
+    assert said.count("do: its scores may be") == said.count("serious: holes, of 7 systems:") == 1
+    assert [line.split(":")[0] for line in said.splitlines()[3:8]] == [f"  s{n}" for n in range(5)]
+    assert "  and 2 more, which --json shows" in said
+
+
 def test_queries_without_judgments_and_without_any_are_told_apart():
     corpus, queries = Corpus.of({"a": "one two three"}), Queries.of({"q": "one", "r": "two"})
     for judged, severity, said in (
@@ -256,8 +333,45 @@ def test_queries_that_are_documents_and_texts_that_repeat_their_title_are_found(
     subject = Subject("mine", corpus, Queries.of({"a": "the weir the weir HOLDS", "q": "X y  z", "r": "x"}))
     found = {f.check: f for f in audited(subject).findings}
     assert found["queries that are documents"].examples == ("q = b", "a = a")
-    assert dict(found["queries that are documents"].numbers) == {"queries": 2, "same identifier": 1}
+    assert dict(found["queries that are documents"].numbers) == {
+        "queries": 2,
+        "as written": 0,
+        "same identifier": 1,
+    }
     assert found["texts"].statement.startswith("1 of 2 texts begins with its title")
+
+
+def test_queries_are_counted_in_the_split_that_is_evaluated_and_equal_texts_told_from_alike_ones():
+    """48 of all splits shared their text, none of the 323 judged ones did."""
+    texts = {"a": "x y", "b": "X  y", "c": "z", "d": "z", "e": "dough", "f": "dough", "g": " ", "h": ""}
+    corpus, qrels = Corpus.of(DOCUMENTS), Qrels.of({name: {"c": 1} for name in "abcdeg"})
+    found = {f.check: f for f in audited(Subject("mine", corpus, Queries.of(texts), qrels)).findings}
+    twins = found["duplicate queries"]
+    assert twins.statement == (
+        "4 of 6 judged queries share their text with another: 2 as it is written, 2 only after normalising (2 surplus)"
+    )
+    assert dict(twins.numbers) == {"queries": 4, "as written": 2, "surplus": 2}
+    assert found["queries that are documents"].statement == (
+        "1 of 6 judged queries is the text of a document: 1 as it is written, 0 only after normalising; 0 under the same "
+        "identifier"
+    )
+    assert found["query texts"].statement == "1 of 6 judged queries has no text at all"
+    alone = Subject("mine", corpus, Queries.of(texts), Qrels.of({name: {"c": 1} for name in "ace"}))
+    assert not {"duplicate queries", "query texts"} & {f.check for f in audited(alone).findings}
+    [every] = audited(Subject("mine", queries=Queries.of(texts)), ["duplicate queries"]).findings
+    assert every.statement.startswith(
+        "6 of 8 queries share their text with another: 4 as it is written, 2 only after"
+    )
+
+
+def test_self_matches_that_the_collection_drops_are_no_alarm():
+    queries = Queries.of({"c": "dough", "d": "Dough"})
+    held = Subject("mine", Corpus.of(DOCUMENTS), queries, Qrels.of({"c": {"a": 1}, "d": {"a": 1}}))
+    [found] = audited(held, ["queries that are documents"]).findings
+    assert (found.severity, dict(found.numbers)["as written"]) == ("serious", 1)
+    [found] = audited(replace(held, self_match="drop"), ["queries that are documents"]).findings
+    assert (found.severity, found.remedy) == ("note", "")
+    assert found.statement.endswith("leave the rankings, as the collection says")
 
 
 def test_judgments_below_zero_and_their_number_by_query_are_said():
@@ -287,6 +401,6 @@ def test_judgments_given_as_a_file_are_audited_with_the_queries_that_they_and_th
     judged = every.ids.tolist()[:1]
     Qrels.of({judged[0]: {"a": 1}}).save(tmp_path / "some.tsv")
     Run.of({judged[0]: {"a": 1.0}}).save(tmp_path / "run.trec")
-    [subject] = subjects_of([tmp_path / "some.tsv", tmp_path / "run.trec"], folder)
+    [subject] = subjects_of([tmp_path / "some.tsv", tmp_path / "run.trec"], [folder])
     assert subject.need_queries().ids.tolist() == judged
     assert len(every) > 1

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import weir
+from weir.cli import main
 from weir.datasets import card, same_text
 from weir.datasets.card import CollectionCard
 from weir.datasets.load import load
@@ -46,6 +48,40 @@ def counted(tmp_path: Path) -> CollectionCard:
     )
     (tmp_path / "qrels/dev.tsv").write_text("q3\ta\t1\n", encoding="utf-8")
     return load(tmp_path).card
+
+
+@pytest.mark.parametrize(
+    "lacks", [("documents",), ("documents", "queries"), ("judgments",), ("queries", "judgments")]
+)
+def test_a_card_of_the_parts_that_are_there(
+    counted: CollectionCard, tmp_path: Path, lacks: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+):
+    """Queries and judgments without documents were refused; what is counted is what the whole counts of them."""
+    files = {"documents": "corpus.jsonl", "queries": "queries.jsonl", "judgments": "qrels"}
+    for part in lacks:
+        (tmp_path / files[part]).rename(tmp_path / f"away-{files[part]}")
+    found = load(tmp_path).card
+    assert found.lacks == lacks
+    of = {
+        "documents": ("documents", "words_per_document", "copies", "empty"),
+        "queries": ("words_per_query",) if "judgments" not in lacks else (),
+        "judgments": ("queries", "pairs", "positive", "judged_per_query", "relevance"),
+    }
+    for part, names in of.items():
+        for name in names if part not in lacks else ():
+            assert getattr(found, name) == getattr(counted, name), name
+    assert found.absent_queries == (
+        counted.absent_queries if not {"queries", "judgments"} & set(lacks) else 0
+    )
+    assert found.queries == (
+        counted.queries if "judgments" not in lacks else {} if "queries" in lacks else {"not judged": 3}
+    )
+    assert main(["stats", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert said.rstrip().splitlines()[-1].split(maxsplit=2) == ["not", "there", ", ".join(lacks)]
+    assert ("empty documents" in said) == ("documents" not in lacks)
+    assert ("mean per query" in said) == ("judgments" not in lacks)
+    assert weir.describe(tmp_path)[0] == found
 
 
 def test_judgments(counted: CollectionCard):

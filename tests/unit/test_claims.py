@@ -55,7 +55,7 @@ def test_the_embedded_collections_as_folders_of_ones_own(tmp_path, name, share):
     shutil.copytree(BROOK / name, tmp_path / name)
     dataset = load(tmp_path / name)
     assert self_matches(dataset) == share
-    assert bool([n for n in collection_notes(dataset, ()) if "--drop-self" in n]) == (share > 0)
+    assert bool([n for n in collection_notes(dataset, ()) if "--drop-self" in n.text]) == (share > 0)
     assert collection_notes(load(f"brook-{name}"), ()) == []  # the catalogue has said it
 
 
@@ -63,8 +63,8 @@ def test_a_toml_file_says_what_becomes_of_self_matches(tmp_path):
     folder = own(tmp_path / "same", TEXTS | {"x": "other"}, {q: TEXTS[q] for q in "01234"})
     assert load(folder).self_match == "keep"
     (note,) = collection_notes(load(folder), ())
-    assert "100.0% of the queries of same are documents of it" in note
-    assert "self_match = 'drop'" in note
+    assert "100.0% of the queries of same are documents of it" in note.text
+    assert "self_match = 'drop'" in note.details
     assert collection_notes(load(folder), (), dropped=True) == []
     head = 'documents = "same/corpus.jsonl"\nqueries = "same/queries.jsonl"\nqrels = "same/qrels.txt"\n'
     for said in ("keep", "drop"):
@@ -194,7 +194,7 @@ def test_few_queries_are_said_by_eval_too(tmp_path, capsys):
         qrels = lines(tmp_path / "qrels", *(f"q{n} 0 a {n % 2}" for n in range(queries)))
         run = lines(tmp_path / "run", *(f"q{n} Q0 a 1 1 t" for n in range(queries)))
         assert main(["eval", qrels, run, "-m", "RR"]) == 0
-        assert (f"note: {queries} queries are too few for an interval" in capsys.readouterr().err) == said
+        assert (f"note: too few queries ({queries}) for a 95% interval" in capsys.readouterr().err) == said
 
 
 def test_a_run_in_the_place_of_the_judgments(selfish, capsys):

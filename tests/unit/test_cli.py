@@ -156,7 +156,7 @@ def test_stats(tmp_path, capsys):
         (["fetch", "bioasq"], "bioasq cannot be downloaded"),
         (["fetch", "scifatc"], "did you mean scifact"),
         (["stats", "no/such/folder"], "no/such/folder"),
-        (["results", "no/such/folder"], "no finished cell"),
+        (["results", "no/such/folder"], "no such folder"),
         (["eval", "no-qrels", "no-run"], "no-qrels"),
         (["evl"], "no command named 'evl'; did you mean eval?"),
         (["eval"], "Missing argument 'QRELS'"),

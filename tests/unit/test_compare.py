@@ -30,7 +30,7 @@ from weir.stats.compare import compare_scores, compared, table
 from weir.stats.comparison import ComparisonMethod, ScoreTable
 from weir.stats.corrections import adjusted
 from weir.stats.intervals import fewest
-from weir.stats.power import detectable
+from weir.stats.power import Family, detectable, excess_kurtosis
 from weir.stats.significance import Draws, p_values
 
 
@@ -68,7 +68,10 @@ def test_a_comparison_says_what_its_parts_say():
     assert (first.first, first.second, first.comparisons) == ("s1", "s2", 3)
     assert first.difference == pytest.approx(d.mean(), rel=1e-12)
     assert (first.won, first.lost, first.tied) == (int((d > 0).sum()), int((d < 0).sum()), 0)
-    assert first.detectable == pytest.approx(detectable(float(d.std(ddof=1)), 60, alpha=0.05 / 3))
+    every = values[[0, 0, 1]] - values[[1, 2, 2]]
+    assert first.detectable == pytest.approx(
+        detectable(float(d.std(ddof=1)), 60, family=Family(3, 2), kurtosis=excess_kurtosis(every))
+    )
     assert first.effect == pytest.approx(d.mean() / d.std(ddof=1) * (1 - 3 / (4 * 59 - 1)))
     assert first.low < first.difference < first.high
     assert first.equivalence is None
@@ -83,17 +86,19 @@ def test_a_comparison_says_what_its_parts_say():
 
 
 def test_verdicts():
-    found = compared(made(2, step=0.2), method=FAST).pairs[0]
-    assert (found.verdict, verdict(found)) == ("better", "better")
+    whole = compared(made(2, step=0.2), method=FAST)
+    assert (whole.pairs[0].verdict, verdict(whole.pairs[0], whole)) == ("better", "better")
     found = compared(made(2, step=0.2), "s1", FAST).pairs[0]
     assert (found.first, found.second, found.verdict) == ("s1", "s0", "worse")
-    found = compared(made(2, step=0.001), method=FAST).pairs[0]
-    assert verdict(found) == f"not separable (minimum detectable effect {found.detectable:.4f})"
+    whole = compared(made(2, step=0.001), method=FAST)
+    effect_ = whole.pairs[0].detectable
+    assert verdict(whole.pairs[0], whole) == f"not separable (minimum detectable effect {effect_:.4f})"
     found = compared(made(2, step=0.001), method=replace(FAST, margin=0.1)).pairs[0]
     assert (found.verdict, found.equivalence < 0.05) == ("equivalent", True)
     row = np.linspace(0, 1, 20)
-    found = compared(ScoreTable("d", "m", ("a", "b"), np.stack([row, row])), method=FAST).pairs[0]
-    assert verdict(found) == "not separable (equal throughout)"
+    whole = compared(ScoreTable("d", "m", ("a", "b"), np.stack([row, row])), method=FAST)
+    found = whole.pairs[0]
+    assert verdict(found, whole) == "not separable (equal throughout)"
     assert (found.low, found.high, found.p, found.tied) == (0, 0, 1, 20)
     assert found.effect is None
 
@@ -183,14 +188,17 @@ def test_few_queries_have_no_interval_and_no_interval_leaves_what_is_possible():
     assert table("d", "m", dict(zip("ab", two, strict=True))).span == math.inf
     unit = {n: replace(s, measures=("nDCG@10",)) for n, s in zip("ab", two, strict=True)}
     text = compare_text(compare_scores(unit, "d"))
-    assert "not even the largest difference would be found" in text
+    assert "not separable (too few queries)" in text
+    assert "it takes 6 queries at least" in text
+    by_t = compare_text(compare_scores(unit, "d", method=replace(FAST, test="t")))
+    assert "not even the largest difference would be found" in by_t
     assert not re.search(r"[1-9]\d*\.(?!0000)\d{4}", text.partition("difference: ")[0])
 
 
 def test_tukeys_test_is_not_corrected_once_more():
     found = compared(made(3), method=ComparisonMethod("tukey", "holm", draws=500))
     assert [p.adjusted for p in found.pairs] == [p.p for p in found.pairs]
-    assert "p: tukey (randomised HSD), 500 draws" in compare_text([found])
+    assert "p: tukey (randomised HSD), 500 draws" in compare_text([found], explain=True)
 
 
 def test_a_table_pairs_by_query_and_leaves_out_what_is_undefined():
@@ -248,7 +256,7 @@ def test_a_method_that_cannot_be_is_refused(settings, message):
 
 def test_forms():
     cs = [compared(made(3, step=0.1), "s0", FAST), compared(replace(made(2), measure="a_b"), "s0", FAST)]
-    text = compare_text(cs)
+    text = compare_text(cs, explain=True)
     assert "m on data (60 queries)" in text
     assert "difference: each minus the baseline" in text
     assert "holm, adjusted over 2 comparisons" in text

@@ -15,9 +15,6 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue
 from weir.measures.files import distinct_names
-from weir.report.compare import (
-    answer_notes,
-)
 
 QRELS = {f"q{n}": {"d": 1} for n in range(12)}
 GOOD = {f"q{n}": {"d": 2.0, "x": 1.0} for n in range(12)}
@@ -50,11 +47,21 @@ def test_compare_in_python():
     assert weir.compare(by_name)[0].pairs == found[0].pairs
     listed = weir.compare(list(by_name.values()))
     assert [s.system for s in listed[0].standings] == ["system 1", "system 2"]
-    against = weir.compare(QRELS, runs, "RR", "good", weir.ComparisonMethod("t", "none"))[0]
+    assert (
+        weir.compare(*by_name.values())[0].pairs == listed[0].pairs
+    )  # two results of evaluate, side by side
+    assert weir.compare(QRELS, *runs, ["RR", "P@1"]) == found
+    assert weir.compare(QRELS, *runs, measures=["RR", "P@1"]) == found
+    assert weir.compare(QRELS, GOOD, POOR, "RR")[0].pairs == listed[0].pairs
+    with pytest.raises(
+        BadValue, match=r"found one ranking; expected two or more, such as compare\(qrels, one, other\)"
+    ):
+        weir.compare(QRELS, GOOD)
+    against = weir.compare(QRELS, runs, "RR", baseline="good", method=weir.ComparisonMethod("t", "none"))[0]
     assert (against.pairs[0].verdict, against.method.test) == ("worse", "t")
     with pytest.raises(BadValue, match="found list alone; rankings are compared against judgments"):
         weir.compare(runs)
-    with pytest.raises(BadValue, match="judgments come first, then several rankings"):
+    with pytest.raises(BadValue, match="judgments come first, then two or more rankings"):
         weir.compare(runs, Qrels.of(QRELS))
     for named in ({"good": GOOD, "poor": POOR}, dict(zip("ab", runs, strict=True))):
         with pytest.raises(BadValue, match="found rankings by name as the judgments"):
@@ -71,7 +78,6 @@ def test_compare_files(files, capsys):
     assert "RR on qrels.tsv (12 queries)" in out
     assert re.search(r"good - poor .* better\n", out)
     assert "note: poor: 1 of 12 judged queries are not answered and score 0" in err
-    assert answer_notes({"good": weir.evaluate(QRELS, GOOD)}) == []
     for form in ("--json", "--csv", "--latex", "--markdown"):
         assert main(["compare", qrels, good, poor, "-m", "RR", form]) == 0
         assert "good" in capsys.readouterr().out

@@ -111,7 +111,7 @@ def test_the_command_says_counts_identifiers_and_policies(files, capsys):
     assert "  won: q3\n  lost: q2 q4\n  tied: q1\n" in out
     assert "  0.0000 -> 1.0000  query q3  (not answered by a)\n      rank - -> 1  d5 (grade 1)\n" in out
     assert "documents by descending identifier" in out
-    assert "a leaves 1 judged queries unanswered; they score 0" in out
+    assert "note: a: 1 of 4 judged queries are not answered and score 0" in out
 
 
 def test_the_command_prints_json(files, capsys):

@@ -185,7 +185,7 @@ def test_measures_are_chosen_and_refused(tmp_path):
     assert efficiency(tmp_path, "AP")[0].quality.measure == "AP"
     with pytest.raises(UnknownName, match="nDCG@10"):
         efficiency(tmp_path, "nDCG@100")
-    with pytest.raises(FormatError, match="no finished cell"):
+    with pytest.raises(FormatError, match="no such folder"):
         efficiency(tmp_path / "nothing")
 
 
@@ -207,7 +207,7 @@ def test_every_form_shows_the_same(tmp_path, capsys):
     assert [r["system"] for r in rows] == [r["system"] for r in records] == ["a|b_c", "bm25 >> score(rm3)"]
     assert float(rows[0]["documents_per_second"]) == records[0]["documents_per_second"] == 250.0
     assert rows[0]["index_marks"] == "vectors or questions of 3 of 1000 documents were stored before"
-    assert "a\\|b_c + |" in outputs["--markdown"].out
+    assert r"a\|b\_c + |" in outputs["--markdown"].out
     assert r"a|b\_c +" in outputs["--latex"].out
     assert r"\textgreater{}\textgreater{}" in outputs["--latex"].out
     assert outputs[""].out.split("\n")[0].split()[:2] == ["dataset", "system"]

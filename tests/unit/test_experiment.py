@@ -230,6 +230,20 @@ def test_killed_at_random_points_it_continues_and_ends_the_same(tmp_path, collec
     assert contents(disturbed) == contents(undisturbed)
 
 
+@pytest.mark.parametrize("scored", [False, True])
+def test_the_lock_of_a_process_killed_behind_its_rankings_goes(tmp_path, collection, scored):
+    """Killed between the record of the rankings and letting go of their lock, before the scores or after them."""
+    grid = Experiment((collection,), ("bm25",), ("nDCG@10",))
+    grid.execute(tmp_path / "results")
+    folder = next((tmp_path / "results").rglob("run.trec")).parent
+    lock = folder.parent / f".{folder.name}.lock"
+    lock.touch()
+    for path in [] if scored else folder.glob("scores-*"):
+        path.unlink()
+    grid.execute(tmp_path / "results")
+    assert not lock.exists()
+
+
 def test_what_a_killed_process_left_half_written_is_removed(tmp_path, collection):
     """Killed while any file or folder is being written: what a dead process left goes, a living one's stays."""
     from weir.io.storage.atomic import _host

@@ -9,6 +9,7 @@ import pytest
 from weir.encode.recipes import fingerprint as module
 from weir.encode.recipes.checkpoint import read_checkpoint
 from weir.encode.recipes.fingerprint import fingerprint
+from weir.errors import StoreError
 
 DECIDING = {
     "config.json": {"model_type": "bert", "max_position_embeddings": 80},
@@ -86,3 +87,10 @@ def test_what_just_changed_is_not_remembered(folder, home, monkeypatch):
     monkeypatch.setattr(module, "SETTLED_SECONDS", 3600.0)
     of(folder)
     assert not (home / "encoders").exists()
+
+
+@pytest.mark.parametrize("steps", ["../other", "/elsewhere", "1_Pooling/../../other"])
+def test_a_checkpoint_that_names_folders_outside_of_it_is_refused(folder, steps):
+    (folder / "modules.json").write_text(json.dumps([{"type": "x.Transformer", "path": steps}]))
+    with pytest.raises(StoreError, match="leads out of the checkpoint"):
+        read_checkpoint(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import resource
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import weir as library
 from tests.unit.brooklet import write_collection
 from weir.cli import main
 from weir.core.result_row import Row
@@ -48,7 +50,7 @@ EVIL = "\x1b[31mred\x07\x9b\u202etxt\x7f\r\n\udcff"
 def test_control_characters_are_escaped_in_messages_and_tables():
     assert printable("plain täxt \u3000 語") == "plain täxt \u3000 語"
     shown = printable(EVIL)
-    assert shown == r"\x1b[31mred\x07\x9b\u202etxt\x7f\r\n\udcff"
+    assert shown == r"\x1b[31mred\x07\u009b\u202etxt\u007f\r\n\udcff"
     for error in (BadValue(EVIL), FormatError(EVIL, EVIL, EVIL), UnknownName("system", EVIL, [EVIL])):
         assert str(error).isprintable()
     row = Row("d" + EVIL, "=cmd|' /C calc'!A0<b>\\", "nDCG@10", -0.5, -0.6, -0.4, 2, 1)
@@ -63,16 +65,117 @@ def test_control_characters_are_escaped_in_messages_and_tables():
     assert "-0.5" in cells.split(",")
 
 
-def test_a_terminal_gets_no_control_characters_and_a_pipe_gets_the_bytes(tmp_path):
+ODD = "q\x1b[31m\x07\x9b\u202e\x7f\U000e0041\u200d"
+"""An identifier that recolours a terminal, turns text around, and hides what no eye sees."""
+
+
+@pytest.fixture
+def odd(tmp_path) -> list[str]:
+    """Judgments and two runs of odd queries and documents, one run under an odd name."""
+    (tmp_path / "q").write_text(f"{ODD} 0 d1 1\n{ODD}2 0 {ODD} 1\nplain 0 d1 1\n", encoding="utf-8")
+    names = ["r.trec", "r\x1b[31m\u202e.trec"]
+    for name, score in zip(names, (1.5, 0.5), strict=True):
+        rows = f"{ODD} Q0 {ODD} 1 {score} x\n{ODD} Q0 d1 2 1.0 x\n{ODD}2 Q0 d1 1 1.5 x\nplain Q0 d1 1 {score} x\n"
+        (tmp_path / name).write_text(rows, encoding="utf-8")
+    return [str(tmp_path / name) for name in ("q", *names)]
+
+
+def unprintable(text: str) -> set[str]:
+    return {c for c in text if not c.isprintable() and c not in "\n\t"}
+
+
+FORMS = (
+    ["eval", "-m", "RR"], ["eval", "-m", "RR", "--per-query"], ["eval", "-m", "RR", "--per-query", "--json"],
+    *(["eval", "-m", "RR", f"--{form}"] for form in ("json", "csv", "latex", "markdown", "html", "long")),
+    *(["compare", "-m", "RR", *form] for form in ([], ["--json"], ["--csv"], ["--latex"], ["--markdown"], ["--html"])),
+    ["diff", "-m", "RR"], ["diff", "-m", "RR", "--json"], ["gate", "-m", "RR"], ["gate", "-m", "RR", "--json"],
+    ["gate", "-m", "RR", "--markdown"], ["audit"], ["audit", "--json"], ["power", "-m", "RR", "--json"],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS, ids=" ".join)
+def test_what_is_printed_into_a_pipe_carries_no_control_characters_from_data(odd, form, capsys):
+    assert main([form[0], *odd, *form[1:]]) in (0, 1, 3)
+    out, err = capsys.readouterr()
+    assert out
+    assert unprintable(out) | unprintable(err) == set()
+    if "--json" in form:
+        said = str([json.loads(line) for line in out.splitlines()])
+        assert ODD not in out
+        assert "--per-query" not in form or repr(ODD)[1:-1] in said, "JSON says the very identifier"
+
+
+@pytest.mark.parametrize(
+    "form", [["--per-query"], ["--per-query", "--json"], ["--csv"], ["--json"]], ids=" ".join
+)
+def test_raw_data_is_written_where_it_is_asked_for(odd, form, capsys):
+    for arguments in (["--raw", "eval", *odd, "-m", "RR", *form], ["eval", *odd, "-m", "RR", *form, "--raw"]):
+        assert main(arguments) == 0
+        said = capsys.readouterr().out
+        if form != ["--per-query", "--json"]:  # which writes ASCII
+            assert "\u202e" in said
+        if form == ["--per-query"]:
+            assert f"RR\t{ODD}\t" in said
+    assert main(["eval", *odd, "-m", "RR", "--per-query"]) == 0
+    assert not unprintable(capsys.readouterr().out), "once asked is not for ever"
+
+
+def test_lines_by_query_read_back_whatever_stands_in_identifiers(tmp_path, capsys):
+    """Ordinary identifiers as they are, in any script; a tab or a line end within one makes no other column or line."""
+    queries = ["q1", "q-é", "質問 2", "a b", "q\tx", "q\ny"]
+    (tmp_path / "q.json").write_text(json.dumps({query: {"d": 1} for query in queries}), encoding="utf-8")
+    (tmp_path / "r.json").write_text(json.dumps({query: {"d": 1.5} for query in queries}), encoding="utf-8")
+    assert main(["eval", str(tmp_path / "q.json"), str(tmp_path / "r.json"), "-m", "RR", "--per-query"]) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [len(row) for row in rows] == [3] * len(queries)
+    assert {row[1] for row in rows} == {*queries[:4], r"q\tx", r"q\ny"}
+
+
+def test_results_written_by_python_carry_none_either(odd, tmp_path):
+    found = library.compare(odd[0], odd[1:], measures="RR")
+    found.save(tmp_path / "found.json")
+    assert not unprintable((tmp_path / "found.json").read_text(encoding="utf-8"))
+    assert library.ResultSet.load(tmp_path / "found.json").to_dict() == found.to_dict()
+    assert not unprintable(found.to_csv())
+    assert "\u202e" in found.to_csv(raw=True)
+
+
+def test_a_terminal_gets_no_control_characters_even_where_raw_data_is_asked_for(tmp_path):
     (tmp_path / "q").write_text("q\x07 0 d1 1\n")
     (tmp_path / "r").write_text("q\x07 Q0 d1 1 1.5 x\n")
-    command = ["eval", str(tmp_path / "q"), str(tmp_path / "r"), "-m", "RR", "--per-query"]
+    command = ["eval", str(tmp_path / "q"), str(tmp_path / "r"), "-m", "RR", "--per-query", "--raw"]
     assert weir(*command).stdout == "RR\tq\x07\t1.0\n"
     ours, theirs = pty.openpty()
     subprocess.run([sys.executable, "-m", "weir", *command], stdout=theirs, check=True)
     os.close(theirs)
     assert os.read(ours, 1 << 12).decode().replace("\r\n", "\n").split() == ["RR", r"q\x07", "1.0"]
     os.close(ours)
+
+
+def test_colours_in_data_reach_no_terminal_in_any_form(odd):
+    for form in ("--csv", "--json", "--latex", "--long"):
+        ours, theirs = pty.openpty()
+        command = [sys.executable, "-m", "weir", "eval", *odd, "-m", "RR", form]
+        subprocess.run(
+            command, stdout=theirs, check=True, env={**os.environ, "TERM": "xterm", "COLUMNS": "300"}
+        )
+        os.close(theirs)
+        shown = os.read(ours, 1 << 16).decode().replace("\r\n", "\n")
+        os.close(ours)
+        assert "\x1b[31m" not in shown, form
+        assert "31m" in shown, form
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_streams_that_are_closed_are_no_mistake(tmp_path, closed):
+    (tmp_path / "q").write_text(QRELS)
+    (tmp_path / "r").write_text(RUN)
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m weir eval q r -m RR {closed}"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, "mistake" in done.stderr, "Traceback" in done.stderr) == (0, False, False)
 
 
 # The command line as a whole

@@ -19,7 +19,15 @@ from weir.stats.corrections import CORRECTIONS, adjusted
 from weir.stats.distributions import student_quantile
 from weir.stats.intervals import INTERVALS, bounds, resampled
 from weir.stats.paired import t_statistic
-from weir.stats.power import MOST_QUERIES, detectable, equivalence, plan, power, queries_needed
+from weir.stats.power import (
+    MOST_QUERIES,
+    detectable,
+    equivalence,
+    excess_kurtosis,
+    plan,
+    power,
+    queries_needed,
+)
 from weir.stats.rank_stability import kendall_tau, letters, rbo
 from weir.stats.resampling import sign_sums
 from weir.stats.significance import TESTS, Draws, all_pairs, p_values
@@ -304,7 +312,8 @@ def test_power_at_the_edges():
     assert power(0.1, 0, 50) == 1
     assert power(0, 0, 50) == 0.05
     assert detectable(0, 50) == 0
-    assert queries_needed(0.1, 0) == 2
+    assert (queries_needed(0.1, 0), queries_needed(0.1, 0, test="t")) == (6, 2)
+    assert (power(0.1, 0, 5), power(0.1, 0, 5, test="t")) == (0, 1)
     assert queries_needed(1e-6, 1) is None
     assert power(1e-3, 1, MOST_QUERIES) > 0.8
     for bad in (
@@ -314,6 +323,8 @@ def test_power_at_the_edges():
         lambda: power(0.1, 1, 9, 0),
         lambda: detectable(0.1, 9, 0.05),
         lambda: detectable(0.1, 9, 1),
+        lambda: detectable(0.1, 9, test="sign"),
+        lambda: power(0.1, 0.1, 9, test="tukey"),
         lambda: queries_needed(0, 1),
         lambda: queries_needed(0.1, 1, 1.5),
         lambda: equivalence(np.ones(5), 0),
@@ -335,10 +346,11 @@ def test_equivalence_says_so_only_within_the_margin():
 def test_a_plan_says_what_the_parts_say():
     d = fresh(21).normal(0.01, 0.2, 50)
     found = plan("nDCG@10", d, (0.05, 1e-6))
-    assert found.detectable == detectable(float(d.std(ddof=1)), 50)
-    assert found.needs[0].queries == queries_needed(0.05, float(d.std(ddof=1)))
+    deviation, tails = float(d.std(ddof=1)), excess_kurtosis(d[None])
+    assert found.detectable == detectable(deviation, 50, kurtosis=tails)
+    assert found.needs[0].queries == queries_needed(0.05, deviation, kurtosis=tails)
     assert found.needs[1].queries is None
-    assert found.to_dict()["needs"][0]["power"] == power(0.05, float(d.std(ddof=1)), 50)
+    assert found.to_dict()["needs"][0]["power"] == power(0.05, deviation, 50, kurtosis=tails)
 
 
 def test_registries_say_what_they_hold():

@@ -108,10 +108,10 @@ def test_names_of_tests_and_effects_say_what_they_are(tmp_path, capsys):
     assert main(["compare", "--help"]) == 0
     assert "randomised" in capsys.readouterr().out.lower()
     qrels, a, b = written(tmp_path, q__txt=QRELS, a__trec=TREC, b__trec=TREC.replace("2.5", "0.5"))
-    assert main(["compare", str(qrels), str(a), str(b), "-m", "RR", "--long"]) == 0
+    assert main(["compare", str(qrels), str(a), str(b), "-m", "RR", "--long", "--explain"]) == 0
     out = capsys.readouterr().out
     assert "Hedges' g" in out
-    assert "weir power: of one test alone" in out
+    assert "2 queries can show no difference, however large: permutation" in out
 
 
 def grid(
@@ -157,7 +157,10 @@ def test_compare_leaves_out_what_lacks_a_measure_and_names_it(tmp_path, capsys):
 
 
 def test_a_benchmark_shows_which_systems_cannot_be_told_apart(tmp_path):
-    table = weir.benchmark(write_collection(tmp_path / "c"), ["bm25", "rm3"], ["nDCG@10"])
+    few = weir.benchmark(write_collection(tmp_path / "c"), ["bm25", "rm3"], ["nDCG@10"])
+    assert "share a letter" not in repr(few)
+    assert "4 queries can show no difference, however large" in repr(few)
+    table = weir.benchmark("brook-news", ["bm25", "rm3"], ["nDCG@10"])
     assert "share a letter" in repr(table)
     assert "share a letter" in table.to_markdown()
     assert "share a letter" not in repr(weir.benchmark(tmp_path / "c", "bm25", ["nDCG@10"]))

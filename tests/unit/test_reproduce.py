@@ -103,7 +103,7 @@ def test_the_exit_code_says_whether_all_that_is_claimed_is_reproduced(tmp_path, 
 
 def test_mistakes_are_refused_in_one_line(tmp_path, capsys):
     cell(tmp_path / "r", "a", {"nDCG@10": 0.6})
-    assert "no finished cell" in refused(capsys, "reproduce", str(tmp_path / "nothing"))
+    assert "no such folder" in refused(capsys, "reproduce", str(tmp_path / "nothing"))
     assert "no published model named 'BM52'" in refused(
         capsys, "reproduce", str(tmp_path / "r"), "--as", "BM52"
     )

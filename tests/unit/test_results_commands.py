@@ -13,14 +13,16 @@ from pathlib import Path
 
 import pytest
 
+import weir
 from tests.unit.brooklet import write_collection
 from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
+from weir.errors import RankingWarning
 from weir.experiment import Experiment, read_results
 from weir.measures import evaluate
-from weir.report.notes import judged_notes
 from weir.report.terminal_layout import display_width
+from weir.stats.score_notes import row_notes
 from weir.stats.score_rows import rows
 
 TUNED = "bm25(k1=1.2, b=0.75)"
@@ -59,7 +61,7 @@ def test_results_are_a_grid_in_the_order_of_the_experiment(results, capsys):
     lines = tables[1].split("\n")
     assert lines[0].split() == ["system", "zebra", "aardvark", "mean", "of", "2", "datasets"]
     assert [line.split("  ")[0] for line in lines[2:]] == list(SYSTEMS)
-    assert "share a letter" in tables[-1]
+    assert "4 queries can show no difference, however large" in tables[-1]  # so no letters tell them apart
     means = {(r.dataset, r.system): r.mean for r in read_results(results) if r.measure == "nDCG@10"}
     for line, system in zip(lines[2:], SYSTEMS, strict=True):
         assert f"{means['zebra', system]:.4f}" in line
@@ -93,6 +95,19 @@ def test_results_are_filtered_by_measure_dataset_and_system(results, capsys):
     for option, name in (("-m", "RR"), ("-d", "zbra"), ("-s", "bm26")):
         assert main(["results", str(results), option, name]) == 2
         assert "no " in capsys.readouterr().err
+
+
+def test_a_system_goes_by_the_beginning_of_its_name_where_that_is_one(results, capsys):
+    out = shown(capsys, "results", results, "-s", "bm25(k", "--csv")
+    assert {row["system"] for row in csv.DictReader(io.StringIO(out))} == {TUNED}
+    assert {
+        row["system"]
+        for row in csv.DictReader(io.StringIO(shown(capsys, "results", results, "-s", "BM25", "--csv")))
+    } == {"bm25"}
+    for command in (["results", results], ["compare", results], ["gate", results, results]):
+        assert main([*map(str, command), "-s", "bm"]) == 2
+        assert f"bm is the beginning of 2 systems: bm25, {TUNED}; name one" in capsys.readouterr().err
+    assert main(["gate", str(results), str(results), "-s", "r", "-m", "nDCG@10"]) == 0
 
 
 def test_labels_are_shown_and_are_in_no_key(results, capsys):
@@ -179,7 +194,7 @@ def test_the_judged_rate_stands_beside_whatever_is_asked(runs, capsys):
     assert main(["eval", qrels, good, "-m", "RR"]) == 0
     out, err = capsys.readouterr()
     assert "Judged@10" in out
-    assert "note: of the first 10 documents 50.0% are judged" in err
+    assert "note: 50.0% of the first 10 documents are judged; unjudged ones count as not relevant\n" in err
     assert shown(capsys, "eval", qrels, good, "-m", "Judged@10").count("Judged@10") == 1
 
 
@@ -188,11 +203,12 @@ def test_the_judged_rate_of_rows_is_the_measure():
     run = Run.of({"q1": {"a": 2.0, "x": 1.0}, "q2": {"c": 1.0}})
     asked, other = evaluate(qrels, run, ["Judged@10"]), evaluate(qrels, run, ["AP"])
     assert rows(other, "d", "s")[0].judged_at_10 == rows(asked, "d", "s")[0].mean == 0.75
-    assert judged_notes(rows(other, "d", "s"))[0].startswith(
-        "note: of the first 10 documents 75.0% are judged;"
-    )
+    (note,) = row_notes(rows(other, "d", "s"))
+    assert str(note).startswith("note: 75.0% of the first 10 documents are judged;")
+    assert str(note) in note.whole
+    assert "condensed(nDCG@10)" in note.whole
     whole = Run.of({"q1": {"a": 2.0}, "q2": {"c": 1.0}})
-    assert judged_notes(rows(evaluate(qrels, whole, ["AP"]), "d", "s")) == []
+    assert row_notes(rows(evaluate(qrels, whole, ["AP"]), "d", "s")) == []
 
 
 def in_a_terminal(*arguments: str, **environment: str) -> str:
@@ -240,6 +256,28 @@ def test_judged_rates_that_are_apart_are_said_beside_a_verdict(runs, tmp_path, c
     for command in ("compare", "gate", "power"):
         assert main([command, qrels, good, str(whole), "-m", "RR"]) == 0
         sides = ("baseline", "candidate") if command == "gate" else ("good", "whole")
-        assert f"50.0% of {sides[0]} and 100.0% of {sides[1]} are judged" in capsys.readouterr().err
-        main([command, qrels, good, poor, "-m", "RR"])
-        assert "are judged" not in capsys.readouterr().err
+        rates = f"as few as 50.0% of the first 10 documents are judged ({sides[0]}), 100.0% of {sides[1]}'s"
+        assert rates in capsys.readouterr().err
+        main([command, qrels, good, poor, "-m", "RR", "--notes"])
+        err = capsys.readouterr().err
+        assert "as few as 50.0% of the first 10 documents are judged" in err
+        assert "'s" not in err
+        assert "can decide between two systems" in err
+
+
+def test_a_grid_says_which_queries_were_not_answered(tmp_path, capsys):
+    """A full-text search that answers few queries looks like a bad ranking where only means are shown."""
+    data = [str(write_collection(tmp_path / name)) for name in ("one", "other")]
+    first = weir.Run.of({"q1": {"d1": 1.0}})
+    first.save(tmp_path / "first.trec")
+    systems = ["bm25", f'run("{tmp_path}/first.trec")']
+    with pytest.warns(RankingWarning, match="3 of 4 queries are not in the file"):
+        done = weir.benchmark(data, systems, ["nDCG@10"], out=tmp_path / "results")
+    note = f"note: queries that were not answered score 0: 3 of 4 ({systems[1]} on one), 3 of 4 ({systems[1]} on other)"
+    for command in ("results", "compare"):
+        assert main([command, str(tmp_path / "results")]) == 0
+        assert note in capsys.readouterr().err
+    for result in (done, weir.results(tmp_path / "results"), weir.compare(tmp_path / "results")):
+        assert note in repr(result)
+    main(["gate", str(tmp_path / "results"), str(tmp_path / "results"), "-s", systems[1]])
+    assert "note: 3 of 4 judged queries are not answered and score 0" in capsys.readouterr().err

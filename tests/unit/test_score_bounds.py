@@ -121,7 +121,7 @@ def test_what_has_no_bounds_is_refused_and_wide_ones_are_told():
     other = Run.of({"q": ["x", "y", "w"]})
     subject = Subject("mine", qrels=qrels, runs={"one": run, "two": other})
     findings = audited(subject, ["score bounds"]).findings
-    [wide] = [f for f in findings if f.statement.startswith("one: ")]
+    [wide] = [f for f in findings if f.system == "one"]
     views = weir.evaluate(qrels, run, ["condensed(nDCG@10)", "RBP_residual"]).means()
     assert {name: dict(wide.numbers)[name] for name in views} == views
     assert "expected" not in wide.statement

@@ -23,8 +23,11 @@ from tests.unit.chat_server import chat_serving, verdict
 from tests.unit.embedding_place import forget_spending
 from tests.unit.embedding_server import status
 from weir.cli import main
+from weir.core.corpus import Corpus, Queries
+from weir.core.qrels import Qrels
 from weir.datasets.load import Dataset
 from weir.errors import BadValue, ServiceError
+from weir.io.collections.write_collection import write_collection as write_files
 from weir.sensitivity.answer_log import HeardAnswer
 from weir.sensitivity.studies import StudyRules
 from weir.sensitivity.verdict_stability import _even_p, order_flips, prompt_places, same_verdicts
@@ -90,6 +93,31 @@ def test_a_judge_that_reads_gives_one_order_whatever_the_candidates_order(server
     assert min(one.p for one in places.places) > 0.05
     assert found.totals.prompts == len(manners.asked) == 12 * 5
     assert found.totals.tokens == 13 * 60
+
+
+def test_self_matches_leave_where_the_collection_drops_them(server, tmp_path):
+    url, _ = server
+    asked = list(TEXTS)[:12]
+    for name in ("dropping", "keeping"):
+        (tmp_path / name).mkdir()
+        queries = Queries.of(dict(zip(asked, QUERIES.values(), strict=True)))
+        write_files(
+            tmp_path / name,
+            Corpus.of(TEXTS),
+            queries,
+            Qrels.of(grades := dict.fromkeys(asked, GRADES["q00"])),
+        )
+        (tmp_path / name / "collection.toml").write_text(f'self_match = "{name[:4]}"\n')
+    system = LISTWISE.format(url=url, window=12)
+    dropped, kept = (
+        studied(tmp_path / name, system, orders=2).orders.own for name in ("dropping", "keeping")
+    )
+    dataset = weir.load(tmp_path / "keeping")
+    whole = weir.parse_system(system).index(dataset.corpus).search(dataset.queries, 1000).to_dict()
+    by_hand = {q: {d: score for d, score in ranked.items() if d != q} for q, ranked in whole.items()}
+    assert kept == pytest.approx(weir.evaluate(grades, whole, "nDCG@10").means()["nDCG@10"], abs=1e-12)
+    assert dropped == pytest.approx(weir.evaluate(grades, by_hand, "nDCG@10").means()["nDCG@10"], abs=1e-12)
+    assert kept != pytest.approx(dropped, abs=1e-3)
 
 
 def test_a_judge_that_likes_the_first_place_is_found(server, dataset):

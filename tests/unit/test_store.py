@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import itertools
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -16,9 +18,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import weir
 from weir.core.ids import HashIndex
 from weir.core.strings import Strings
 from weir.errors import FormatError, StoreError, WeirError
+from weir.io.collections import corpus_store
 from weir.io.collections.corpus_store import fingerprint_of, open_corpus, open_store, store_paths
 from weir.io.collections.layout import CollectionPart
 from weir.io.collections.stored_strings import ColumnWriter
@@ -280,3 +284,61 @@ def test_opening_needs_neither_arrow_nor_numba(part: CollectionPart, home: Path)
         env=os.environ | {"WEIR_HOME": str(home)},
     ).stdout
     assert out.splitlines()[1] == "[]"
+
+
+def test_nothing_is_written_beside_documents_that_a_description_names_elsewhere(tmp_path, part, home):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "collection.toml").write_text('documents = "../set/corpus.jsonl"\n')
+    for name in ("mine", "mine/collection.toml"):
+        assert len(weir.load(tmp_path / name).corpus) == 3
+    assert [path.name for path in part.path.parent.iterdir()] == ["corpus.jsonl"]
+    assert len(list(home.glob("stores/*-corpus.jsonl.weir"))) == 1
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz"])
+def test_documents_that_were_changed_with_size_and_time_kept_are_noticed(tmp_path, ending):
+    """What no program can keep is the time at which it did so."""
+    path = tmp_path / f"corpus{ending}"
+    write = (
+        (lambda data: path.write_bytes(gzip.compress(data, 0))) if ending.endswith("gz") else path.write_bytes
+    )
+    write(b'{"_id": "d1", "text": "old"}\n')
+    old, stat = open_corpus(CollectionPart(path)), path.stat()
+    write(b'{"_id": "d1", "text": "new"}\n')
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (stat.st_size, stat.st_mtime_ns)
+    new = open_corpus(CollectionPart(path))
+    assert new.text.tolist() == ["new"]
+    assert new.fingerprint != old.fingerprint
+
+
+def test_a_copy_of_documents_and_their_store_is_read_once_and_not_built_again(tmp_path, part, monkeypatch):
+    first = open_corpus(part).fingerprint
+    shutil.copytree(part.path.parent, tmp_path / "copy")
+    copied = CollectionPart(tmp_path / "copy" / part.path.name)
+    monkeypatch.setattr(corpus_store, "_build", pytest.fail)
+    assert open_corpus(copied).fingerprint == first
+    monkeypatch.setattr(corpus_store, "_content", pytest.fail)
+    assert open_corpus(copied).fingerprint == first
+
+
+def test_where_nothing_may_be_written_documents_are_the_same_in_memory(tmp_path, home):
+    path = tmp_path / "corpus.jsonl"
+    rows = [
+        {"_id": f"d{n}", "title": "t" * (n % 2), "text": f"ü {n}", "metadata": {"year": n, "of": ["a", "b"]}}
+        for n in range(9)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    held = open_store(CollectionPart(path), read_only=True).corpus
+    digests = held.metadata_digests(["year", "of"])
+    assert [p.name for p in tmp_path.iterdir()] == ["corpus.jsonl"]
+    assert not list(home.rglob("*"))
+    stored = open_store(CollectionPart(path)).corpus
+    assert (held.fingerprint, digests) == (stored.fingerprint, stored.metadata_digests(["year", "of"]))
+    assert corpus_store.source_fingerprint(CollectionPart(path)) == stored.fingerprint
+    assert held.field("year").number.tolist() == list(range(9))
+    before = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*")}
+    again = open_store(CollectionPart(path), read_only=True)
+    assert again.path.name == "corpus.jsonl.weir"
+    assert again.corpus.metadata_digests(["year", "of"]) == digests
+    assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*")} == before

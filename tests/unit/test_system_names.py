@@ -82,3 +82,27 @@ def test_a_bad_name_says_what_is_wrong(text, message):
         parse_system(text)
     assert message in str(caught.value)
     assert isinstance(caught.value, WeirError)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("minilm", 'a model, not a system; write dense("minilm")'),
+        ("minilm-cross", 'a model, not a system; write bm25 >> cross("minilm-cross")'),
+        ("bm25 >> minilm-cross", 'a model, not a reranker; write cross("minilm-cross")'),
+        ("bm25 >> e5-base", 'a model, not a reranker; write score(dense("e5-base"))'),
+        ("rrf(bm25, splade-v3)", 'a model, not a system; write splade("splade-v3")'),
+    ],
+)
+def test_a_model_in_the_place_of_a_system_is_told_how_it_is_written(text, message):
+    with pytest.raises(BadValue) as error:
+        parse_system(text)
+    assert message in str(error.value)
+
+
+def test_a_name_in_other_letters_is_the_system():
+    assert parse_system("BM25") == BM25()
+    assert (
+        str(parse_system("RRF(BM25, Dense('minilm')) >> Score(RM3)"))
+        == 'rrf(bm25, dense("minilm")) >> score(rm3)'
+    )

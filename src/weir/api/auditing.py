@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from weir.api.result_set import ResultSet
 
@@ -16,7 +16,23 @@ if TYPE_CHECKING:
     from weir.core.qrels import Qrels
     from weir.experiment.alignment import Alignment
 
-__all__ = ["align", "audits", "judging_pool", "relabel", "subset"]
+__all__ = ["align", "audits", "judging_pool", "places_of", "relabel", "subset"]
+
+Places: TypeAlias = "str | Path | Sequence[str | Path] | Mapping[str, str | Path] | None"
+"""A collection by name or path, several, or where each of a results folder lies now, by its name there."""
+
+
+def places_of(collection: Places) -> tuple[str | Path, ...]:
+    """Collections as --collection takes them: names or paths, or NAME=PATH."""
+    if isinstance(collection, Mapping):
+        return tuple(f"{name}={place}" for name, place in collection.items())
+    return (
+        ()
+        if collection is None
+        else (collection,)
+        if isinstance(collection, (str, Path))
+        else tuple(collection)
+    )
 
 
 def align(
@@ -41,14 +57,15 @@ def align(
 def audits(
     *targets: str | Path,
     only: Iterable[str] = (),
-    collection: str | Path | None = None,
+    collection: Places = None,
     training: Iterable[str | Path] = (),
     encoder: str | None = None,
 ) -> ResultSet[Audit]:
     """What is wrong with collections, judgments and runs, and what that does to scores: `weir audit`, the worst first.
 
     targets: collections by name or path, a results folder, or judgments and run files; only: checks by name, by
-    default all that can run; collection: what run files are about; training: collections that systems may have been
+    default all that can run; collection: what run files are about, or where those
+    of a results folder lie now, {name: path}; training: collections that systems may have been
     trained on; encoder: a model, as `weir.Dense` takes it, that tells what queries mean. Raises UnknownName for another
     check, BadValue where none can run, and the WeirErrors of reading.
     """
@@ -57,7 +74,8 @@ def audits(
 
     checks = tuple(only)
     return ResultSet(
-        "audit", tuple(audited_all(subjects_of(targets, collection, tuple(training), encoder), checks))
+        "audit",
+        tuple(audited_all(subjects_of(targets, places_of(collection), tuple(training), encoder), checks)),
     )
 
 
@@ -66,7 +84,7 @@ def judging_pool(
     out: str | Path | None = None,
     k: int = 10,
     limit: int | None = None,
-    collection: str | Path | None = None,
+    collection: Places = None,
 ) -> list[JudgingPool]:
     """What to judge next, a pool for each collection: `weir pool`; out: the folder of the sheets, None to write none.
 
@@ -76,7 +94,7 @@ def judging_pool(
     from weir.audit.judging_pool import pools_of
     from weir.experiment.audit_subjects import subjects_of
 
-    return pools_of(subjects_of(targets, collection), None if out is None else Path(out), k, limit)
+    return pools_of(subjects_of(targets, places_of(collection)), None if out is None else Path(out), k, limit)
 
 
 def relabel(
@@ -84,7 +102,7 @@ def relabel(
     *targets: str | Path,
     measure: str = "nDCG@10",
     origin: str = "new",
-    collection: str | Path | None = None,
+    collection: Places = None,
 ) -> ResultSet[Relabelled]:
     """Every system before and after new judgments: `weir relabel`.
 
@@ -92,15 +110,14 @@ def relabel(
     where no query is known, and the WeirErrors of reading.
     """
     from weir.audit.judging_pool import read_sheet
-    from weir.audit.relabel import relabelled
+    from weir.audit.relabel import judged_anew, relabelled
     from weir.core.qrels import Qrels
     from weir.experiment.audit_subjects import subjects_of
     from weir.measures.measure import parse_measure
 
     new = judged if isinstance(judged, Qrels) else read_sheet(Path(judged))[0]
-    found = [
-        relabelled(one, new, parse_measure(measure), origin)[0] for one in subjects_of(targets, collection)
-    ]
+    subjects = judged_anew(subjects_of(targets, places_of(collection)), new)
+    found = [relabelled(one, new, parse_measure(measure), origin)[0] for one in subjects]
     return ResultSet("relabel", tuple(row for rows in found for row in rows))
 
 

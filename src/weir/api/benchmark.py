@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from weir.api.result_set import ResultSet
 from weir.core.frame import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame
+from weir.core.notes import Note
 from weir.core.result_row import Row
 from weir.core.scores import Scores
 from weir.datasets.load import Dataset
@@ -57,11 +57,20 @@ class Benchmark:
     def __len__(self) -> int:
         return len(self.scores)
 
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What has to be said beside the scores."""
+        return self.rows.notes
+
     def __repr__(self) -> str:
-        return self._written("text")
+        return "\n\n".join(
+            [self._written("text"), *(["\n".join(map(str, self.notes))] if self.notes else [])]
+        )
 
     def _repr_html_(self) -> str:
-        return "".join(table.html() for table in self._tables)
+        from weir.report.marked_table import notes_html
+
+        return "".join(table.html() for table in self._tables) + notes_html(map(str, self.notes))
 
     @cached_property
     def _tables(self) -> tuple[GridTable, ...]:
@@ -186,20 +195,26 @@ def benchmark(
 
 def _run(grid: Any, at: Path, kept: Path | None) -> Benchmark:  # noqa: ANN401  an Experiment, imported when used
     from weir.experiment.finished import cell_of
-    from weir.report.progress import Progress
+    from weir.experiment.results import cell_notes
+    from weir.report.collection import dataset_notes
+    from weir.report.progress import Progress, redraws
 
-    progress = Progress(quiet=not sys.stderr.isatty())
+    progress = Progress(quiet=not redraws())
     try:
         rows = grid.execute(at, progress)
     finally:
         progress.close()
     wanted = measures_of(grid.measures)
-    scores: dict[tuple[str, str], Scores] = {}
+    finished = {}
     for cell in grid.cells(at):
         found = cell.finished(wanted)
         assert found is not None  # it was just made
-        scores[cell.shelf.dataset.name, str(cell.system)] = cell_of(*found).values()
-    return Benchmark(ResultSet("results", tuple(rows)), scores, kept)
+        finished[cell.shelf.dataset.name, str(cell.system)] = cell_of(*found)
+    scores = {names: cell.values() for names, cell in finished.items()}
+    notes = cell_notes(list(finished.values()))
+    for dataset in grid.loaded_datasets():
+        notes += dataset_notes(dataset, list(map(str, wanted)), grid.drop_self or None)
+    return Benchmark(ResultSet("results", tuple(rows), tuple(notes)), scores, kept)
 
 
 def _several(datasets: Any) -> list[Any]:  # noqa: ANN401  one collection or several

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast, overload
 
 from weir.api.evaluation import conventions_of, evaluate, judgments_from
 from weir.api.result_set import ResultSet
-from weir.core.intents import IntentQrels
-from weir.core.qrels import Qrels
+from weir.core.notes import Note
 from weir.core.scores import Scores
-from weir.errors import BadValue
+from weir.errors import BadValue, WeirError
 from weir.io.runs.frames import qrels_from, run_from
 from weir.io.runs.pairing import refuse_mismatched, refuse_rankings
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of
@@ -20,7 +19,11 @@ from weir.measures.conventions import DEFAULT, Conventions
 from weir.measures.files import distinct_names
 
 if TYPE_CHECKING:
+    from weir.core.intents import IntentQrels
+    from weir.core.qrels import Qrels
     from weir.core.run import Run
+    from weir.datasets.load import Dataset
+    from weir.datasets.scoring_rules import ScoringRules
     from weir.experiment.explain.why import Why
     from weir.experiment.finished import Finished
     from weir.stats.abstention import Abstention
@@ -33,44 +36,51 @@ if TYPE_CHECKING:
 __all__ = ["abstention", "compare", "diff", "power", "threshold", "why"]
 
 Wanted: TypeAlias = "Measure | str | Iterable[Measure | str]"
-Systems: TypeAlias = "Mapping[str, object] | Sequence[object] | None"
 FolderPath: TypeAlias = "str | os.PathLike[str]"
+Collection: TypeAlias = "str | Path | Dataset | None"
+"""A collection by name, path or itself."""
 
 
 @overload
-def compare(qrels: object, systems: Systems = ..., measures: Wanted = ..., baseline: str | None = ...,
-            method: ComparisonMethod | str = ..., conventions: Conventions | str = ..., *, by: object = ...,
-            factors: None = ...) -> ResultSet[Comparison]: ...  # fmt: skip
+def compare(qrels: object, *systems: object, measures: Wanted = ..., baseline: str | None = ...,
+            method: ComparisonMethod | str = ..., conventions: Conventions | str = ..., by: object = ...,
+            factors: None = ..., collection: Collection = ...) -> ResultSet[Comparison]: ...  # fmt: skip
 @overload
-def compare(qrels: object, systems: Systems = ..., measures: Wanted = ..., baseline: None = ...,
-            method: ComparisonMethod | str = ..., conventions: Conventions | str = ..., *, by: None = ...,
-            factors: str | Iterable[str] | Literal[True]) -> ResultSet[FactorStudy]: ...  # fmt: skip
+def compare(qrels: object, *systems: object, measures: Wanted = ..., baseline: None = ...,
+            method: ComparisonMethod | str = ..., conventions: Conventions | str = ..., by: None = ...,
+            factors: str | Iterable[str] | Literal[True],
+            collection: Collection = ...) -> ResultSet[FactorStudy]: ...  # fmt: skip
 def compare(
     qrels: object,
-    systems: Systems = None,
+    *systems: object,
     measures: Wanted = (),
     baseline: str | None = None,
     method: ComparisonMethod | str = "permutation",
     conventions: Conventions | str = DEFAULT,
-    *,
     by: object = None,
     factors: str | Iterable[str] | Literal[True] | None = None,
+    collection: Collection = None,
 ) -> ResultSet[Comparison] | ResultSet[FactorStudy]:
     """Which system is better, and is that certain? A comparison for each measure, each pair with its verdict.
 
-    qrels: judgments; systems: rankings by name, or several that are named already (runs, paths), both as `evaluate`
-    takes them. What holds scores already stands alone, in the place of the judgments: the path of a results folder,
-    Scores by name or several Scores. baseline: compare with this one instead of each with each. method: a test by name,
-    or weir.ComparisonMethod with correction, intervals, level, margin of equivalence, draws and seed. Differences are
-    the second system minus the first, as in `weir diff`, `weir gate` and `weir power`: the later given minus the
-    earlier, or each minus the baseline. by: groups of queries as `Scores.by` takes them, or a column of the collections
-    of a folder: then the macro mean over groups and each group follow, corrected by Benjamini and Hochberg.
+    compare(qrels, a, b), compare(qrels, {"a": a, "b": b}) or compare(qrels, [a, b]): judgments and rankings, both as
+    `evaluate` takes them; measures may stand behind them without a name. What holds scores already needs no
+    judgments: compare(folder) of a results folder, compare(scores_a, scores_b), or Scores by name in a dict.
+    baseline: compare with this one instead of each with each. method: a test by name, or weir.ComparisonMethod with
+    correction, intervals, level, margin of equivalence, draws and seed. Differences are the second system minus the
+    first, as in `weir diff`, `weir gate` and `weir power`: the later given minus the earlier, or each minus the
+    baseline. by: groups of queries as `Scores.by` takes them, or a column of the collections of a folder: then the
+    macro mean over groups and each group follow, corrected by Benjamini and Hochberg.
     factors: True, or names of the settings in which the systems' names differ: then a study of their effects for each
-    measure and collection, and over collections, stands in the place of comparisons.
+    measure and collection, and over collections, stands in the place of comparisons. collection: of rankings, by name,
+    path or itself, whose rules hold (self-matches, candidates, queries without an answer) and whose columns `by` may
+    name; what is scored already stays as it is.
     Raises BadValue for fewer than two systems and for systems that share no query or one only, UnknownName for a
     baseline, test or correction that does not exist, and the WeirErrors of the parts.
     """
     from weir.datasets.query_grouping import query_groups
+    from weir.datasets.scoring_rules import ScoringRules
+    from weir.experiment.compare import lacking_notes
     from weir.experiment.factor_studies import (
         factor_names,
         refuse_beside_factors,
@@ -78,34 +88,47 @@ def compare(
         study_factors,
     )
     from weir.experiment.finished import deepest, finished_cells
+    from weir.experiment.results import cell_notes
     from weir.stats.compare import compare_scores
     from weir.stats.compare_groups import compare_scores_by_group
     from weir.stats.comparison import ComparisonMethod
+    from weir.stats.score_notes import system_notes
 
     correction = "holm" if by is None else "bh"
     how = ComparisonMethod(method, correction) if isinstance(method, str) else method
+    rankings = systems
+    if systems and not measures and _are_measures(systems[-1]):
+        rankings, measures = systems[:-1], cast("Wanted", systems[-1])
     wanted = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
-    folder = Path(qrels) if systems is None and isinstance(qrels, (str, os.PathLike)) else None
+    folder = Path(qrels) if not rankings and isinstance(qrels, (str, os.PathLike)) else None
     if factors is not None:
         refuse_beside_factors(baseline, by)
     if folder is not None:
-        cells, _ = deepest(finished_cells(folder))
+        cells, depths = deepest(finished_cells(folder))
         if factors is not None:
             return ResultSet("factors", tuple(study_cells(cells, factor_names(factors), wanted, how)))
-        return ResultSet("compare", tuple(_of_cells(cells, wanted, baseline, how, by)))
+        names = [str(m) for m in measures_of(wanted)] if wanted else []
+        lacking = [*depths, *lacking_notes(cells, names, baseline)]
+        notes = (*map(Note, lacking), *cell_notes(cells))
+        return ResultSet("compare", tuple(_of_cells(cells, wanted, baseline, how, by)), notes)
     name = Path(qrels).name if isinstance(qrels, (str, os.PathLike)) else "the judged queries"
-    scores = (
-        _scored(qrels)
-        if systems is None
-        else _scores_by_name(qrels, systems, wanted or DEFAULT_MEASURES, conventions_of(conventions))
-    )
+    already = isinstance(qrels, Scores) or not rankings
+    rules = ScoringRules.of(None if already else collection, conventions_of(conventions))
+    if isinstance(qrels, Scores):
+        scores = _scored((qrels, *rankings))
+    elif not rankings:
+        scores = _scored(qrels)
+    else:
+        several = rankings[0] if len(rankings) == 1 else rankings
+        scores = _scores_by_name(qrels, several, wanted or DEFAULT_MEASURES, rules)
     if factors is not None:
         of = {(name, system): one for system, one in scores.items()}
         return ResultSet("factors", tuple(study_factors(of, factor_names(factors), wanted, how)))
+    notes = tuple(system_notes(scores))
     if by is None:
-        return ResultSet("compare", tuple(compare_scores(scores, name, baseline, how)))
-    groups = query_groups(by, next(iter(scores.values())).queries)
-    return ResultSet("compare", tuple(compare_scores_by_group(scores, name, groups, baseline, how)))
+        return ResultSet("compare", tuple(compare_scores(scores, name, baseline, how)), notes)
+    groups = query_groups(by, next(iter(scores.values())).queries, rules.dataset)
+    return ResultSet("compare", tuple(compare_scores_by_group(scores, name, groups, baseline, how)), notes)
 
 
 def power(
@@ -117,28 +140,34 @@ def power(
     effects: Sequence[float] = (0.01, 0.02, 0.05),
     alpha: float = 0.05,
     power: float = 0.8,
+    test: str = "permutation",
     conventions: Conventions | str = DEFAULT,
+    collection: Collection = None,
 ) -> ResultSet[PowerPlan]:
     """How small a difference the queries can show, and how many queries would show a smaller one.
 
     qrels, first, second: as `evaluate` takes them; Scores stand for a run. effects: differences to plan for; alpha:
-    level of the two-sided paired t-test; power: probability with which a true difference shall be found. Raises
-    BadValue for fewer than two queries and for numbers out of range, and the WeirErrors of the parts.
+    level of the two-sided test; power: probability with which a true difference shall be found in new data; test:
+    permutation, t or bootstrap-shift; collection: of the rankings, whose rules hold, as in `evaluate`. Raises BadValue
+    for fewer than two queries, for numbers out of range and another test, and the WeirErrors of the parts.
     """
+    from weir.datasets.scoring_rules import ScoringRules
     from weir.stats.compare import table
     from weir.stats.power import plan as planned
+    from weir.stats.score_notes import system_notes
 
-    scores = _two(qrels, (first, second), measures, conventions)
+    scores = _two(qrels, (first, second), measures, ScoringRules.of(collection, conventions_of(conventions)))
     pairs = [(m, table("the judged queries", m, scores).values) for m in scores["first"].measures]
-    return ResultSet("power", tuple(planned(m, v[1] - v[0], effects, power, alpha) for m, v in pairs))
+    plans = tuple(planned(m, v[1] - v[0], effects, power, alpha, test) for m, v in pairs)
+    return ResultSet("power", plans, tuple(system_notes(scores)))
 
 
 @overload
 def diff(first: FolderPath, second: FolderPath, *, measure: Measure | str | None = ..., top: int = ...,
-         collection: str | None = ...) -> ResultSet[Moves]: ...  # fmt: skip
+         collection: Collection = ...) -> ResultSet[Moves]: ...  # fmt: skip
 @overload
 def diff(first: object, second: object, third: object, *, measure: Measure | str | None = ..., top: int = ...,
-         collection: str | None = ...) -> ResultSet[Moves]: ...  # fmt: skip
+         collection: Collection = ..., conventions: Conventions | str = ...) -> ResultSet[Moves]: ...  # fmt: skip
 def diff(
     first: object,
     second: object,
@@ -146,29 +175,32 @@ def diff(
     *,
     measure: Measure | str | None = None,
     top: int = 10,
-    collection: str | None = None,
+    collection: Collection = None,
+    conventions: Conventions | str = DEFAULT,
 ) -> ResultSet[Moves]:
     """Which queries one run wins and loses against another: diff(qrels, one, other), or two cells of results folders.
 
     Judgments and runs as `evaluate` takes them; a difference is the second run minus the first. measure: by default
     nDCG@10, of cells the first that both have; top: how many of the largest gains and losses are kept; collection:
-    whose texts are shown. Raises BadValue for a run that answers none of the judged queries and the WeirErrors of the
-    parts.
+    whose texts are shown, and whose rules hold for rankings; conventions: of rankings. Raises BadValue for a run that
+    answers none of the judged queries and the WeirErrors of the parts.
     """
+    from weir.datasets.scoring_rules import ScoringRules
     from weir.experiment.diff import diff_cells, diff_runs
 
     name = None if measure is None else str(measure)
     if third is None:
         one, other = _folder(first), _folder(second)
+        if conventions_of(conventions) != DEFAULT:
+            raise BadValue(f"{conventions}: cells are scored already; pass judgments and two runs instead")
         return ResultSet("diff", (diff_cells(one, other, name, collection, top),))
     runs = run_from(second), run_from(third)
     refuse_mismatched(first, second)
     refuse_mismatched(first, third)
     names = distinct_names([run.name for run in runs], ["first", "second"])
-    found = diff_runs(
-        qrels_from(first), dict(zip(names, runs, strict=True)), name or "nDCG@10", collection, top
-    )
-    return ResultSet("diff", (found,))
+    rules = ScoringRules.of(collection, conventions_of(conventions))
+    found = diff_runs(qrels_from(first), dict(zip(names, runs, strict=True)), name or "nDCG@10", rules, top)
+    return ResultSet("diff", (found,), rules.notes)
 
 
 def why(
@@ -176,15 +208,17 @@ def why(
     published: str | None = None,
     measure: Measure | str | None = None,
     qrels: FolderPath | None = None,
-    collection: str | None = None,
+    collection: Collection = None,
 ) -> ResultSet[Why]:
     """Why two numbers differ: why(qrels, one, other), why(cell, other_cell), or a cell and what is published.
 
     results: judgments and two runs as `evaluate` takes them; two folders such as results/scifact/bm25-fa19b4d424; or
     one, which is compared with the published model that its system claims to be, or with the one named. qrels,
-    collection: where the judgments of folders are, if not on this machine. Raises BadValue for another number of
+    collection: where the judgments of folders are, if not on this machine; collection: of rankings, whose rules hold.
+    Raises BadValue for another number of
     results, and the WeirErrors of the parts.
     """
+    from weir.datasets.scoring_rules import ScoringRules
     from weir.experiment.explain.two_results import (
         Judgments,
         explain_cells,
@@ -199,11 +233,13 @@ def why(
             return ResultSet("why", (explain_published(_folder(one), published, name, given),))
         case (one, other) if published is None:
             return ResultSet("why", (explain_cells(_folder(one), _folder(other), name, given),))
-        case (judgments, one, other) if not (published or qrels or collection):
+        case (judgments, one, other) if not (published or qrels):
             refuse_mismatched(judgments, one)
             runs = run_from(one), run_from(other)
             names = distinct_names([run.name for run in runs], ["first", "second"])
-            found = explain_rankings(qrels_from(judgments), dict(zip(names, runs, strict=True)), name)
+            found = explain_rankings(
+                qrels_from(judgments), dict(zip(names, runs, strict=True)), name, ScoringRules.of(collection)
+            )
             return ResultSet("why", (found,))
     raise BadValue(
         f"found {len(results)} results; expected judgments and two runs, two result folders, or one and what is "
@@ -233,21 +269,28 @@ def threshold(
     confidence: Literal["max", "std", "diff1"] = "max",
     unanswerable: Iterable[str] = (),
     seed: int | None = None,
+    collection: Collection = None,
 ) -> ResultSet[Threshold]:
     """The score below which a system should stay silent, chosen on half of the queries and reported on the other.
 
     qrels, run: as `evaluate` takes them; a query without a grade above 0, and each of `unanswerable`, has no answer.
     max_false: the largest share of those that may be answered; measure: what is kept of the others; confidence: as
-    `abstention` has it; seed: of the split. Raises BadValue for fewer than four queries of either kind.
+    `abstention` has it; seed: of the split; collection: of the ranking, whose rules hold and which says what queries
+    have no answer. Raises BadValue for fewer than four queries of either kind.
     """
+    from weir.datasets.query_rules import unanswerable_queries
+    from weir.datasets.scoring_rules import ScoringRules
     from weir.stats.bootstrap import SEED
     from weir.stats.threshold import ThresholdRules
     from weir.stats.threshold import threshold as chosen
 
     refuse_mismatched(qrels, run)
     rules = ThresholdRules(max_false, confidence, SEED if seed is None else seed)
-    wanted = measures_of(measure)[0]
-    return ResultSet("threshold", (chosen(run_from(run), qrels_from(qrels), wanted, rules, unanswerable),))
+    scoring, wanted = ScoringRules.of(collection), measures_of(measure)[0]
+    silent = [] if scoring.queries is None else unanswerable_queries(scoring.queries)
+    ranked = scoring.ranked(run_from(run))
+    found = chosen(ranked, qrels_from(qrels), wanted, rules, [*unanswerable, *silent])
+    return ResultSet("threshold", (found,), scoring.notes)
 
 
 def _of_cells(
@@ -274,15 +317,19 @@ def _folder(given: object) -> Path:
 
 
 def _two(
-    qrels: object, pair: tuple[object, object], measures: Wanted, conventions: Conventions | str
+    qrels: object, pair: tuple[object, object], measures: Wanted, rules: ScoringRules
 ) -> dict[str, Scores]:
     """The scores of two runs, or what was given for them, as "first" and "second"."""
     if all(isinstance(one, Scores) for one in pair):
         scores = [one for one in pair if isinstance(one, Scores)]
     else:
         judgments = judgments_from(qrels, measures_of(measures))
-        scores = [evaluate(judgments, run, measures, conventions) for run in _runs(qrels, pair)]
+        scores = [_evaluated(judgments, run, measures, rules) for run in _runs(qrels, pair)]
     return dict(zip(("first", "second"), scores, strict=True))
+
+
+def _evaluated(qrels: Qrels | IntentQrels, run: Run, measures: Wanted, rules: ScoringRules) -> Scores:
+    return evaluate(qrels, run, measures, rules.conventions, collection=rules.dataset)
 
 
 def _runs(qrels: object, given: Iterable[object]) -> list[Run]:
@@ -292,6 +339,18 @@ def _runs(qrels: object, given: Iterable[object]) -> list[Run]:
         refuse_mismatched(qrels, one)
         found.append(run_from(one))
     return found
+
+
+def _are_measures(given: object) -> bool:
+    """Whether what stands last is a measure, or several, and no ranking."""
+    if isinstance(given, (str, Measure)):
+        given = [given]
+    if not isinstance(given, (list, tuple)) or not given:
+        return False
+    try:
+        return all(isinstance(one, Measure) or (isinstance(one, str) and measures_of(one)) for one in given)
+    except WeirError:
+        return False
 
 
 def _scored(given: object) -> dict[str, Scores]:
@@ -307,20 +366,24 @@ def _scored(given: object) -> dict[str, Scores]:
 
 def _scores_by_name(
     qrels: object,
-    systems: Mapping[str, object] | Sequence[object],
+    systems: object,
     measures: tuple[Measure | str, ...],
-    conventions: Conventions,
+    rules: ScoringRules,
 ) -> dict[str, Scores]:
-    if isinstance(systems, (str, os.PathLike, Qrels, IntentQrels)):
-        found = type(systems).__name__
-        raise BadValue(f"found {found} as the systems; judgments come first, then several rankings")
+    if not isinstance(systems, (Mapping, Sequence)) or isinstance(systems, str):
+        kind = type(systems).__name__
+        raise BadValue(f"found {kind} as the systems; judgments come first, then two or more rankings")
     by_intent = any(m.by_intent for m in measures_of(measures))
     if not by_intent:
         refuse_rankings(qrels)
+    if isinstance(systems, Mapping) and all(isinstance(one, Mapping) and one for one in systems.values()):
+        inner = [next(iter(one.values())) for one in systems.values() if isinstance(one, Mapping)]
+        if inner and all(isinstance(score, (int, float)) for score in inner):
+            raise BadValue("found one ranking; expected two or more, such as compare(qrels, one, other)")
     runs = _runs(qrels, systems.values() if isinstance(systems, Mapping) else systems)
     if isinstance(systems, Mapping):
         names = list(systems)
     else:
         names = distinct_names([one.name for one in runs], [f"system {n}" for n in range(1, len(runs) + 1)])
     judgments = judgments_from(qrels, measures)
-    return {n: evaluate(judgments, one, measures, conventions) for n, one in zip(names, runs, strict=True)}
+    return {n: _evaluated(judgments, one, measures, rules) for n, one in zip(names, runs, strict=True)}

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from weir.core.query_weights import QueryWeights
     from weir.core.run import Run
     from weir.datasets.load import Dataset
+    from weir.datasets.scoring_rules import ScoringRules
     from weir.measures.measure import Measure
     from weir.stats.corrected_scores import CorrectedScore
 
@@ -38,17 +39,20 @@ def estimate(
     that people judged were drawn: groups as `scores.by` takes them, or a column of the collection; weights: {query:
     weight} or a file, one over the probability with which each was drawn; pairs: people judged a random part of the
     first documents
-    of each query; sheets: of `next_queries` or `judging_pool`, filled in, beside human. Raises BadValue for a measure
-    that cannot be estimated so, and for too few queries.
+    of each query; sheets: of `next_queries` or `judging_pool`, filled in, beside human; collection: of the runs, whose
+    rules hold, such as that of self-matches. Raises BadValue for a measure that cannot be estimated so, and for too few
+    queries.
     """
     from weir.audit.estimated_scores import estimated_scores
+    from weir.datasets.scoring_rules import ScoringRules
     from weir.measures.measure import parse_measure
     from weir.stats.sample_design import SampleDesign
 
     by_people, by_model = _people(human, sheets), _labels(model)
     design = SampleDesign(_strata(strata, by_model, collection), _weights(weights), pairs)
-    found = estimated_scores(_named(runs), by_people, by_model, parse_measure(str(measure)), design)
-    return ResultSet("estimate", tuple(found))
+    rules = ScoringRules.of(collection)
+    found = estimated_scores(_named(runs, rules), by_people, by_model, parse_measure(str(measure)), design)
+    return ResultSet("estimate", tuple(found), rules.notes)
 
 
 def next_queries(
@@ -66,17 +70,21 @@ def next_queries(
     """Which queries people should judge next, so that estimates become narrower: `weir estimate --next`.
 
     human, model, runs, measure, strata, sheets: as `estimate`; count: how many queries; width: half an interval that is
-    asked for; out: the folder of the sheet, None to write none; collection: whose texts stand on it. Raises BadValue
+    asked for; out: the folder of the sheet, None to write none; collection: whose texts stand on it, and
+    whose rules hold. Raises BadValue
     where nothing is left to judge and for a folder that is there, and as `estimate`.
     """
     from weir.audit.estimated_scores import next_queries as drawn_queries
     from weir.audit.estimated_scores import write_plan
     from weir.audit.subject import Subject
+    from weir.datasets.scoring_rules import ScoringRules
     from weir.measures.measure import parse_measure
 
     labels = _people(human, sheets), _labels(model)
     groups = _strata(strata, labels[1], collection)
-    drawn = drawn_queries(_named(runs), labels, parse_measure(str(measure)), count, width, groups)
+    drawn = drawn_queries(
+        _named(runs, ScoringRules.of(collection)), labels, parse_measure(str(measure)), count, width, groups
+    )
     if out is not None:
         found = _dataset(collection)
         texts = (None, None) if found is None else (found.corpus, found.all_queries)
@@ -101,13 +109,14 @@ def _people(human: object, sheets: Iterable[str | Path]) -> Qrels:
     return found
 
 
-def _named(runs: Sequence[object]) -> dict[str, Run]:
+def _named(runs: Sequence[object], rules: ScoringRules) -> dict[str, Run]:
+    """Runs by name, as the rules of their collection have them."""
     from weir.io.runs.frames import run_from
     from weir.measures.files import names_of_runs
 
     paths = [Path(one) for one in runs if isinstance(one, (str, Path))]
     names = names_of_runs(paths) if len(paths) == len(runs) else [f"run {n}" for n in range(1, len(runs) + 1)]
-    return {name: run_from(run) for name, run in zip(names, runs, strict=True)}
+    return {name: rules.ranked(run_from(run)) for name, run in zip(names, runs, strict=True)}
 
 
 def _strata(strata: object, model: Qrels, collection: str | Path | None) -> QueryGroups | None:

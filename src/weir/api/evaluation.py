@@ -24,6 +24,7 @@ from weir.measures.files import judge
 
 if TYPE_CHECKING:
     from weir.core.label_use import LabelUse
+    from weir.datasets.load import Dataset
     from weir.stats.calibration import GatedLabels
 
 __all__ = ["conventions_of", "evaluate", "gated_by", "judgments_from"]
@@ -37,6 +38,7 @@ def evaluate(
     *,
     labels: object = None,
     least: str = "binary kappa 0.4",
+    collection: str | Path | Dataset | None = None,
 ) -> Scores:
     """Score a ranking against judgments: one value for each measure and judged query.
 
@@ -48,7 +50,9 @@ def evaluate(
     diversity needs judgments for each intent: IntentQrels, {query: {intent: {document: grade}}}, or a path. A measure
     is found in the result by the name it prints and by the name asked for. labels: those of a model, as `weir.agree`
     takes them, which count where people judged nothing and their calibration on pairs judged by both passes `least`: a
-    statistic and what the lower end of its interval must reach. `scores.labels` says what became of them.
+    statistic and what the lower end of its interval must reach. `scores.labels` says what became of them. collection:
+    of the ranking, by name, path or itself, whose rules hold whatever the conventions say: self-matches, candidates,
+    queries without an answer.
     Raises BadValue for arguments the wrong way round and identifiers of two types (see `refuse_mismatched`) and for a
     run without a judged query, and the WeirErrors of the parts.
     """
@@ -59,6 +63,8 @@ def evaluate(
     if isinstance(run, Run) and run.ties == "trec9" and rules.ties == "trec":
         rules = replace(rules, ties="trec9")
     judgments = judgments_from(qrels, wanted)
+    if collection is not None:
+        run, judgments, rules = _by_collection(collection, run, judgments, rules)
     gate = None if labels is None else gated_by(judgments, labels, least)
     used = judgments if gate is None else gate.qrels
     judged = _judged(run, used, rules)
@@ -70,6 +76,17 @@ def evaluate(
         found = replace(found, labels=_uncalibrated(used))
     names = [(str(m), str(one)) for m in asked for one in measures_of(m)]
     return replace(found, asked=tuple(pair for pair in names if pair[0] != pair[1]))
+
+
+def _by_collection(
+    collection: str | Path | Dataset, run: object, judgments: Qrels | IntentQrels, rules: Conventions
+) -> tuple[object, Qrels | IntentQrels, Conventions]:
+    """The ranking, judgments and conventions as a collection has them; a run stays a file if nothing leaves it."""
+    from weir.datasets.scoring_rules import ScoringRules
+
+    scoring = ScoringRules.of(collection, rules)
+    kept = scoring.ranked(run_from(run)) if scoring.remove_documents else run
+    return kept, scoring.counted(judgments), scoring.conventions
 
 
 def gated_by(judgments: Qrels | IntentQrels, labels: object, least: str) -> GatedLabels:

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weir.api.comparisons import FolderPath, Wanted
+from weir.api.comparisons import Collection, FolderPath, Wanted
 from weir.api.evaluation import conventions_of, evaluate, judgments_from
 from weir.api.result_set import ResultSet
 from weir.core.scores import Scores
 from weir.core.system_scores import JudgedScores, SystemScores, judgment_marks
+from weir.datasets.scoring_rules import ScoringRules
 from weir.errors import BadValue
 from weir.io.runs.baseline_file import is_baseline, read_baseline
 from weir.io.runs.pairing import refuse_mismatched
@@ -39,7 +40,9 @@ def gate(
     interval: str = "t",
     by: object = None,
     common: bool = False,
+    fetch: bool = False,
     conventions: Conventions | str | None = None,
+    collection: Collection = None,
 ) -> ResultSet[Gate]:
     """Whether a candidate may have become worse than allowed: `assert weir.gate(qrels, old, new)` stops a change.
 
@@ -47,9 +50,11 @@ def gate(
     for one; gate(baseline, candidate) of results folders and baselines that `save_baseline` wrote. measures: by default
     those of a saved baseline, else nDCG@10; max_drop: one for all or {measure: drop}, 0.01 for those it does not name;
     interval: t, percentile, bca or studentised; by: groups of queries as `Scores.by` takes them, each of which can fail
-    the gate too; common: compare on the queries that both have with the same judgments. A measure passes where the
-    one-sided lower bound of candidate minus baseline is at least minus its drop with that confidence; it fails where
-    the mean dropped by more and the drop is certain; else it is undecided. The result is true where all of it passes.
+    the gate too; common: compare on the queries that both have with the same judgments; fetch: whether the
+    collections that records of results name may be brought here, else nothing is asked of the network; collection: of
+    rankings, whose rules hold, as in `evaluate`, and whose columns `by` may name. A measure passes where the one-sided
+    lower bound of candidate minus baseline is at least minus its drop with that confidence; it fails where the mean
+    dropped by more and the drop is certain; else it is undecided. The result is true where all of it passes.
     Raises BadValue for a negative drop, a confidence outside 0.5..1, fewer than two queries and sides of different
     judgments, UnknownName for another interval, and the WeirErrors of the parts.
     """
@@ -63,16 +68,20 @@ def gate(
     grounds: dict[str, Dataset] = {}
     if len(paths) == len(given):
         chosen = None if conventions is None else conventions_of(conventions)
-        baseline, candidate, names = sides_of(paths, tuple(wanted), chosen)
-        grounds = collections_of(paths) if by is not None else {}
+        baseline, candidate, names = sides_of(
+            paths, tuple(wanted), chosen, collection=collection, fetch=fetch
+        )
+        grounds = collections_of(paths, collection, fetch) if by is not None else {}
     else:
         known = _known(second) or _known(third)
         wanted = wanted or measures_of(known.measures if known else "nDCG@10")
-        rules = conventions or (known.conventions if known else DEFAULT)
+        usual = conventions or (known.conventions if known else DEFAULT)
+        rules = ScoringRules.of(collection, conventions_of(usual))
         baseline, candidate = ([one] for one in _sides(first, (second, third), wanted, rules))
         names = list(map(str, wanted))
+        grounds = {} if rules.dataset is None else {"": rules.dataset}
     found = gate_cases((baseline, candidate), names, by, common, grounds)
-    return ResultSet("gate", tuple(gates(found.cases, allowed)))
+    return ResultSet("gate", tuple(gates(found.cases, allowed)), found.notes)
 
 
 def save_baseline(
@@ -81,19 +90,21 @@ def save_baseline(
     run: object = None,
     measures: Wanted = "nDCG@10",
     conventions: Conventions | str = DEFAULT,
+    collection: Collection = None,
 ) -> None:
     """Write the scores of a system by query as a baseline to commit: `weir gate --save`.
 
-    results, run: judgments and a ranking as `evaluate` takes them, or the path of a results folder with one system.
-    Raises BadValue for a folder with several systems or whose judgments are not here, StoreError, and the WeirErrors of
-    the parts.
+    results, run: judgments and a ranking as `evaluate` takes them, or the path of a results folder with one system;
+    conventions, collection: of a ranking, as in `evaluate`. Raises BadValue for a folder with several systems or
+    whose judgments are not here, StoreError, and the WeirErrors of the parts.
     """
     from weir.experiment.gate_sides import system_of
     from weir.io.runs.baseline_file import write_baseline
 
     wanted = measures_of(measures)
     alone = run is None
-    found = system_of([Path(_path(results))], wanted) if alone else _system(results, run, wanted, conventions)
+    rules = ScoringRules.of(collection, conventions_of(conventions))
+    found = system_of([Path(_path(results))], wanted) if alone else _system(results, run, wanted, rules)
     write_baseline(found, Path(path))
 
 
@@ -114,25 +125,23 @@ def _known(side: object) -> Scores | None:
 
 
 def _sides(
-    qrels: object, pair: tuple[object, object], measures: tuple[Measure, ...], conventions: Conventions | str
+    qrels: object, pair: tuple[object, object], measures: tuple[Measure, ...], rules: ScoringRules
 ) -> list[SystemScores]:
     """Baseline and candidate from values; Scores that stand for both are taken to be of the same judgments."""
     if all(isinstance(one, Scores) for one in pair):
         known = [one for one in pair if isinstance(one, Scores)]
         return [SystemScores("", {NAME: JudgedScores(one, judgments="as given")}) for one in known]
-    return [_system(qrels, one, measures, conventions) for one in pair]
+    return [_system(qrels, one, measures, rules) for one in pair]
 
 
-def _system(
-    qrels: object, run: object, measures: tuple[Measure, ...], conventions: Conventions | str
-) -> SystemScores:
+def _system(qrels: object, run: object, measures: tuple[Measure, ...], rules: ScoringRules) -> SystemScores:
     """A ranking as `evaluate` takes it, scored; or its Scores, or a baseline that was saved."""
     if isinstance(run, (str, os.PathLike)) and is_baseline(Path(run)):
         return read_baseline(Path(run))
-    judgments = judgments_from(qrels, measures)
+    judgments = rules.counted(judgments_from(qrels, measures))
     if not isinstance(run, Scores):
         refuse_mismatched(qrels, run)
-        run = evaluate(judgments, run, measures, conventions)
+        run = evaluate(judgments, run, measures, rules.conventions, collection=rules.dataset)
     name = Path(qrels).name if isinstance(qrels, (str, os.PathLike)) else NAME
     return SystemScores("candidate", {name: JudgedScores(run, judgment_marks(judgments))})
 

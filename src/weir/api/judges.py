@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from weir.api.auditing import Places, places_of
 from weir.api.result_set import ResultSet
 from weir.errors import BadValue
 
@@ -28,7 +29,7 @@ def judge(
     prompt: str | Path = "umbrela",
     budget: str | None = None,
     price: str | None = None,
-    collection: str | Path | None = None,
+    collection: Places = None,
     people: object = None,
     judged: bool = False,
     k: int = 10,
@@ -67,7 +68,7 @@ def judge(
 
 def _pairs(
     targets: Sequence[str | Path],
-    collection: str | Path | None,
+    collection: Places,
     people: Qrels | None,
     judged: bool,
     ranks: tuple[int, int | None],
@@ -83,11 +84,11 @@ def _pairs(
     if limit is not None and limit < 1:
         raise BadValue(f"limit is {limit}; expected a whole number from 1")
     if len(targets) == 1 and is_sheet(Path(targets[0])):
-        about = None if collection is None else _only(subjects_of((collection,)))
+        about = None if not (places := places_of(collection)) else _only(subjects_of(places))
         about = replace(about, qrels=people) if about is not None and people is not None else about
         found = pairs_of_sheet(Path(targets[0]), about, judged, limit)
     else:
-        found = pairs_of_subject(_only(subjects_of(targets, collection)), judged, k, limit)
+        found = pairs_of_subject(_only(subjects_of(targets, places_of(collection))), judged, k, limit)
     return found if people is None else found.beside(people)
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from weir.audit.hole_study import HoleStudy
     from weir.core.qrels import Qrels
     from weir.core.run import Run
+    from weir.datasets.load import Dataset
     from weir.measures.measure import Measure
     from weir.stats.label_agreement import Agreement
     from weir.stats.many_raters import ManyRaters
@@ -82,22 +83,27 @@ def holes(
     model: object,
     measure: Measure | str = "nDCG@10",
     rel: float = 1,
+    collection: str | Path | Dataset | None = None,
 ) -> ResultSet[HoleStudy]:
     """What people and a model find among the unjudged documents of runs: `weir holes`.
 
     qrels, runs: as `weir.evaluate` takes them; human, model: labels as `agree` takes them; rel: the grade from which a
-    document is relevant. Raises BadValue where nothing is unjudged or no hole is judged by both, and for a measure
-    without score bounds, and the WeirErrors of reading.
+    document is relevant; collection: of the runs, whose rules hold, such as that of self-matches. Raises BadValue where
+    nothing is unjudged or no hole is judged by both, and for a measure without score bounds, and the WeirErrors of
+    reading.
     """
     from weir.audit.hole_study import hole_study
+    from weir.datasets.scoring_rules import ScoringRules
     from weir.io.runs.frames import qrels_from
     from weir.io.runs.labels import labels_from
     from weir.measures.measure import parse_measure
 
     labels = labels_from(human), labels_from(model)
-    return ResultSet(
-        "holes", (hole_study(_systems(runs), qrels_from(qrels), *labels, parse_measure(str(measure)), rel),)
-    )
+    scoring = ScoringRules.of(collection)
+    systems = {name: scoring.ranked(run) for name, run in _systems(runs).items()}
+    judgments = scoring.counted(qrels_from(qrels))
+    found = hole_study(systems, judgments, *labels, parse_measure(str(measure)), rel)
+    return ResultSet("holes", (found,), scoring.notes)
 
 
 def _systems(runs: Mapping[str, object] | Sequence[object]) -> dict[str, Run]:

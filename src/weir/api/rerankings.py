@@ -23,14 +23,16 @@ def reranking(
     qrels: object = None,
     measure: Measure | str = "nDCG@10",
     rules: ReorderRules | None = None,
+    collection: str | Path | Dataset | None = None,
 ) -> ResultSet[Reordering]:
     """What re-rankings did to their first stage, from rankings alone: `weir reranking`.
 
     first: the rankings whose first documents were ordered anew; reranked: re-rankings of it; qrels: judgments, all as
     `weir.evaluate` takes them; None leaves out scores and position bias. rules: weir.ReorderRules, with first ranks,
-    depth, blocks of places, the least relevant grade and windows. Raises BadValue for a re-ranking of other queries and
-    judgments of others, and the WeirErrors of the parts.
+    depth, blocks of places, the least relevant grade and windows; collection: of the rankings, whose rules hold. Raises
+    BadValue for a re-ranking of other queries and judgments of others, and the WeirErrors of the parts.
     """
+    from weir.datasets.scoring_rules import ScoringRules
     from weir.io.runs.frames import qrels_from, run_from
     from weir.io.runs.pairing import refuse_mismatched
     from weir.io.runs.repeated_documents import read_repeating_run
@@ -40,16 +42,22 @@ def reranking(
 
     if qrels is not None:
         refuse_mismatched(qrels, first)
+    scoring = ScoringRules.of(collection)
     read = [
         read_repeating_run(one) if isinstance(one, (str, Path)) else (run_from(one), 0) for one in reranked
     ]
-    runs = [run for run, _ in read]
-    names = distinct_names([run.name for run in runs], [f"re-ranking {n}" for n in range(1, len(runs) + 1)])
-    judgments = None if qrels is None else qrels_from(qrels)
+    runs = [scoring.ranked(run) for run, _ in read]
+    long = [
+        str(one) if isinstance(one, (str, Path)) else f"re-ranking {n}" for n, one in enumerate(reranked, 1)
+    ]
+    names = distinct_names([run.name for run in runs], long)
+    judgments = None if qrels is None else scoring.counted(qrels_from(qrels))
     by_name = dict(zip(names, runs, strict=True))
     twice = {name: rows for name, (_, rows) in zip(names, read, strict=True)}
-    found = reorderings(run_from(first), by_name, judgments, parse_measure(str(measure)), rules, twice)
-    return ResultSet("reranking", tuple(found))
+    found = reorderings(
+        scoring.ranked(run_from(first)), by_name, judgments, parse_measure(str(measure)), rules, twice
+    )
+    return ResultSet("reranking", tuple(found), scoring.notes)
 
 
 def sensitivity_of(

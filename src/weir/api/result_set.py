@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from weir.core.frame import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
+from weir.core.notes import Note
 from weir.core.plain_values import plain, rebuilt
-from weir.errors import BadValue, FormatError, UnknownName, WeirError
+from weir.errors import BadValue, FormatError, UnknownName, WeirError, printable_text
 from weir.io.storage.atomic import atomic_file
 from weir.measures.measure import canonical_name
 
@@ -50,7 +51,12 @@ KINDS = {
     "align": ResultKind(
         "weir.experiment.alignment:Alignment", _REPORT + "align:align_text", each=True, parts="systems"
     ),
-    "audit": ResultKind("weir.audit.check:Audit", _REPORT + "audit:audit_text", parts="findings"),
+    "audit": ResultKind(
+        "weir.audit.check:Audit",
+        _REPORT + "audit:audit_text",
+        html=_REPORT + "audit:audit_html",
+        parts="findings",
+    ),
     "card": ResultKind("weir.datasets.card:CollectionCard", _REPORT + "collection:card_text", each=True),
     "compare": ResultKind(
         "weir.stats.comparison:Comparison",
@@ -68,6 +74,7 @@ KINDS = {
         latex=_REPORT + "efficiency:efficiency_latex",
         markdown=_REPORT + "efficiency:efficiency_markdown",
         csv=_REPORT + "efficiency:efficiency_csv",
+        html=_REPORT + "efficiency:efficiency_html",
     ),
     "estimate": ResultKind("weir.stats.corrected_scores:CorrectedScore", _REPORT + "estimate:estimate_text"),
     "factors": ResultKind(
@@ -101,7 +108,13 @@ KINDS = {
         "weir.audit.estimated_scores:QueryPlan", _REPORT + "estimate:plan_text", each=True, parts="strata"
     ),
     "plan": ResultKind("weir.experiment.plan:Planned", _REPORT + "plan:plan_text"),
-    "power": ResultKind("weir.stats.power:PowerPlan", _REPORT + "power:power_text", each=True, parts="needs"),
+    "power": ResultKind(
+        "weir.stats.power:PowerPlan",
+        _REPORT + "power:power_text",
+        each=True,
+        html=_REPORT + "power:power_html",
+        parts="needs",
+    ),
     "raters": ResultKind("weir.stats.many_raters:ManyRaters", _REPORT + "agree:raters_text", parts="values"),
     "relabel": ResultKind("weir.audit.relabel:Relabelled", _REPORT + "relabel:relabel_text"),
     "reproduce": ResultKind(
@@ -131,7 +144,9 @@ KINDS = {
     "threshold": ResultKind(
         "weir.stats.threshold:Threshold", _REPORT + "threshold:threshold_text", parts="curve"
     ),
-    "verify": ResultKind("weir.experiment.verify:Verdict", _REPORT + "verify:verify_text", passed="sound"),
+    "verify": ResultKind(
+        "weir.experiment.verify:Verdict", _REPORT + "verify:verify_text", passed="confirmed"
+    ),
     "within": ResultKind("weir.stats.paired_sets:WithinGroups", _REPORT + "within_groups:measures_text"),
     "why": ResultKind(
         "weir.experiment.explain.why:Why", _REPORT + "why:why_text", each=True, parts="effects"
@@ -144,11 +159,13 @@ class ResultSet(Sequence[T], Generic[T]):
     """Results of one kind, in order; it prints as the command line prints them.
 
     By number, or by the name of a measure where one result is of it. It is true where nothing failed, so that
-    `assert weir.gate(...)` does what it says. kind: see KINDS; items: the results.
+    `assert weir.gate(...)` does what it says. kind: see KINDS; items: the results; notes: what has to be said beside
+    them, as the command says it.
     """
 
     kind: str
     items: tuple[T, ...]
+    notes: tuple[Note, ...] = ()
 
     @overload
     def __getitem__(self, which: int | str) -> T: ...
@@ -157,7 +174,7 @@ class ResultSet(Sequence[T], Generic[T]):
     def __getitem__(self, which: object) -> T | ResultSet[T]:
         """A result by its number or measure, or several; raises UnknownName for a measure that none has."""
         if isinstance(which, slice):
-            return ResultSet(self.kind, self.items[which])
+            return ResultSet(self.kind, self.items[which], self.notes)
         if isinstance(which, int):
             return self.items[which]
         return self._of_measure(str(which))
@@ -176,23 +193,27 @@ class ResultSet(Sequence[T], Generic[T]):
     def __repr__(self) -> str:
         kind = KINDS[self.kind]
         show = _opened(kind.text)
-        return (
+        body = (
             "\n\n".join(show(one).strip("\n") for one in self.items) if kind.each else str(show(self.items))
         )
+        below = "\n".join(map(str, self.notes))
+        return f"{body.rstrip()}\n\n{below}" if below else body
 
     def _repr_html_(self) -> str:
         """The same for a notebook."""
         from weir.report.escaping import html_escaped
+        from weir.report.marked_table import notes_html
 
         if place := KINDS[self.kind].html:
             html: str = _opened(place)(self.items)
-            return html
+            return html + notes_html(map(str, self.notes))
         lines = "\n".join(map(html_escaped, repr(self).split("\n")))
         return f'<pre style="line-height:1.35;white-space:pre-wrap">{lines}</pre>'
 
     def to_dict(self) -> dict[str, Any]:
-        """{"weir": kind, "results": the results as plain dicts}, as `save` writes it."""
-        return {"weir": self.kind, "results": [plain(one) for one in self.items]}
+        """{"weir": kind, "results": the results as plain dicts, "notes": where there are such}, as `save` writes it."""
+        found = {"weir": self.kind, "results": [plain(one) for one in self.items]}
+        return found | {"notes": [plain(note) for note in self.notes]} if self.notes else found
 
     @overload
     def to_frame(self, library: Literal["pandas"] = "pandas") -> PandasFrame: ...
@@ -217,14 +238,19 @@ class ResultSet(Sequence[T], Generic[T]):
         """A Markdown table; raises BadValue for results that have none."""
         return self._written("markdown")
 
-    def to_csv(self) -> str:
-        """Comma-separated values at full precision; raises BadValue for results that have none."""
-        return self._written("csv")
+    def to_csv(self, raw: bool = False) -> str:
+        """Comma-separated values at full precision; raises BadValue for results that have none.
+
+        raw: leave control characters and marks that turn text around, which come from data, as they are.
+        """
+        text = self._written("csv")
+        return text if raw else printable_text(text)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the results as JSON at full precision; raises StoreError when the disk refuses."""
         with atomic_file(Path(path)) as temporary:
-            temporary.write_text(json.dumps(self.to_dict(), ensure_ascii=False) + "\n", encoding="utf-8")
+            text = json.dumps(self.to_dict(), ensure_ascii=False)
+            temporary.write_text(printable_text(text) + "\n", encoding="utf-8")
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> ResultSet[Any]:
@@ -232,7 +258,8 @@ class ResultSet(Sequence[T], Generic[T]):
         try:
             given = json.loads(Path(path).read_text(encoding="utf-8"))
             holds: Any = _opened(KINDS[given["weir"]].holds)
-            return ResultSet(given["weir"], tuple(rebuilt(holds, one) for one in given["results"]))
+            notes = tuple(rebuilt(Note, one) for one in given.get("notes", ()))
+            return ResultSet(given["weir"], tuple(rebuilt(holds, one) for one in given["results"]), notes)
         except (OSError, ValueError, KeyError, TypeError, RecursionError, WeirError) as error:
             found = "no such file" if isinstance(error, FileNotFoundError) else f"something else ({error})"
             raise FormatError(path, found, "results as ResultSet.save writes them") from None

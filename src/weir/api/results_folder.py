@@ -32,19 +32,24 @@ def results(folder: FolderPath) -> ResultSet[Row]:
 
     Raises FormatError where the folder holds no finished cell.
     """
-    from weir.experiment.results import read_results
+    from weir.core.notes import Note
+    from weir.experiment.finished import damaged_records, finished_cells
+    from weir.experiment.results import cell_notes, rows_with_groups
 
-    return ResultSet("results", tuple(read_results(Path(folder))))
+    cells = finished_cells(Path(folder))
+    damaged = map(Note, damaged_records(Path(folder)))
+    return ResultSet("results", tuple(rows_with_groups(cells)), (*cell_notes(cells), *damaged))
 
 
-def verify(folder: FolderPath) -> ResultSet[Verdict]:
-    """Whether a results folder is what its records say: true where every file and every score is.
+def verify(folder: FolderPath, fetch: bool = False) -> ResultSet[Verdict]:
+    """Whether a results folder is what its records say: true where every file and every score is, and all was checked.
 
-    Raises FormatError for a folder without results.
+    fetch: whether the collections that its records name may be brought here; else nothing is asked of the network and
+    nothing is written, as the folder may be somebody else's. Raises FormatError for a folder without results.
     """
     from weir.experiment.verify import verified
 
-    return ResultSet("verify", tuple(verified(Path(folder))))
+    return ResultSet("verify", tuple(verified(Path(folder), fetch=fetch)))
 
 
 def efficiency(folder: FolderPath, measure: Measure | str | None = None) -> ResultSet[Efficiency]:
@@ -90,18 +95,9 @@ def llm_trace(
 
 
 def _cells_of(folder: FolderPath, system: str | Retriever | None) -> list[Finished]:
-    from weir.errors import UnknownName
-    from weir.experiment.finished import finished_cells
-    from weir.systems.expression import parse_system
+    from weir.experiment.finished import finished_cells, of_systems
 
-    cells = finished_cells(Path(folder))
-    names = {name for cell in cells for name in (cell.system, cell.label)}
-    if system is None:
-        return cells
-    wanted = str(system) if str(system) in names else str(parse_system(str(system)))
-    if wanted not in names:
-        raise UnknownName("system among these results", wanted, names)
-    return [cell for cell in cells if wanted in (cell.system, cell.label)]
+    return of_systems(finished_cells(Path(folder)), [] if system is None else [str(system)])
 
 
 def reproduce(

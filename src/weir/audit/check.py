@@ -38,7 +38,7 @@ class Finding:
 
     statement: a sentence with the numbers in it; numbers: the same numbers by name, at full precision; examples: some
     identifiers or texts, at most a few; remedy: the next thing to do; check, subject and source, whose idea the check
-    is, "" where nobody is named: filled in by `audited`.
+    is, "" where nobody is named: filled in by `audited`; system: what it was found of, "" where that is not one system.
     """
 
     severity: Severity
@@ -49,6 +49,7 @@ class Finding:
     check: str = ""
     subject: str = ""
     source: str = ""
+    system: str = ""
 
 
 CheckFunction: TypeAlias = Callable[[Subject], Iterable[Finding]]

@@ -96,10 +96,12 @@ def published_counts(subject: Subject) -> Iterator[Finding]:
 
 
 def queries_that_are_documents(subject: Subject) -> list[tuple[str, str]]:
-    """(query, document) of the same text after normalising, by text alone or by title and text; the first document."""
-    corpus, queries = subject.need_corpus(), subject.need_queries()
-    wanted: dict[str, list[str]] = {}
-    for name, text in queries.to_dict().items():
+    """(query, document) of the same text after normalising, by text alone or by title and text; the first document.
+
+    Queries of the split that is evaluated.
+    """
+    corpus, wanted = subject.need_corpus(), dict[str, list[str]]()
+    for name, text in subject.judged_queries.to_dict().items():
         if text.strip():
             wanted.setdefault(normalised(text), []).append(name)
     found: dict[str, str] = {}
@@ -115,19 +117,34 @@ def queries_that_are_documents(subject: Subject) -> list[tuple[str, str]]:
 def self_matching(subject: Subject) -> Iterator[Finding]:
     """Queries whose text is that of a document: a system finds the query itself before any answer.
 
-    Source: Wachsmuth, Syed and Stein 2018 (ArguAna), whose queries are arguments of the collection.
+    Of the split that is evaluated, as texts are written or after normalising. Source: Wachsmuth, Syed and Stein 2018
+    (ArguAna), whose queries are arguments of the collection.
     """
     found = queries_that_are_documents(subject)
     if not found:
         return
-    total = len(subject.need_queries())
+    queries, corpus = subject.judged_queries, subject.need_corpus()
+    texts = queries.to_dict()
     same_name = sum(query == document for query, document in found)
-    often = len(found) >= SELF_MATCHES * total
+    at = corpus.ids.codes([document for _, document in found])
+    written = sum(
+        texts[query] in (corpus.text[int(row)], corpus.view("title text", int(row), int(row) + 1)[0])
+        for (query, _), row in zip(found, at.tolist(), strict=True)
+    )
+    dropped = subject.self_match == "drop"
+    often = len(found) >= SELF_MATCHES * len(queries)
     yield Finding(
-        "serious" if often else "note",
-        f"{part_of(len(found), total, 'queries', 'is', 'are')} the text of a document, "
-        f"{same_name:,} under the same identifier",
-        "leave out what a query finds of itself (--drop-self), if the document is no answer to it",
-        (("queries", float(len(found))), ("same identifier", float(same_name))),
+        "serious" if often and not dropped else "note",
+        f"{part_of(len(found), len(queries), subject.queries_called, 'is', 'are')} the text of a document: {written:,} "
+        f"as it is written, {len(found) - written:,} only after normalising; {same_name:,} under the same identifier"
+        + (", which leave the rankings, as the collection says" if dropped else ""),
+        ""
+        if dropped
+        else "leave out what a query finds of itself (--drop-self), if the document is no answer to it",
+        (
+            ("queries", float(len(found))),
+            ("as written", float(written)),
+            ("same identifier", float(same_name)),
+        ),
         tuple(f"{query} = {document}" for query, document in found),
     )

@@ -176,18 +176,18 @@ def _effects(subject: Subject, wider: Qrels) -> list[tuple[str, float]]:
 
 @check("duplicate queries", needs=["queries"])
 def duplicate_queries(subject: Subject) -> Iterator[Finding]:
-    """Queries of the same text after normalising."""
-    queries = subject.need_queries()
-    groups = copies((queries.text,), normalised)
+    """Queries of the split that is evaluated with the same text, as it is written or after normalising."""
+    queries = subject.judged_queries
+    groups, written = copies((queries.text,), normalised), copies((queries.text,)).rows
     if not groups.rows:
         return
     members = groups.members()
     examples = tuple(" = ".join(queries.ids[int(row)] for row in group[:4]) for group in members[:5])
     yield Finding(
         "caution",
-        f"{groups.rows:,} of {len(queries):,} queries share their text with another ({groups.surplus:,} "
-        f"surplus)",
+        f"{groups.rows:,} of {len(queries):,} {subject.queries_called} share their text with another: {written:,} as "
+        f"it is written, {groups.rows - written:,} only after normalising ({groups.surplus:,} surplus)",
         "intervals and tests take queries as independent: count copies once, or resample groups",
-        (("queries", float(groups.rows)), ("surplus", float(groups.surplus))),
+        (("queries", float(groups.rows)), ("as written", float(written)), ("surplus", float(groups.surplus))),
         examples,
     )

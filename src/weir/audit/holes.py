@@ -73,7 +73,7 @@ def holes(subject: Subject) -> Iterator[Finding]:
             severity: Severity = "serious" if share < 0.5 else "caution"
             yield Finding(
                 severity,
-                f"{name}: {rounding.share(share)} of the first {CUTOFF} documents are judged (at rank 1 "
+                f"{rounding.share(share)} of the first {CUTOFF} documents are judged (at rank 1 "
                 f"{rounding.share(ranks[0])}, at rank "
                 f"{CUTOFF} {rounding.share(ranks[-1])}); the others count as not relevant",
                 "its scores may be too low: judge its unjudged answers, or compare on condensed(...) too",
@@ -82,6 +82,7 @@ def holes(subject: Subject) -> Iterator[Finding]:
                     *_definitions(subject.runs[name], subject.need_qrels(), subject.joins[name]),
                     *((f"at rank {r}", v) for r, v in enumerate(ranks, 1)),
                 ),
+                system=name,
             )
     if len(shares) > 1:
         low, high = min(shares, key=lambda n: shares[n]), max(shares, key=lambda n: shares[n])

@@ -53,10 +53,11 @@ def howlers(subject: Subject) -> Iterator[Finding]:
         if found:
             yield Finding(
                 "note",
-                f"{name}: {counted(len(found), 'answer')} among the first {FIRST_RANKS} "
+                f"{counted(len(found), 'answer')} among the first {FIRST_RANKS} "
                 f"{one_or_more(len(found), 'shares', 'share')} no term with the query and "
                 f"{one_or_more(len(found), 'is', 'are')} not judged relevant",
                 "read some: each is a gap of the judgments, a find by meaning, or a mistake to be seen by users",
                 (("answers", float(len(found))),),
                 tuple(f"{query}: {doc}" for query, doc in found),
+                system=name,
             )

@@ -15,7 +15,7 @@ from weir.core.ids import Ids
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Float64, Int32, StringColumn
-from weir.errors import BadValue, FormatError
+from weir.errors import BadValue, FormatError, printable
 from weir.io.runs.read import read_qrels
 from weir.io.storage.atomic import atomic_dir, write_json, write_text
 
@@ -126,7 +126,8 @@ def _lines(pool: JudgingPool, subject: Subject) -> Iterator[str]:
         asked = "" if queries is None else _text_of(queries.text, queries.ids, names[0])
         title = "" if corpus is None or corpus.title is None else _text_of(corpus.title, corpus.ids, names[1])
         text = "" if corpus is None else _text_of(corpus.text, corpus.ids, names[1])
-        yield "\t".join(" ".join(cell.split()) for cell in (*names, "", asked, title, text)) + "\n"
+        shown = (printable(" ".join(cell.split())) for cell in (asked, title, text))
+        yield "\t".join([*(" ".join(name.split()) for name in names), "", *shown]) + "\n"
 
 
 def _text_of(column: StringColumn, ids: Ids, name: str) -> str:

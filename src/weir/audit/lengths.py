@@ -110,7 +110,7 @@ def lengths(subject: Subject) -> Iterator[Finding]:
         which = "longer" if ratio > 1 else "shorter"
         yield Finding(
             "caution" if far or profile.title_only >= TITLE_ONLY_SHARE else "note",
-            f"{name}: the first {FIRST_RANKS} documents have {rounding.count(median)} words at the "
+            f"the first {FIRST_RANKS} documents have {rounding.count(median)} words at the "
             f"median ({beside}all "
             f"{rounding.count(whole)}); score and length correlate by "
             f"{rounding.effect(profile.correlation)} within a query; "
@@ -126,6 +126,7 @@ def lengths(subject: Subject) -> Iterator[Finding]:
                 ("median of relevant", relevant or float("nan")),
                 ("median of all", whole),
             ),
+            system=name,
         )
     if subject.qrels is not None and bool((subject.qrels.grade <= 0).any()):
         parts = relevant_by_length(subject, of_doc)

@@ -12,7 +12,8 @@ from weir.audit.wording import counted, one_or_more
 from weir.core import rounding
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
-from weir.core.strings import Float64
+from weir.core.run import Run
+from weir.core.strings import Float64, Int64
 
 __all__ = ["found_by_bm25", "term_overlap"]
 
@@ -26,6 +27,8 @@ FIRST_RANKS = 10
 FEWEST_QUERIES = 50
 HUB_SHARE = 0.1
 """Share of the queries for which one document is among the first 10 from which it is called a hub."""
+TIMES_CHANCE = 3
+"""So many times its expected number of queries, were the first 10 drawn at random, makes a document a hub too."""
 
 
 def found_by_bm25(subject: Subject) -> dict[int, float]:
@@ -36,7 +39,7 @@ def found_by_bm25(subject: Subject) -> dict[int, float]:
     from weir.systems.lexical.bm25 import BM25
 
     corpus, qrels = subject.need_corpus(), subject.need_qrels()
-    run = BM25().index(corpus).search(subject.need_queries(), DEPTHS[-1])
+    run = BM25().index(corpus).search(subject.judged_queries, DEPTHS[-1])
     judged = Judged.of(run, qrels)
     asked = run.queries.codes(qrels.queries.strings) >= 0
     here = corpus.ids.codes(qrels.docs.strings) >= 0
@@ -119,36 +122,53 @@ def lexical_bias(subject: Subject) -> Iterator[Finding]:
 
 @check("hubs", needs=["runs"])
 def hubs(subject: Subject) -> Iterator[Finding]:
-    """Documents that a system returns among its first ten for one query of ten or more, relevant or not.
+    """Documents among a system's first ten for a tenth of the queries or more, relevant to fewer than half of these.
 
-    Dense systems have such hubs by geometry. Source: Radovanovic, Nanopoulos and Ivanovic 2010.
+    In a small collection for three times as many queries as by chance. Of judged queries; without judgments of all,
+    whatever is relevant. Dense systems have
+    such hubs by geometry. Source: Radovanovic, Nanopoulos and Ivanovic 2010.
     """
     for name, run in subject.runs.items():
         top = run.top(FIRST_RANKS)
-        count = np.bincount(top.doc[top.doc >= 0], minlength=len(top.docs))
-        asked = int(np.count_nonzero(np.diff(top.ptr)))
-        often = np.flatnonzero(count >= HUB_SHARE * asked)
+        judged = np.ones(len(top), np.bool_)
+        if subject.qrels is not None:
+            judged = subject.qrels.queries.codes(top.queries.strings) >= 0
+        rows = judged[top.query_of_row()] & (top.doc >= 0)
+        count = np.bincount(top.doc[rows], minlength=len(top.docs))
+        asked = int(np.count_nonzero(np.diff(top.ptr)[judged]))
+        documents = len(top.docs) if subject.corpus is None else len(subject.corpus)
+        least = max(HUB_SHARE, min(1.0, TIMES_CHANCE * FIRST_RANKS / max(1, documents)))
+        relevant = np.zeros_like(count) if subject.qrels is None else _relevant_answers(top, subject.qrels)
+        often = np.flatnonzero((count >= least * asked) & (2 * relevant < np.maximum(count, 1)))
         if asked < FEWEST_QUERIES or not len(often):
             continue
-        often = often[np.argsort(-count[often], kind="stable")]
+        often = often[np.argsort(relevant[often] - count[often], kind="stable")]
         names = top.docs.take(often).tolist()
-        right = 1.0 if subject.qrels is None else _relevant_share(subject.qrels, names)
-        if subject.qrels is not None and right >= 0.5:
-            continue
-        worst = int(count[often[0]])
+        worst, right = int(count[often[0]]), int(relevant[often[0]])
+        told = "" if subject.qrels is None else " and relevant to fewer than half of these"
         yield Finding(
             "caution",
-            f"{name}: {counted(len(often), 'document')} {one_or_more(len(often), 'is', 'are')} among the "
-            f"first {FIRST_RANKS} of a tenth of the queries or more, "
-            f"{names[0]} for {worst:,} of {asked:,}",
+            f"{counted(len(often), 'document')} {one_or_more(len(often), 'is', 'are')} among the first "
+            f"{FIRST_RANKS} of {rounding.share(least)} of the queries or more{told}, {names[0]} for {worst:,} of "
+            f"{asked:,}" + (f", relevant to {right:,}" if told else ""),
             "look at these texts: what is near to everything is often empty, boilerplate or a list",
-            (("hubs", float(len(often))), ("queries of the first", float(worst))),
+            (
+                ("hubs", float(len(often))),
+                ("queries of the first", float(worst)),
+                *((("relevant to", float(right)),) if told else ()),
+            ),
             tuple(names),
+            system=name,
         )
 
 
-def _relevant_share(qrels: Qrels, names: list[str]) -> float:
-    """The share of relevant ones among the pairs in which these documents are judged."""
-    codes = qrels.docs.codes(names)
-    rows = np.isin(qrels.doc, codes[codes >= 0])
-    return float((qrels.grade[rows] > 0).mean()) if rows.any() else 0.0
+def _relevant_answers(top: Run, qrels: Qrels) -> Int64:
+    """For how many queries each document is returned and relevant, int64[documents]."""
+    good = np.flatnonzero(qrels.grade > 0)
+    query = top.queries.codes(qrels.queries.strings)[qrels.query_of_row()[good]].astype(np.int64)
+    doc = top.docs.codes(qrels.docs.strings)[qrels.doc[good]].astype(np.int64)
+    known = (query >= 0) & (doc >= 0)
+    width = max(1, len(top.docs))
+    answers = top.query_of_row().astype(np.int64) * width + top.doc
+    here = np.isin(answers, query[known] * width + doc[known]) & (top.doc >= 0)
+    return np.bincount(top.doc[here], minlength=len(top.docs))

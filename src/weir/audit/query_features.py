@@ -52,7 +52,7 @@ def feature_groups(subject: Subject) -> Iterator[QueryGroups]:
 
     What a collection says of its queries itself comes last. Raises BadValue without queries.
     """
-    queries = subject.need_queries()
+    queries = subject.judged_queries
     names, texts = queries.ids.tolist(), queries.text.tolist()
     words = np.array([len(text.split()) for text in texts])
     found = [
@@ -120,7 +120,7 @@ def topics(subject: Subject) -> QueryGroups:
 
     Spherical k-means of the encoder's vectors, or of tf-idf.
     """
-    queries = subject.need_queries()
+    queries = subject.judged_queries
     weights, words = _tf_idf(queries)
     count = min(MOST_TOPICS, len(queries) // QUERIES_PER_TOPIC)
     if count < 2 or not len(words):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import combinations
 
@@ -12,7 +13,7 @@ from weir.audit.subject import Subject
 from weir.core import rounding
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import parse_measure
-from weir.stats.power import POWER, detectable, queries_needed
+from weir.stats.power import POWER, detectable, excess_kurtosis, queries_needed
 
 __all__ = ["WANTED_DIFFERENCE"]
 
@@ -25,7 +26,7 @@ TIE_BAND = 0.001
 
 @check("power", needs=["qrels", "runs"])
 def power(subject: Subject) -> Iterator[Finding]:
-    """The smallest difference of nDCG@10 that a paired t-test would find with a probability of 80%, by pairs.
+    """The smallest difference of nDCG@10 that a permutation test would find with a probability of 80%, by pairs.
 
     From the spread of their differences between queries; and how many queries a difference of 0.01 would take.
     """
@@ -36,25 +37,30 @@ def power(subject: Subject) -> Iterator[Finding]:
         differences = differences[~np.isnan(differences)]
         deviation = float(differences.std(ddof=1)) if len(differences) > 1 else 0.0
         if deviation > 0:
-            found[one, other] = (detectable(deviation, len(differences)), deviation, len(differences))
+            kurtosis = excess_kurtosis(differences[None])
+            least = detectable(deviation, len(differences), kurtosis=kurtosis)
+            found[one, other] = (least, deviation, len(differences), kurtosis)
     if not found:
         return
     pairs = sorted(found, key=lambda pair: found[pair][0])
     middle = pairs[len(pairs) // 2]
-    least, deviation, queries = found[middle]
-    needed = queries_needed(WANTED_DIFFERENCE, deviation)
+    least, deviation, queries, kurtosis = found[middle]
+    needed = queries_needed(WANTED_DIFFERENCE, deviation, kurtosis=kurtosis)
     enough = least <= WANTED_DIFFERENCE
     take = "more than ten million" if needed is None else f"{needed:,}"
+    shown = (
+        f"show no difference of {MEASURE}, however large,"
+        if least > 1
+        else f"show a difference of {MEASURE} of {rounding.score(least)}"
+    )
     yield Finding(
         "note" if enough else "caution",
-        f"{queries:,} queries show a difference of {MEASURE} of {rounding.score(least)} between systems "
-        f"such as {middle[0]} and "
-        f"{middle[1]} with a probability of {rounding.share(POWER, 0)}; one of {WANTED_DIFFERENCE} "
-        f"takes {take} queries",
+        f"{queries:,} queries {shown} between systems such as {middle[0]} and {middle[1]} "
+        f"with a probability of {rounding.share(POWER, 0)}; one of {WANTED_DIFFERENCE} takes {take} queries",
         "" if enough else "call smaller differences undecided, or add queries: weir power says how many",
         (
             ("queries", float(queries)),
-            ("detectable", least),
+            ("detectable", least if math.isfinite(least) else math.nan),
             ("queries needed", float("nan") if needed is None else float(needed)),
             ("pairs", float(len(found))),
         ),
@@ -71,8 +77,9 @@ def tied_scores(subject: Subject) -> Iterator[Finding]:
         if high - low >= TIE_BAND:
             yield Finding(
                 "caution",
-                f"{name}: {MEASURE} is {rounding.score(low)} to {rounding.score(high)} by the order of "
+                f"{MEASURE} is {rounding.score(low)} to {rounding.score(high)} by the order of "
                 f"documents with equal scores",
                 "write scores with more digits, or report the expected value: weir eval --ties expected",
                 (("low", low), ("high", high)),
+                system=name,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -16,7 +17,7 @@ from weir.measures.evaluate import scores_of
 from weir.measures.measure import Measure, parse_measure
 from weir.stats.bootstrap import SEED, interval
 
-__all__ = ["Relabelled", "relabelled", "turned"]
+__all__ = ["Relabelled", "judged_anew", "relabelled", "turned"]
 
 NDCG_AT_10 = parse_measure("nDCG@10")
 HOLE_AT_10 = parse_measure("Hole@10")
@@ -44,6 +45,15 @@ class Relabelled:
     def change(self) -> float:
         """After minus before."""
         return self.after - self.before
+
+
+def judged_anew(subjects: Sequence[Subject], new: Qrels) -> list[Subject]:
+    """The subjects of whose queries some are judged anew; raises BadValue where there is none."""
+    found = [one for one in subjects if (one.need_qrels().queries.codes(new.queries.strings) >= 0).any()]
+    if not found:
+        names = ", ".join(one.name for one in subjects)
+        raise BadValue(f"none of the {len(new):,} queries judged anew is a query of {names}")
+    return found
 
 
 def relabelled(

@@ -25,7 +25,7 @@ from weir.measures.library.arithmetic import place, ratio
 from weir.measures.library.gain_functions import found_gains, gain_of
 from weir.measures.library.gains import divisor_at
 from weir.measures.measure import Measure, parse_measure
-from weir.stats.power import detectable
+from weir.stats.power import detectable, excess_kurtosis
 
 __all__ = ["RISING", "ScoreBounds", "Unjudged", "discounted", "most_above", "score_bounds", "turning_pairs"]
 
@@ -262,7 +262,7 @@ def turning_pairs(
 ) -> dict[tuple[str, str], bool]:
     """Pairs (better, worse by score) whose order of nDCG some judging of the unjudged documents may turn round.
 
-    For each, whether the difference as it is is as large as a paired t-test on these queries detects with a probability
+    For each, whether the difference as it is is as large as the default test detects on these queries, with a power
     of 80%. Exact for each pair: some judging turns it, or none does. Raises as `score_bounds`.
     """
     k = _cutoff(measure)
@@ -277,9 +277,8 @@ def turning_pairs(
             differences.mean() > 0
             and most_above(columns[worse], columns[better], unjudged, measure).mean() >= 0
         ):
-            deviation = float(differences.std(ddof=1)) if len(differences) > 1 else np.inf
-            found[better, worse] = bool(
-                deviation < np.inf and differences.mean() >= detectable(deviation, len(differences))
+            found[better, worse] = len(differences) > 1 and float(differences.mean()) >= detectable(
+                float(differences.std(ddof=1)), len(differences), kurtosis=excess_kurtosis(differences[None])
             )
     return found
 
@@ -302,10 +301,11 @@ def score_bounds_check(subject: Subject) -> Iterator[Finding]:
         if high - low >= 0.005:
             yield Finding(
                 "caution",
-                f"{name}: {MEASURE} {rounding.score(score)} may be anything from {rounding.score(low)} "
+                f"{MEASURE} {rounding.score(score)} may be anything from {rounding.score(low)} "
                 f"to {rounding.score(high)} by what its unjudged documents are; beside it {beside}",
                 "judge what is unjudged among the first 10 of each system (weir pool)",
                 (("low", low), ("score", score), ("high", high), *views.items()),
+                system=name,
             )
     turning = turning_pairs(answering, qrels)
     total = len(answering) * (len(answering) - 1) // 2

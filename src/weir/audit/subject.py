@@ -52,7 +52,8 @@ class Subject:
 
     queries: of every split, judged or not; runs: rankings by the name of their system; training: the other splits, and
     other data that systems may have been trained on; encoder: what gives queries vectors; limit: where it cuts
-    documents, None where that is not known; instruction: what queries without one of their own are told to look for.
+    documents, None where that is not known; instruction: what queries without one of their own are told to look for;
+    self_match: "drop" where documents with the identifier of their query are left out of the rankings, else "keep".
     """
 
     name: str
@@ -64,6 +65,7 @@ class Subject:
     encoder: TextEncoder | None = None
     limit: TokenLimit | None = None
     instruction: str = ""
+    self_match: str = "keep"
 
     @property
     def parts(self) -> frozenset[str]:
@@ -74,6 +76,19 @@ class Subject:
         return frozenset(
             {n for n, part in here.items() if part is not None} | {n for n, parts in several.items() if parts}
         )
+
+    @cached_property
+    def judged_queries(self) -> Queries:
+        """The queries of the split that is evaluated, all of them where there are no judgments; raises BadValue."""
+        queries = self.need_queries()
+        if self.qrels is None or not len(self.qrels):
+            return queries
+        return queries.take(np.flatnonzero(self.qrels.queries.codes(queries.ids.strings) >= 0))
+
+    @property
+    def queries_called(self) -> str:
+        """What a sentence calls `judged_queries`."""
+        return "queries" if self.qrels is None or not len(self.qrels) else "judged queries"
 
     @cached_property
     def joins(self) -> dict[str, Judged]:

@@ -133,6 +133,7 @@ def texts(subject: Subject) -> Iterator[Finding]:
 
 @check("query texts", needs=["queries"])
 def query_texts(subject: Subject) -> Iterator[Finding]:
-    """Queries without text, and signs of damage in them."""
-    queries = subject.need_queries()
-    yield from _findings(_counted(queries.ids, queries.text), "queries", len(queries), short_matters=False)
+    """Queries of the split that is evaluated without text, and signs of damage in them."""
+    queries = subject.judged_queries
+    counts = _counted(queries.ids, queries.text)
+    yield from _findings(counts, subject.queries_called, len(queries), short_matters=False)

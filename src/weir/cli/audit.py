@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weir.cli.completion import dataset_names
+from weir.cli.completion import collections_option, dataset_names
 
 if TYPE_CHECKING:
     from weir.audit import Subject
@@ -19,7 +19,7 @@ __all__ = ["command"]
 @click.command("audit")
 @click.argument("targets", nargs=-1)
 @click.option("--only", "names", multiple=True, help="Run this check alone; repeatable.")
-@click.option("--collection", help="Documents and queries that run files are about: a name or a path.")
+@collections_option
 @click.option("--training", multiple=True, shell_complete=dataset_names,
               help="A collection that systems may have been trained on; repeatable.")  # fmt: skip
 @click.option(
@@ -36,7 +36,7 @@ __all__ = ["command"]
 def command(
     targets: tuple[str, ...],
     names: tuple[str, ...],
-    collection: str | None,
+    collections: tuple[str, ...],
     training: tuple[str, ...],
     encoder: str | None,
     regression: Path | None,
@@ -62,7 +62,7 @@ def command(
         return
     if expand != (out is not None):
         raise click.UsageError("--expand and -o go together: weir audit COLLECTION --expand -o QRELS")
-    subjects = subjects_of(targets, collection, training, encoder)
+    subjects = subjects_of(targets, collections, training, encoder)
     if out is not None or regression is not None:
         _write(_alone(subjects), out, regression)
         return

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from weir.cli.completion import by_option, dataset_names, measures_option, systems_option
-from weir.cli.table_options import label_option
-from weir.cli.terminal import say
+from weir.cli.table_options import label_option, notes_option
+from weir.cli.terminal import say_notes
 
 if TYPE_CHECKING:
     from weir.core.scores import Scores
@@ -23,7 +23,7 @@ __all__ = ["command"]
 
 Asked: TypeAlias = "tuple[tuple[str, ...], str | None, ComparisonMethod, str | None]"
 """Measures, baseline, method, factors."""
-Shown: TypeAlias = tuple[tuple[str, ...], str | None, bool]  # labels, form, long
+Shown: TypeAlias = tuple[tuple[str, ...], str | None, bool, bool]  # labels, form, long, explain
 
 
 def _no_path(context: click.Context, option: click.Parameter, given: str | None) -> str | None:
@@ -44,7 +44,8 @@ def _no_path(context: click.Context, option: click.Parameter, given: str | None)
               help="Effects of settings in which systems differ, all or those named: objective,depth.")  # fmt: skip
 @by_option
 @click.option("--collection", shell_complete=dataset_names,
-              help="The collection whose column --by names; of a results folder its own.")  # fmt: skip
+              help="The collection of the runs, a name or a path, whose rules hold (self-matches, candidates, queries "
+                   "without an answer) and whose column --by may name; of a results folder its own.")  # fmt: skip
 @click.option("--interval", default="t", show_default=True,
               help="Of a difference: t, percentile, bca, studentised; two-level for datasets.")  # fmt: skip
 @click.option("--level", type=float, default=0.95, show_default=True,
@@ -70,6 +71,8 @@ def _no_path(context: click.Context, option: click.Parameter, given: str | None)
 @click.option("--markdown", "form", flag_value="markdown", help="The same as a Markdown table.")
 @click.option("--html", "form", flag_value="html", help="The same as a page of HTML.")
 @click.option("--long", is_flag=True, help="Every pair on every dataset, also where there are many.")
+@click.option("--explain", is_flag=True, help="Say how the numbers were made.")
+@notes_option
 def command(
     paths: tuple[Path, ...],
     measures: tuple[str, ...],
@@ -92,6 +95,8 @@ def command(
     labels: tuple[str, ...],
     form: str | None,
     long: bool,
+    explain: bool,
+    notes: bool,
 ) -> None:
     """Compare systems, with a verdict on each pair.
 
@@ -107,7 +112,7 @@ def command(
     each level of a factor is set against the others, averaged over the other factors, every two factors are looked at
     for an interaction, and intervals and tests hold for all effects together; then follow shares of the variance.
     """
-    from weir.errors import BadValue
+    from weir.errors import BadValue, FormatError
     from weir.experiment.factor_studies import refuse_beside_factors
     from weir.measures.conventions import DEFAULT, Conventions
     from weir.stats.bootstrap import SEED
@@ -129,16 +134,24 @@ def command(
             paths[0],
             (datasets, systems),
             (measures, baseline, method, factors),
-            (labels, form, long),
+            (labels, form, long, explain),
             (by, collection),
+            notes,
         )
+    elif len(paths) == 1 and not paths[0].exists():
+        raise FormatError(paths[0], "no such folder", "a results folder, or judgments and two or more runs")
     elif len(paths) < 3:
         raise BadValue("expected judgments and two or more runs, or one results folder")
     elif datasets or systems:
         raise BadValue("-d and -s choose from a results folder; run files are named one by one")
     else:
         _files(
-            paths, conventions, (measures, baseline, method, factors), (labels, form, long), (by, collection)
+            paths,
+            conventions,
+            (measures, baseline, method, factors),
+            (labels, form, long, explain),
+            (by, collection),
+            notes,
         )
 
 
@@ -148,34 +161,34 @@ def _files(
     asked: Asked,
     shown: Shown,
     groups: tuple[str | None, str | None],
+    notes: bool,
 ) -> None:
     """Compare run files by judgments."""
     from weir.cli.table_options import display_of
-    from weir.datasets.load import load
     from weir.datasets.query_grouping import query_groups
-    from weir.measures.files import scores_of_files
-    from weir.report.compare import answer_notes
+    from weir.datasets.scoring_rules import ScoringRules, judged_collection
     from weir.stats.compare import compare_scores
     from weir.stats.compare_groups import compare_scores_by_group
+    from weir.stats.score_notes import system_notes
 
     measures, baseline, method, factors = asked
-    scores = scores_of_files(paths[0], paths[1:], measures, conventions)
-    labels, form, long = shown
-    display = display_of(form, long, labels, scores)
     by, collection = groups
+    qrels, collection = judged_collection(paths[0], collection)
+    rules = ScoringRules.of(collection, conventions)
+    scores = rules.scores_of_files(qrels, paths[1:], measures)
+    labels, form, long, explain = shown
+    display = display_of(form, long, labels, scores)
     baseline = _named(baseline, display)
-    for note in answer_notes(scores):
-        say(note)
+    say_notes(system_notes(scores), notes)
     if factors is not None:
         _show_factors({(paths[0].name, name): one for name, one in scores.items()}, asked, display)
         return
     if by is None:
         found = compare_scores(scores, paths[0].name, baseline, method)
     else:
-        dataset = None if collection is None else load(collection)
-        parts = query_groups(by, next(iter(scores.values())).queries, dataset)
+        parts = query_groups(by, next(iter(scores.values())).queries, rules.dataset)
         found = compare_scores_by_group(scores, paths[0].name, parts, baseline, method)
-    _show(found, display)
+    _show(found, display, explain)
 
 
 def _folder(
@@ -184,16 +197,17 @@ def _folder(
     asked: Asked,
     shown: Shown,
     groups: tuple[str | None, str | None],
+    notes: bool,
 ) -> None:
     """Compare the systems of a results folder, on each dataset and across them."""
     from weir.cli.table_options import chosen_cells, display_of
+    from weir.core.notes import Note
     from weir.experiment.compare import lacking_notes
     from weir.experiment.finished import deepest, finished_cells
-    from weir.experiment.results import mixed_worlds
-    from weir.report.notes import judged_notes
+    from weir.experiment.results import cell_notes
 
     measures, baseline, _, factors = asked
-    labels, form, long = shown
+    labels, form, long, explain = shown
     cells, said = chosen_cells(finished_cells(folder), *chosen), list[str]()
     if not any("#" in system for system in chosen[1]):  # who names a label means that cell
         cells, said = deepest(cells)
@@ -202,15 +216,17 @@ def _folder(
     if factors is not None:
         _show_factors({(c.dataset, c.label or c.system): c.values() for c in cells}, asked, display)
     else:
-        _compare_cells(cells, asked, groups, display)
-    for note in [*said, *lacking_notes(cells, measures, baseline), *mixed_worlds(cells)]:
-        say(f"note: {note}")
-    for note in judged_notes([row for cell in cells for row in cell.named_rows()]):
-        say(note)
+        _compare_cells(cells, asked, groups, display, explain)
+    lacking = [*said, *lacking_notes(cells, measures, baseline)]
+    say_notes([*map(Note, lacking), *cell_notes(cells)], notes)
 
 
 def _compare_cells(
-    cells: Sequence[Finished], asked: Asked, groups: tuple[str | None, str | None], display: Display
+    cells: Sequence[Finished],
+    asked: Asked,
+    groups: tuple[str | None, str | None],
+    display: Display,
+    explain: bool,
 ) -> None:
     """The comparisons of finished cells, those of several datasets behind a grid."""
     from weir.cli.terminal import show
@@ -240,7 +256,7 @@ def _compare_cells(
         show(write_grids(grid, "text", display.width, display.colour, legend=False))
         click.echo()
         found = across
-    _show(found, display)
+    _show(found, display, explain)
 
 
 def _show_factors(scores: Mapping[tuple[str, str], Scores], asked: Asked, display: Display) -> None:
@@ -269,7 +285,7 @@ def _named(baseline: str | None, display: Display) -> str | None:
     return next((name for name, label in display.labels.items() if label == baseline), baseline)
 
 
-def _show(found: Sequence[Comparison], display: Display) -> None:
+def _show(found: Sequence[Comparison], display: Display, explain: bool) -> None:
     from weir.cli.terminal import show
     from weir.report import compare as report
 
@@ -282,6 +298,6 @@ def _show(found: Sequence[Comparison], display: Display) -> None:
         "html": report.compare_page,
     }
     if display.form == "text":
-        show(report.compare_text(found, display.width, display.colour, display.long))
+        show(report.compare_text(found, display.width, display.colour, display.long, explain))
     else:
         click.echo(shown[display.form](found))

@@ -1,4 +1,4 @@
-"""The options -m, -d, -s and --by, and what the shell offers: names of measures, collections and systems."""
+"""The options -m, -d, -s, --collection and --by, and what the shell offers: measures, collections and systems."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from click.shell_completion import CompletionItem
 
 __all__ = [
     "by_option",
+    "collection_option",
+    "collections_option",
     "dataset_names",
     "datasets_option",
+    "fetch_option",
     "measure_names",
     "measures_option",
     "system_names",
@@ -73,6 +76,28 @@ def datasets_option(help: str) -> Callable[[F], F]:
 def systems_option(help: str) -> Callable[[F], F]:
     """-s as the argument `systems`."""
     return option("-s", "--system", "systems", shell_complete=system_names, multiple=True, help=help)
+
+
+def collection_option(command: F) -> F:
+    """--collection as the argument `collection`: what the runs are of."""
+    return option("--collection", shell_complete=dataset_names,
+        help="The collection of the runs, a name or a path: its rules hold (self-matches, candidates, queries without "
+             "an answer).")(command)  # fmt: skip
+
+
+def collections_option(command: F) -> F:
+    """--collection as the argument `collections`: what run files are of, or where those of a results folder lie."""
+    return option("--collection", "collections", multiple=True, shell_complete=dataset_names,
+        metavar="[NAME=]COLLECTION",
+        help="Documents, queries and rules of run files: a name or a path. Of a results folder: where a collection "
+             "lies now, if not where it was; repeatable.")(command)  # fmt: skip
+
+
+def fetch_option(command: F) -> F:
+    """--fetch as the argument `fetch`."""
+    return option("--fetch", is_flag=True,
+        help="Let the collections that records of results name be brought here, over the network too; by default "
+             "nothing is asked for and nothing is written.")(command)  # fmt: skip
 
 
 def by_option(command: F) -> F:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from weir.cli.completion import dataset_names, measure_names
-from weir.cli.terminal import output_width, show
+from weir.cli.terminal import output_width, say_notes, show
 
 __all__ = ["command"]
 
@@ -23,7 +23,7 @@ __all__ = ["command"]
 @click.option(
     "--collection",
     shell_complete=dataset_names,
-    help="The collection whose texts are shown: a name or a path.",
+    help="The collection, a name or a path: its texts are shown, and its rules hold for run files.",
 )
 @click.option(
     "--top", type=click.IntRange(min=0), default=10, show_default=True, help="Moves shown each way."
@@ -46,6 +46,7 @@ def command(
     Each of the largest moves names the relevant documents whose ranks moved most. Texts are shown where the collection
     is given or, for folders, on this machine; nothing is downloaded.
     """
+    from weir.datasets.scoring_rules import ScoringRules, judged_collection
     from weir.errors import BadValue
     from weir.experiment.diff import diff_cells, diff_files
     from weir.measures.conventions import Conventions
@@ -57,8 +58,10 @@ def command(
                 raise BadValue("--drop-self is for run files; weir run has left out what its collection says")
             found = diff_cells(one, other, measure, collection, top)
         case (qrels, one, other):
-            rules = Conventions(self_matches="drop" if drop_self else "keep")
-            found = diff_files(qrels, (one, other), measure or "nDCG@10", collection, top, rules)
+            qrels, collection = judged_collection(qrels, collection)
+            rules = ScoringRules.of(collection, Conventions(self_matches="drop" if drop_self else "keep"))
+            say_notes(rules.notes)
+            found = diff_files(qrels, (one, other), measure or "nDCG@10", rules, top)
         case _:
             raise BadValue(
                 f"found {len(paths)} paths; expected judgments and two runs, or two result folders"

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from weir.cli.completion import measure_names
-from weir.cli.terminal import output_width, say, show
+from weir.cli.terminal import output_width, say, say_notes, show
 
 __all__ = ["command"]
 
@@ -31,7 +31,9 @@ __all__ = ["command"]
 )
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="The folder of the sheet of --next.")
 @click.option(
-    "--collection", help="The collection: a name or a path. For its columns, and texts on the sheet."
+    "--collection",
+    help="The collection of the runs, a name or a path: its rules hold (self-matches, candidates), its columns may be "
+    "strata, its texts stand on the sheet.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per system, at full precision.")
 def command(
@@ -76,6 +78,7 @@ def command(
         if planned
         else ()
     )  # fmt: skip
+    say_notes(found.notes)
     if as_json:
         show(estimate_json([*found, *drawn]))
         return

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 import click
 
 from weir.cli.completion import by_option, dataset_names, measures_option
-from weir.cli.table_options import label_option, scorer_option, show_birco, table_options
-from weir.cli.terminal import output_width, say, show
+from weir.cli.table_options import label_option, notes_option, scorer_option, show_birco, table_options
+from weir.cli.terminal import as_cell, output_width, say, say_notes, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from weir.core.corpus import Queries
     from weir.core.intents import IntentQrels
     from weir.core.label_use import LabelUse
+    from weir.core.notes import Note
     from weir.core.qrels import Qrels
     from weir.core.result_row import Row
     from weir.core.scores import Scores
     from weir.datasets.load import Dataset
+    from weir.datasets.scoring_rules import ScoringRules
     from weir.measures import Measure
-    from weir.measures.conventions import Conventions
     from weir.report.display import Display
     from weir.stats.calibration import GatedLabels
 
@@ -53,8 +53,8 @@ __all__ = ["command"]
 @click.option(
     "--collection",
     shell_complete=dataset_names,
-    help="The collection of the run, a name or a path: only what it lets be ranked counts, what it makes of the scores "
-    "is said, and --by may name its columns.",
+    help="The collection of the run, a name or a path: its rules hold (self-matches, candidates, queries without an "
+    "answer), what it makes of the scores is said, and --by may name its columns.",
 )
 @click.option("--abstention", type=click.Choice(["max", "std", "diff1"]),
               help="Show what leaving out the least sure queries gains (nAUC), by this confidence.")  # fmt: skip
@@ -65,6 +65,7 @@ __all__ = ["command"]
               help="What the interval of their agreement with people must reach, on pairs judged by both, such as "
                    "'quadratic kappa 0.6' or 'binary kappa from 2 0.5'.")  # fmt: skip
 @scorer_option
+@notes_option
 def command(
     qrels: Path,
     runs: tuple[Path, ...],
@@ -85,6 +86,7 @@ def command(
     model_labels: str | None,
     least: str,
     scorer: str | None,
+    notes: bool,
 ) -> None:
     """Score run files against judgments.
 
@@ -94,10 +96,11 @@ def command(
     compare says.
     """
     from weir.cli.table_options import display_of
+    from weir.datasets.scoring_rules import ScoringRules, judged_collection
     from weir.measures import DEFAULT_MEASURES, measures_of
     from weir.measures.conventions import Conventions
     from weir.measures.files import judgments_for, names_of_runs
-    from weir.report.notes import grade_notes, judged_notes
+    from weir.stats.score_notes import few_notes, grade_notes, system_notes
 
     _check_form(form, {"--per-query": per_query, "--scorer": scorer is not None})
     _check_labels(model_labels, {"--scorer": scorer is not None, "--pairs": pairs is not None})
@@ -110,12 +113,16 @@ def command(
     conventions = Conventions(ties, missing, empty, "drop" if drop_self else "keep")
     names = names_of_runs(runs)
     display = display_of(form, long, labels, names)
-    dataset = None if collection is None else _dataset(collection)
-    asked, judgments = _asked(dataset, judgments_for(qrels, wanted))
-    judgments, gate = _gated(judgments, model_labels, least)
-    scored = [_scored(run, judgments, wanted, conventions, asked, gate) for run in runs]
-    named = {name: one for name, (one, _) in zip(names, scored, strict=True)}
-    found = _rows(qrels, named, dict(zip(names, runs, strict=True)), (None if within else by, dataset, pairs))
+    name = qrels.name
+    qrels, collection = judged_collection(qrels, collection)
+    rules = ScoringRules.of(collection, conventions)
+    dataset = rules.dataset
+    judgments, gate = _gated(rules.counted(judgments_for(qrels, wanted)), model_labels, least)
+    scored = [_scored(run, judgments, wanted, rules, gate) for run in runs]
+    named = dict(zip(names, scored, strict=True))
+    found = _rows(
+        (name, qrels), named, dict(zip(names, runs, strict=True)), (None if within else by, rules, pairs)
+    )
     if within:
         _within(named, by, dataset, form == "json")
     elif per_query:
@@ -125,43 +132,40 @@ def command(
     if within or per_query:
         _say_labels(one.labels for one in named.values())
     if abstention:
-        for run, (scores, _) in zip(runs, scored, strict=True):
-            _abstention(run, scores, abstention, form == "json")
-    _say_notes({name: notes for name, (_, notes) in zip(names, scored, strict=True)})
-    said = [*grade_notes(judgments, wanted), *judged_notes(found)]
-    for note in [*said, *_collection_notes(dataset, wanted, drop_self)]:
-        say(note)
+        for run, scores in zip(runs, scored, strict=True):
+            _abstention(run, scores, abstention, form == "json", rules)
+    of_all = [*few_notes(scored[0]), *grade_notes(judgments, wanted)]
+    say_notes([*system_notes(named), *of_all, *_collection_notes(dataset, wanted, drop_self)], notes)
 
 
 def _scored(
     run: Path,
     judgments: Qrels | IntentQrels,
     wanted: tuple[Measure, ...],
-    conventions: Conventions,
-    asked: Queries | None,
+    rules: ScoringRules,
     gate: GatedLabels | None,
-) -> tuple[Scores, list[str]]:
-    """The scores of a run file, and what has to be said beside them."""
+) -> Scores:
+    """The scores of a run file, with what trec_eval 9 would make of its ties."""
     from dataclasses import replace
 
     from weir.core.qrels import Qrels
     from weir.measures import scores_of
-    from weir.measures.files import judge
-    from weir.report.notes import float_tie_notes, score_notes
+    from weir.stats.score_notes import float_tie_notes
 
-    judged = judge(run, judgments, conventions, asked)
-    scores = scores_of(judged, wanted, conventions)
-    notes = score_notes(scores)
+    judged = rules.judge(run, judgments)
+    scores = scores_of(judged, wanted, rules.conventions)
     if gate is not None:
-        scores = gate.marked(scores, judged, lambda p: judge(run, p, conventions, asked), wanted, conventions)
+        scores = gate.marked(scores, judged, lambda p: rules.judge(run, p), wanted, rules.conventions)
     elif isinstance(judgments, Qrels) and judgments.origin is not None:
         from weir.stats.calibration import uncalibrated
 
         scores = replace(scores, labels=uncalibrated(judgments))
-    if judged.close and conventions.ties == "trec":  # else trec_eval 9 puts every ranking in the same order
-        nine = replace(conventions, ties="trec9")
-        notes += float_tie_notes(scores, scores_of(judge(run, judgments, nine, asked), wanted, nine))
-    return scores, notes
+    # With other conventions of ties trec_eval 9 puts every ranking in the same order.
+    if judged.close and rules.conventions.ties == "trec":
+        nine = replace(rules, conventions=replace(rules.conventions, ties="trec9"))
+        as_floats = scores_of(nine.judge(run, judgments), wanted, nine.conventions)
+        scores = replace(scores, remarks=(*scores.remarks, *float_tie_notes(scores, as_floats)))
+    return scores
 
 
 def _gated(
@@ -174,13 +178,6 @@ def _gated(
 
     gate = gated_by(judgments, labels, least)
     return gate.qrels, gate
-
-
-def _say_notes(notes: dict[str, list[str]]) -> None:
-    """The sentences on each run, with its name where there are several."""
-    for name, sentences in notes.items():
-        for note in sentences:
-            say(note.replace("note: ", f"note: {name}: ", 1) if len(notes) > 1 else note)
 
 
 def _say_labels(uses: Iterable[LabelUse | None]) -> None:
@@ -207,33 +204,12 @@ def _check_form(form: str | None, plain: dict[str, bool]) -> None:
             raise BadValue(f"{option} writes plain lines, or --json; found --{form}")
 
 
-def _dataset(name: str) -> Dataset:
-    from weir.datasets.load import load
-
-    return load(name)
-
-
-def _asked(
-    dataset: Dataset | None, judgments: Qrels | IntentQrels
-) -> tuple[Queries | None, Qrels | IntentQrels]:
-    """The queries of a collection, and the judgments without those of queries that nothing answers."""
-    if dataset is None or dataset.layout.queries is None:
-        return None, judgments
-    from weir.core.intents import IntentQrels
-    from weir.datasets.query_rules import answerable, settled
-
-    if isinstance(judgments, IntentQrels):
-        return dataset.queries, judgments
-    return dataset.queries, answerable(judgments, settled(dataset.all_queries, judgments, "", ""))
-
-
-def _collection_notes(dataset: Dataset | None, wanted: tuple[Measure, ...], drop_self: bool) -> list[str]:
+def _collection_notes(dataset: Dataset | None, wanted: tuple[Measure, ...], drop_self: bool) -> list[Note]:
     from weir.report.collection import collection_notes, restriction_notes
 
     if dataset is None:
         return []
-    said = [] if dataset.layout.queries is None else restriction_notes(dataset)
-    return [*said, *collection_notes(dataset, map(str, wanted), drop_self)]
+    return [*restriction_notes(dataset), *collection_notes(dataset, map(str, wanted), drop_self)]
 
 
 def _per_query(scored: dict[str, Scores], as_json: bool) -> None:
@@ -254,32 +230,36 @@ def _per_query(scored: dict[str, Scores], as_json: bool) -> None:
             ends += [scores.low, scores.high]
         for measure, *rows in zip(scores.measures, *(end.tolist() for end in ends), strict=True):
             for query, *values in zip(scores.queries.tolist(), *rows, strict=True):
-                click.echo("\t".join([*head, measure, query, *map(repr, values)]))
+                cells = (as_cell(cell) for cell in [*head, measure, query])
+                click.echo("\t".join([*cells, *map(repr, values)]))
 
 
 def _means(found: list[Row], display: Display) -> None:
     from weir.cli.terminal import show
     from weir.report.display import rows_shown
 
-    show(rows_shown(found, display))
+    show(rows_shown(found, display), display.form == "text")
 
 
 def _rows(
-    qrels: Path,
+    judged: tuple[str, Path],
     named: dict[str, Scores],
     runs: dict[str, Path],
-    asked: tuple[str | None, Dataset | None, str | None],
+    asked: tuple[str | None, ScoringRules, str | None],
 ) -> list[Row]:
-    """The rows of all queries or of groups, then those of p-MRR; asked: --by, the collection and --pairs."""
+    """The rows of all queries or of groups, then those of p-MRR.
+
+    judged: what the judgments are called, and their file; asked: --by, the rules and --pairs.
+    """
     from weir.cli.table_options import by_group
     from weir.stats.score_rows import rows
 
-    by, collection, pairs = asked
+    (dataset, qrels), (by, rules, pairs) = judged, asked
     if by is None:
-        found = [row for name, one in named.items() for row in rows(one, qrels.name, name)]
+        found = [row for name, one in named.items() for row in rows(one, dataset, name)]
     else:
-        found = by_group(qrels.name, named, by, collection)
-    return found if pairs is None else [*found, *_paired(qrels, runs, pairs)]
+        found = by_group(dataset, named, by, rules.dataset)
+    return found if pairs is None else [*found, *_paired(qrels, runs, pairs, rules)]
 
 
 def _within(named: dict[str, Scores], by: str | None, collection: Dataset | None, as_json: bool) -> None:
@@ -302,7 +282,7 @@ def _within(named: dict[str, Scores], by: str | None, collection: Dataset | None
         show(within_text(found, output_width()))
 
 
-def _paired(qrels: Path, runs: dict[str, Path], pairs: str) -> list[Row]:
+def _paired(qrels: Path, runs: dict[str, Path], pairs: str, rules: ScoringRules) -> list[Row]:
     """The rows of p-MRR; raises BadValue for signs that are not two."""
     from weir.errors import BadValue
     from weir.io.runs.read import read_qrels, read_run
@@ -316,18 +296,20 @@ def _paired(qrels: Path, runs: dict[str, Path], pairs: str) -> list[Row]:
     return [
         row
         for name, run in runs.items()
-        for row in rows(p_mrr(judgments, read_run(run), signs=(signs[0], signs[1])), qrels.name, name)
+        for row in rows(
+            p_mrr(judgments, rules.ranked(read_run(run)), signs=(signs[0], signs[1])), qrels.name, name
+        )
     ]
 
 
-def _abstention(run: Path, scores: Scores, confidence: str, as_json: bool) -> None:
+def _abstention(run: Path, scores: Scores, confidence: str, as_json: bool, rules: ScoringRules) -> None:
     import json
 
     from weir.io.runs.read import read_run
     from weir.report.abstention import abstention_text
     from weir.stats.abstention import abstention
 
-    found = abstention(read_run(run), scores, confidence)
+    found = abstention(rules.ranked(read_run(run)), scores, confidence)
     if as_json:
         click.echo("\n".join(json.dumps(one.to_dict()) for one in found))
     else:

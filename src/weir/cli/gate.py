@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weir.cli.completion import by_option, dataset_names, measure_names, systems_option
-from weir.cli.terminal import output_width, say, show
+from weir.cli.completion import by_option, dataset_names, fetch_option, measure_names, systems_option
+from weir.cli.table_options import notes_option
+from weir.cli.terminal import output_width, say, say_notes, show
 
 if TYPE_CHECKING:
     from weir.measures import Measure
@@ -36,7 +37,9 @@ UNDECIDED = 3
 @click.option("--interval", default="t", show_default=True, help="t, percentile, bca or studentised.")
 @by_option
 @click.option("--collection", shell_complete=dataset_names,
-              help="The collection whose column --by names; of results folders their own.")  # fmt: skip
+              help="The collection of run files, a name or a path, whose rules hold (self-matches, candidates, queries "
+                   "without an answer) and whose column --by may name; of results folders their own.")  # fmt: skip
+@fetch_option
 @click.option("--common", is_flag=True,
               help="Compare on the queries that both sides have with the same judgments.")  # fmt: skip
 @systems_option("Of results folders: this system; repeatable.")
@@ -51,6 +54,7 @@ UNDECIDED = 3
 @click.option(
     "--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write JUnit's XML there."
 )
+@notes_option
 def command(
     paths: tuple[Path, ...],
     measures: tuple[str, ...],
@@ -59,6 +63,7 @@ def command(
     interval: str,
     by: str | None,
     collection: str | None,
+    fetch: bool,
     common: bool,
     systems: tuple[str, ...],
     drop_self: bool,
@@ -66,6 +71,7 @@ def command(
     save: Path | None,
     form: str | None,
     junit: Path | None,
+    notes: bool,
 ) -> None:
     """Fail when a candidate may have become worse than allowed.
 
@@ -77,20 +83,19 @@ def command(
     too few to tell, with how many would do; 2 for bad input. --by gates groups of queries too: a group can fail the
     gate, and need not pass it. Sides of different judgments are refused. The queries that lost most are named.
     """
-    from weir.cli.table_options import as_it_prints
     from weir.io.storage.atomic import write_text
     from weir.measures.conventions import Conventions
     from weir.report import gate as report
     from weir.stats.gate import GateRules, gates
 
     wanted, drops = _measures(measures)
-    systems = tuple(form for system in systems for form in (system, as_it_prints(system)))
     conventions = Conventions(self_matches="drop") if drop_self else None
     if save is not None:
-        _save(save, paths, wanted, conventions, systems)
+        _save(save, paths, wanted, conventions, systems, collection, fetch)
         return
     rules = GateRules(max_drop, drops, confidence, interval)
-    found = gates(_cases(paths, wanted, conventions, systems, (by, collection, common)), rules)
+    cases = _cases(paths, wanted, conventions, systems, (by, collection, common), fetch, notes)
+    found = gates(cases, rules)
     if junit is not None:
         write_text(junit, report.gate_junit(found) + "\n")
     if form is None:
@@ -124,24 +129,17 @@ def _cases(
     conventions: Conventions | None,
     systems: Sequence[str],
     groups: tuple[str | None, str | None, bool],
+    fetch: bool,
+    details: bool,
 ) -> tuple[tuple[str, ScoreTable], ...]:
     """What is gated; what has to be said of it goes to standard error."""
     from weir.experiment.gate_sides import collections_of, gate_cases, sides_of
-    from weir.report.compare import answer_notes
 
     by, collection, common = groups
-    baseline, candidate, names = sides_of(paths, measures, conventions, systems)
-    grounds = collections_of(paths, collection) if by is not None else {}
+    baseline, candidate, names = sides_of(paths, measures, conventions, systems, collection, fetch)
+    grounds = collections_of(paths, collection, fetch) if by is not None else {}
     found = gate_cases((baseline, candidate), names, by, common, grounds)
-    scored = {
-        (role if len(side) == len(one.datasets) == 1 else f"{role} {one.system} on {name}"): judged.scores
-        for role, side in (("baseline", baseline), ("candidate", candidate))
-        for one in side
-        if not one.version
-        for name, judged in one.datasets.items()
-    }
-    for note in [*found.notes, *answer_notes(scored)]:
-        say(note)
+    say_notes(found.notes, details)
     return found.cases
 
 
@@ -151,12 +149,14 @@ def _save(
     measures: Sequence[Measure],
     conventions: Conventions | None,
     systems: Sequence[str],
+    collection: str | None,
+    fetch: bool,
 ) -> None:
     from weir.experiment.gate_sides import system_of
     from weir.io.runs.baseline_file import write_baseline
     from weir.measures.conventions import DEFAULT
 
-    found = system_of(paths, measures, conventions or DEFAULT, systems)
+    found = system_of(paths, measures, conventions or DEFAULT, systems, collection, fetch)
     write_baseline(found, path)
     queries = sum(len(one.scores.queries) for one in found.datasets.values())
     say(f"{path}: {found.system} on {len(found.datasets)} dataset{'s' * (len(found.datasets) != 1)}, "

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from weir.cli.completion import measure_names
-from weir.cli.terminal import output_width, show
+from weir.cli.completion import collection_option, measure_names
+from weir.cli.terminal import output_width, say_notes, show
 
 __all__ = ["command"]
 
@@ -20,9 +20,17 @@ __all__ = ["command"]
 @click.option("-m", "--measure", shell_complete=measure_names, default="nDCG@10", show_default=True,
               help="What systems are ordered by; its cut-off says how deep holes are looked for.")  # fmt: skip
 @click.option("--rel", default=1.0, show_default=True, help="The grade from which a document is relevant.")
+@collection_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, at full precision.")
 def command(
-    qrels: str, runs: tuple[str, ...], human: str, model: str, measure: str, rel: float, as_json: bool
+    qrels: str,
+    runs: tuple[str, ...],
+    human: str,
+    model: str,
+    measure: str,
+    rel: float,
+    collection: str | None,
+    as_json: bool,
 ) -> None:
     """Say what people and a model find among unjudged documents.
 
@@ -34,5 +42,6 @@ def command(
     from weir.api.labelling import holes
     from weir.report.holes import holes_json, holes_text
 
-    found = holes(qrels, *runs, human=human, model=model, measure=measure, rel=rel)
+    found = holes(qrels, *runs, human=human, model=model, measure=measure, rel=rel, collection=collection)
+    say_notes(found.notes)
     show(holes_json(found) if as_json else holes_text(found, output_width()))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from weir.cli.completion import collections_option
 from weir.cli.terminal import output_width, say, show
 
 __all__ = ["command"]
@@ -27,7 +28,7 @@ __all__ = ["command"]
 @click.option(
     "--price", help="Dollars for a million tokens, such as '0.15 in, 0.6 out'.  [default: WEIR_API_PRICE]"
 )
-@click.option("--collection", help="Documents and queries that the targets are about: a name or a path.")
+@collections_option
 @click.option("--qrels", type=click.Path(path_type=Path), help="Judgments of people to compare with.")
 @click.option("--judged", is_flag=True, help="Judge what people judged, to see how far the model agrees.")
 @click.option("-k", default=10, show_default=True, help="Ranks of each system that are looked at.")
@@ -62,7 +63,7 @@ def command(
     out: Path,
     budget: str | None,
     price: str | None,
-    collection: str | None,
+    collections: tuple[str, ...],
     qrels: Path | None,
     judged: bool,
     k: int,
@@ -119,7 +120,7 @@ def command(
             prompt=prompt,
             budget=budget,
             price=price,
-            collection=collection,
+            collection=collections,
             people=qrels,
             judged=judged,
             k=k,

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 import click
 
-from weir.cli.terminal import protect_terminal
+from weir.cli.terminal import protected_output, show_raw
 from weir.errors import StoreWarning, UnknownName, WeirError, printable
 
 __all__ = ["COMMANDS", "main", "weir"]
@@ -79,6 +79,15 @@ _SHOWN = 200  # characters of an unexpected error
 _LINE = 2000  # characters of a message
 
 
+def _raw(context: click.Context, _: click.Parameter, raw: bool) -> None:
+    if raw and not context.resilient_parsing:
+        show_raw()
+
+
+RAW = click.Option(["--raw"], is_flag=True, expose_value=False, is_eager=True, hidden=True, callback=_raw)
+"""What every command takes, behind its name too."""
+
+
 class _Lazy(click.Group):
     """A group whose commands are imported when they are called."""
 
@@ -90,6 +99,8 @@ class _Lazy(click.Group):
             return None
         command = importlib.import_module(f"weir.cli.{MODULES.get(cmd_name, cmd_name)}").command
         assert isinstance(command, click.Command)
+        if all(parameter.name != RAW.name for parameter in command.params):
+            command.params.append(RAW)
         return command
 
     def resolve_command(
@@ -105,8 +116,15 @@ class _Lazy(click.Group):
                 formatter.write_dl([(name.ljust(len("efficiency")), said) for name, said in commands.items()])
 
 
-@click.group(cls=_Lazy, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+SETTINGS = {"help_option_names": ["-h", "--help"], "color": True}
+"""Click takes colours out of what it prints into a pipe, also out of identifiers, which are escaped instead."""
+
+
+@click.group(cls=_Lazy, invoke_without_command=True, context_settings=SETTINGS)
 @click.version_option(package_name="weir-ir", prog_name="weir")
+@click.option("--raw", is_flag=True, expose_value=False, is_eager=True, callback=_raw,
+              help="Write data into pipes and files byte for byte; by default control characters and marks that turn "
+                   "text around are escaped, as always in a terminal.")  # fmt: skip
 @click.pass_context
 def weir(context: click.Context) -> None:
     """Measure how well retrieval systems find what people need.
@@ -128,7 +146,11 @@ def main(arguments: list[str] | None = None) -> int:
     0; 1 where a command says so, as weir gate does; 2 for a mistake or bad input; 130 when interrupted, 143 when
     terminated. What nobody expected is one line too; WEIR_DEBUG=1 shows where it happened.
     """
-    protect_terminal()
+    with protected_output():
+        return _main(arguments)
+
+
+def _main(arguments: list[str] | None) -> int:
     try:
         with _ended_by_sigterm(), warnings.catch_warnings():
             warnings.showwarning = _warned

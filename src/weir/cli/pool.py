@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from weir.cli.completion import collections_option
+
 __all__ = ["command"]
 
 
@@ -13,9 +15,11 @@ __all__ = ["command"]
 @click.argument("targets", nargs=-1, required=True)
 @click.option("-k", default=10, show_default=True, help="Ranks of each system that are looked at.")
 @click.option("--limit", type=int, help="Pairs at most, those that narrow scores most.")
-@click.option("--collection", help="Documents and queries that run files are about: a name or a path.")
+@collections_option
 @click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="The folder to write.")
-def command(targets: tuple[str, ...], k: int, limit: int | None, collection: str | None, out: Path) -> None:
+def command(
+    targets: tuple[str, ...], k: int, limit: int | None, collections: tuple[str, ...], out: Path
+) -> None:
     """Write a sheet of what to judge next.
 
     TARGETS: a results folder of weir run, or QRELS RUN... as weir eval takes them. The sheet, to_judge.tsv, holds each
@@ -26,5 +30,5 @@ def command(targets: tuple[str, ...], k: int, limit: int | None, collection: str
     from weir.audit.judging_pool import pools_of
     from weir.experiment.audit_subjects import subjects_of
 
-    pools = pools_of(subjects_of(targets, collection), out, k, limit)
+    pools = pools_of(subjects_of(targets, collections), out, k, limit)
     click.echo(f"{out}: {sum(map(len, pools)):,} pairs to judge", err=True)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from weir.cli.completion import measures_option
-from weir.cli.terminal import output_width, say, show
+from weir.cli.completion import collection_option, measures_option
+from weir.cli.table_options import notes_option
+from weir.cli.terminal import output_width, say_notes, show
 
 __all__ = ["command"]
 
@@ -20,11 +21,14 @@ __all__ = ["command"]
 @click.option("--effect", "effects", multiple=True, type=float,
               help="A difference to plan for; repeatable.  [default: 0.01, 0.02, 0.05]")  # fmt: skip
 @click.option("--alpha", type=float, default=0.05, show_default=True, help="Level of the two-sided test.")
+@click.option("--test", default="permutation", show_default=True, help="permutation, t or bootstrap-shift.")
 @click.option("--power", "wanted", type=float, default=0.8, show_default=True,
               help="Probability with which a true difference shall be found.")  # fmt: skip
 @click.option("--drop-self", is_flag=True,
               help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
+@collection_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
+@notes_option
 def command(
     qrels: Path,
     first: Path,
@@ -32,30 +36,34 @@ def command(
     measures: tuple[str, ...],
     effects: tuple[float, ...],
     alpha: float,
+    test: str,
     wanted: float,
     drop_self: bool,
+    collection: str | None,
     as_json: bool,
+    notes: bool,
 ) -> None:
     """Say how small a difference the queries can show, and how many would show a smaller one.
 
     QRELS: judgments. FIRST, SECOND: two runs, such as a baseline and a variant; how much their differences vary from
-    query to query decides. The difference is SECOND minus FIRST. From one paired t-test; weir compare says what its
-    strictest corrected test can show, which is less.
+    query to query decides. The difference is SECOND minus FIRST. Of one test alone; weir compare says what its test can
+    show with its correction, which is less.
     """
     import json
 
+    from weir.datasets.scoring_rules import ScoringRules, judged_collection
     from weir.measures.conventions import Conventions
-    from weir.measures.files import scores_of_files
-    from weir.report.compare import answer_notes
     from weir.report.power import power_text
     from weir.stats.compare import table
     from weir.stats.power import plan
+    from weir.stats.score_notes import system_notes
 
     conventions = Conventions(self_matches="drop" if drop_self else "keep")
-    scores = scores_of_files(qrels, (first, second), measures, conventions)
-    for note in answer_notes(scores):
-        say(note)
+    name = qrels.name
+    qrels, collection = judged_collection(qrels, collection)
+    scores = ScoringRules.of(collection, conventions).scores_of_files(qrels, (first, second), measures)
+    say_notes(system_notes(scores), notes)
     for measure in next(iter(scores.values())).measures:
-        before, after = table(qrels.name, measure, scores).values
-        found = plan(measure, after - before, effects or (0.01, 0.02, 0.05), wanted, alpha)
+        before, after = table(name, measure, scores).values
+        found = plan(measure, after - before, effects or (0.01, 0.02, 0.05), wanted, alpha, test)
         show(json.dumps(found.to_dict()) if as_json else power_text(found, output_width()))

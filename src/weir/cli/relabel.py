@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from weir.cli.completion import measure_names
+from weir.cli.completion import collections_option, measure_names
 from weir.cli.terminal import output_width, say, show
 
 __all__ = ["command"]
@@ -18,7 +18,7 @@ __all__ = ["command"]
 @click.option("-m", "--measure", shell_complete=measure_names, default="nDCG@10", show_default=True,
               help="A measure such as nDCG@10.")  # fmt: skip
 @click.option("--origin", default="new", show_default=True, help="What the new judgments are called.")
-@click.option("--collection", help="Documents and queries that run files are about: a name or a path.")
+@collections_option
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), help="Write the judgments together, with origins."
 )
@@ -28,7 +28,7 @@ def command(
     targets: tuple[str, ...],
     measure: str,
     origin: str,
-    collection: str | None,
+    collections: tuple[str, ...],
     out: Path | None,
     as_json: bool,
 ) -> None:
@@ -38,7 +38,7 @@ def command(
     or QRELS RUN... as weir eval takes them. Where both judge a pair, the new judgment counts.
     """
     from weir.audit.judging_pool import read_sheet
-    from weir.audit.relabel import relabelled
+    from weir.audit.relabel import judged_anew, relabelled
     from weir.experiment.audit_subjects import subjects_of
     from weir.io.runs.write import write_qrels
     from weir.measures.measure import parse_measure
@@ -47,7 +47,7 @@ def command(
     new, empty = read_sheet(judged)
     if empty:
         say(f"{judged}: {empty:,} lines have no grade yet and stay unjudged")
-    subjects = subjects_of(targets, collection)
+    subjects = judged_anew(subjects_of(targets, collections), new)
     if out is not None and len(subjects) != 1:
         raise click.UsageError(f"-o takes one collection; found {len(subjects)}")
     rows = []

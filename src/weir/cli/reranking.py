@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from weir.cli.completion import measure_names
-from weir.cli.terminal import output_width, show
+from weir.cli.completion import collection_option, measure_names
+from weir.cli.terminal import output_width, say_notes, show
 
 __all__ = ["command"]
 
@@ -24,6 +24,7 @@ __all__ = ["command"]
 @click.option("--block", type=int, default=10, show_default=True, help="Places of a block.")
 @click.option("--window", type=int, default=20, show_default=True, help="Documents of a listwise window.")
 @click.option("--step", type=int, default=10, show_default=True, help="How far the next window is from it.")
+@collection_option
 @click.option("--json", "form", flag_value="json", help="One JSON object per line, at full precision.")
 @click.option("--markdown", "form", flag_value="markdown", help="Markdown tables.")
 def command(
@@ -37,6 +38,7 @@ def command(
     block: int,
     window: int,
     step: int,
+    collection: str | None,
     form: str | None,
 ) -> None:
     """Say what re-rankings did to their first stage, from run files alone.
@@ -45,24 +47,13 @@ def command(
     documents, how far documents moved, traces of windows; with --qrels what was gained, on how many queries it hurt,
     and how many relevant documents reached the first ranks by the place from which they came.
     """
-    from weir.io.runs.pairing import refuse_mismatched
-    from weir.io.runs.read import read_qrels, read_run
-    from weir.io.runs.repeated_documents import read_repeating_run
-    from weir.measures.files import names_of_runs
-    from weir.measures.measure import parse_measure
+    from weir.api.rerankings import reranking
     from weir.report.reranking import reranking_json, reranking_markdown, reranking_text
     from weir.sensitivity.order_changes import ReorderRules, WindowShape
-    from weir.sensitivity.reordering import reorderings
 
     rules = ReorderRules(first_ranks, depth, block, rel, WindowShape(window, step))
-    if qrels is not None:
-        refuse_mismatched(qrels, first)
-    read = [read_repeating_run(path) for path in reranked]
-    names = names_of_runs(list(reranked))
-    runs = {name: run for name, (run, _) in zip(names, read, strict=True)}
-    twice = {name: rows for name, (_, rows) in zip(names, read, strict=True)}
-    judgments = None if qrels is None else read_qrels(qrels)
-    found = reorderings(read_run(first), runs, judgments, parse_measure(measure), rules, twice)
+    found = reranking(first, *reranked, qrels=qrels, measure=measure, rules=rules, collection=collection)
+    say_notes(found.notes)
     if form == "json":
         show(reranking_json(found))
     elif form == "markdown":

@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weir.cli.completion import by_option, dataset_names, datasets_option, measures_option, systems_option
-from weir.cli.table_options import label_option, scorer_option, table_options
-from weir.cli.terminal import output_width, say, show
+from weir.cli.completion import (
+    by_option,
+    dataset_names,
+    datasets_option,
+    fetch_option,
+    measures_option,
+    systems_option,
+)
+from weir.cli.table_options import label_option, notes_option, scorer_option, table_options
+from weir.cli.terminal import output_width, say_notes, show
 
 if TYPE_CHECKING:
     from weir.core.result_row import Row
@@ -26,10 +33,12 @@ __all__ = ["command"]
 @by_option
 @click.option("--collection", shell_complete=dataset_names,
               help="The collection of --by's column or --scorer's judgments, where it is not found.")  # fmt: skip
+@fetch_option
 @label_option
 @table_options
 @click.option("--provenance", is_flag=True, help="What made each result, stage by stage; with --json whole.")
 @scorer_option
+@notes_option
 def command(
     folder: Path,
     measures: tuple[str, ...],
@@ -37,11 +46,13 @@ def command(
     systems: tuple[str, ...],
     by: str | None,
     collection: str | None,
+    fetch: bool,
     labels: tuple[str, ...],
     form: str | None,
     long: bool,
     provenance: bool,
     scorer: str | None,
+    notes: bool,
 ) -> None:
     """Show the results in a folder written by weir run.
 
@@ -51,6 +62,7 @@ def command(
     order in which they were first finished. Tables fit the terminal; a pipe gets whole rows unless COLUMNS is set.
     """
     from weir.cli.table_options import chosen_cells, display_of, show_cells
+    from weir.core.notes import Note
     from weir.errors import UnknownName
     from weir.experiment.finished import damaged_records, finished_cells
     from weir.experiment.results import mixed_worlds
@@ -60,7 +72,7 @@ def command(
 
     cells = chosen_cells(finished_cells(folder), datasets, systems)
     if scorer is not None:
-        _official(cells, collection, form, bool(measures or by or provenance))
+        _official(cells, collection, fetch, form, bool(measures or by or provenance))
         return
     wanted = [str(m) for m in measures_of(measures)] if measures else []
     known = {row.measure for cell in cells for row in cell.rows}
@@ -73,17 +85,22 @@ def command(
         rows = [
             row
             for cell in cells
-            for row in _by_group(cell, by, collection)
+            for row in _by_group(cell, by, collection, fetch)
             if not wanted or row.measure in wanted
         ]
-        show(rows_shown(rows, display_of(form, long, labels, [c.label for c in cells])))
+        display = display_of(form, long, labels, [c.label for c in cells])
+        show(rows_shown(rows, display), display.form == "text")
     else:
-        show_cells(cells, display_of(form, long, labels, [c.label for c in cells]), wanted)
-    for note in [*damaged_records(folder), *mixed_worlds(cells)]:
-        say(f"note: {note}")
+        show_cells(cells, display_of(form, long, labels, [c.label for c in cells]), wanted, notes)
+    beside = (
+        map(Note, mixed_worlds(cells)) if provenance or by is not None else ()
+    )  # show_cells says it itself
+    say_notes([*map(Note, damaged_records(folder)), *beside], notes)
 
 
-def _official(cells: list[Finished], collection: str | None, form: str | None, more: bool) -> None:
+def _official(
+    cells: list[Finished], collection: str | None, fetch: bool, form: str | None, more: bool
+) -> None:
     """BIRCO's figures of the cells; more: whether options were given that it has no use for."""
     from weir.cli.table_options import show_birco
     from weir.errors import BadValue
@@ -91,13 +108,15 @@ def _official(cells: list[Finished], collection: str | None, form: str | None, m
 
     if more or form not in (None, "json"):
         raise BadValue("--scorer birco has measures of its own and writes text or --json; leave out the rest")
-    show_birco(*birco_of_cells(cells, collection), form)
+    show_birco(*birco_of_cells(cells, collection, fetch), form)
 
 
-def _by_group(cell: Finished, by: str, collection: str | None) -> list[Row]:
+def _by_group(cell: Finished, by: str, collection: str | None, fetch: bool) -> list[Row]:
     """The rows of each group of the queries of a cell."""
     from weir.cli.table_options import by_group
     from weir.experiment.finished import cell_groups
 
     scores = cell.values()
-    return by_group(cell.dataset, {cell.label: scores}, cell_groups(cell, by, scores.queries, collection))
+    return by_group(
+        cell.dataset, {cell.label: scores}, cell_groups(cell, by, scores.queries, collection, fetch)
+    )

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from weir.cli.completion import datasets_option, measures_option, systems_option
-from weir.cli.table_options import label_option, table_options
-from weir.cli.terminal import say
+from weir.cli.table_options import label_option, notes_option, table_options
+from weir.cli.terminal import say, say_notes
 from weir.errors import WeirError
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ __all__ = ["command"]
 @label_option
 @table_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@notes_option
 def command(
     experiment: Path | None,
     datasets: tuple[str, ...],
@@ -58,6 +59,7 @@ def command(
     form: str | None,
     long: bool,
     quiet: bool,
+    notes: bool,
 ) -> None:
     """Run systems on collections and score them, resumably.
 
@@ -68,7 +70,7 @@ def command(
     """
     from weir.cli.table_options import display_of, show_cells
     from weir.experiment import Experiment
-    from weir.report.collection import collection_notes, judgment_notes, restriction_notes
+    from weir.report.collection import dataset_notes
     from weir.report.progress import Progress
     from weir.settings import use_device
 
@@ -96,12 +98,10 @@ def command(
         raise
     finally:
         progress.close()
-    show_cells(found, display)
+    show_cells(found, display, details=notes)
     wanted = [str(measure) for measure in plan.measures]
     for dataset in plan.loaded_datasets():
-        said = [*judgment_notes(dataset, wanted), *restriction_notes(dataset)]
-        for note in [*said, *collection_notes(dataset, wanted, drop_self or None)]:
-            say(note)
+        say_notes(dataset_notes(dataset, wanted, drop_self or None), notes)
     say(f"results: {output}")
 
 
@@ -113,4 +113,4 @@ def _show_finished(plan: Experiment, output: Path, display: Display) -> None:
 
     found = plan.finished(output) if output.exists() else []
     if found:
-        show(rows_shown(rows_with_groups(found), display))
+        show(rows_shown(rows_with_groups(found), display), display.form == "text")

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from weir.cli.completion import dataset_names
-from weir.cli.terminal import say
 
 __all__ = ["command"]
 
@@ -19,14 +18,14 @@ __all__ = ["command"]
 def command(names: tuple[str, ...], split: str | None, as_json: bool) -> None:
     """Describe a collection: sizes, judgments, duplicates, damage.
 
-    NAMES: catalogue names, groups, folders, golden sets, references, or files of judgments alone.
-    Everything is counted from the files,
-    nothing is quoted.
+    NAMES: catalogue names, groups, folders, golden sets, references, or files of judgments alone. Of a collection
+    without documents, queries or judgments the rest is described. Everything is counted from the files, nothing is
+    quoted.
     """
     import json
     from dataclasses import asdict
 
-    from weir.cli.terminal import output_width, show
+    from weir.cli.terminal import output_width, say_notes, show
     from weir.datasets.load import load_group
     from weir.report.collection import card_text, collection_notes, judgment_notes
 
@@ -39,8 +38,8 @@ def command(names: tuple[str, ...], split: str | None, as_json: bool) -> None:
             click.echo(json.dumps(asdict(card), ensure_ascii=False))
         else:
             show(card_text(card, output_width()) + "\n")
-        for note in [*judgment_notes(dataset, ()), *collection_notes(dataset, ())]:
-            say(note)
+        notes = judgment_notes(dataset, ()) if "judgments" not in card.lacks else []
+        say_notes([*notes, *collection_notes(dataset, ())], details=True)
 
 
 def _is_judgments(name: str) -> bool:

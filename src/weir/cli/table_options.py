@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from weir.cli.terminal import say
+from weir.cli.terminal import say, say_notes
 
 if TYPE_CHECKING:
     from weir.core.result_row import Row
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from weir.stats.birco import BircoScore
 
 __all__ = [
-    "as_it_prints",
     "by_group",
     "chosen_cells",
     "display_of",
     "label_option",
+    "notes_option",
     "scorer_option",
     "show_birco",
     "show_cells",
@@ -52,6 +52,11 @@ def label_option(command: F) -> F:
     """--label as the argument `labels`."""
     return click.option("--label", "labels", multiple=True, metavar="NAME=SYSTEM",
         help="What tables call a system; repeatable.")(command)  # fmt: skip
+
+
+def notes_option(command: F) -> F:
+    """--notes as the argument `notes`."""
+    return click.option("--notes", is_flag=True, help="Say more in each note.")(command)
 
 
 def scorer_option(command: F) -> F:
@@ -97,8 +102,7 @@ def by_group(
         rows = rows_by_group(grouped, dataset, system)
         notes += group_notes(rows, grouped.ungrouped)
         found += rows
-    for note in dict.fromkeys(notes):
-        say(note)
+    say_notes(notes)
     return found
 
 
@@ -109,14 +113,16 @@ def canonical_system(text: str) -> str:
     return str(parse_system(text))
 
 
-def show_cells(cells: Sequence[Finished], display: Display, measures: Sequence[str] = ()) -> None:
+def show_cells(
+    cells: Sequence[Finished], display: Display, measures: Sequence[str] = (), details: bool = False
+) -> None:
     """Print finished cells, by these measures alone where some are named, and say what has to be said beside them."""
     from weir.cli.terminal import show
+    from weir.core.notes import Note
     from weir.experiment.compare import MOST_COMPARED, compare_cells, comparison_cost
     from weir.experiment.finished import deepest
-    from weir.experiment.results import rows_with_groups
+    from weir.experiment.results import cell_notes, rows_with_groups
     from weir.report.display import rows_shown
-    from weir.report.notes import judged_notes
     from weir.stats.comparison import Comparison
 
     notes = []
@@ -124,7 +130,7 @@ def show_cells(cells: Sequence[Finished], display: Display, measures: Sequence[s
     def compared() -> Sequence[Comparison]:
         if comparison_cost(cells, measures) > MOST_COMPARED:
             notes.append(
-                "note: tie groups are left out, as they take long here: weir compare FOLDER shows them"
+                Note("tie groups are left out, as they take long here: weir compare FOLDER shows them")
             )
             return ()
         return compare_cells(deepest(cells)[0], measures)
@@ -132,14 +138,8 @@ def show_cells(cells: Sequence[Finished], display: Display, measures: Sequence[s
     rows = rows_with_groups(cells)
     if measures:
         rows = [row for measure in measures for row in rows if row.measure == measure]
-    show(rows_shown(rows, display, compared))
-    for note in [*notes, *judged_notes([r for r in rows if _is_member(r, cells)])]:
-        say(note)
-
-
-def _is_member(row: Row, cells: Sequence[Finished]) -> bool:
-    """Whether the row is of a dataset, not of a group."""
-    return any(row.dataset == cell.dataset for cell in cells)
+    show(rows_shown(rows, display, compared), display.form == "text")
+    say_notes([*notes, *cell_notes(cells)], details)
 
 
 def chosen_cells(
@@ -147,9 +147,10 @@ def chosen_cells(
 ) -> list[Finished]:
     """The cells of these datasets (a group stands for its members) and systems; all where none is named.
 
-    Raises UnknownName for a dataset or system that no cell is of.
+    Raises UnknownName for a dataset that no cell is of, and as `of_systems`.
     """
     from weir.datasets import catalogue
+    from weir.experiment.finished import of_systems
 
     kept = list(cells)
     if datasets:
@@ -157,12 +158,7 @@ def chosen_cells(
         wanted = {m for group in members.values() for m in group}
         _refuse_unknown("dataset among these results", members, {c.dataset for c in kept})
         kept = [c for c in kept if c.dataset in wanted]
-    if systems:
-        names = {name for c in kept for name in (c.system, c.label)}
-        asked = [one for s in systems for one in ([s] if s in names else singles_as_they_print(s))]
-        _refuse_unknown("system among these results", {s: (s,) for s in asked}, names)
-        kept = [c for c in kept if c.system in asked or c.label in asked]
-    return kept
+    return of_systems(kept, systems)
 
 
 def _refuse_unknown(kind: str, wanted: dict[str, tuple[str, ...]], known: set[str]) -> None:
@@ -171,24 +167,3 @@ def _refuse_unknown(kind: str, wanted: dict[str, tuple[str, ...]], known: set[st
     for name, members in wanted.items():
         if not known.intersection(members):
             raise UnknownName(kind, name, known)
-
-
-def singles_as_they_print(system: str) -> list[str]:
-    """The systems that a text stands for, as they print; itself where this machine does not know it."""
-    from weir.errors import WeirError
-    from weir.systems.grid_expression import single_names
-
-    try:
-        return [as_it_prints(one) for one in single_names(system)]
-    except WeirError:
-        return [system]
-
-
-def as_it_prints(system: str) -> str:
-    """A system as it prints, or as it was given where this machine does not know it."""
-    from weir.errors import WeirError
-
-    try:
-        return canonical_system(system)
-    except WeirError:
-        return system

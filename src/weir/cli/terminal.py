@@ -1,4 +1,9 @@
-"""Standard output as a terminal may show it: its width, its colours, and nothing that moves its cursor."""
+"""Standard output as whoever reads it may be shown it: its width, its colours, and nothing that moves a cursor.
+
+All that a command prints passes here, whatever writes it: tables, CSV, JSON, lines by query. Control characters and
+marks that turn text around come from data, and are escaped: in a terminal always, in a pipe or a file unless raw data
+is asked for. What Weir writes as data, such as runs and judgments, keeps identifiers byte for byte.
+"""
 
 from __future__ import annotations
 
@@ -7,43 +12,101 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, TextIO
 
-from weir.errors import printable
+from weir.errors import printable, printable_text
 
-__all__ = ["output_width", "protect_terminal", "say", "show", "shows_colours"]
+if TYPE_CHECKING:
+    from weir.core.notes import Note
 
-_CUT = re.compile(r"([\n\t])")
+__all__ = [
+    "as_cell",
+    "output_width",
+    "protected_output",
+    "say",
+    "say_notes",
+    "show",
+    "show_raw",
+    "shows_colours",
+]
+
 _STYLE = re.compile(r"(\x1b\[[0-9;]{0,16}m)")
 
 
-class _Shown(io.TextIOWrapper):
-    """A terminal that gets lines and printable characters; a pipe or file gets what is written, byte for byte."""
+class _Shown(io.TextIOBase):
+    """An output that gets lines and printable characters; raw: what is written, as it is."""
+
+    def __init__(self, out: TextIO) -> None:
+        self.out = out
+        self.raw = False
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # a constant
+        """That of all characters: what the output cannot write, it escapes."""
+        return "utf-8"
+
+    @property
+    def buffer(self) -> BinaryIO:
+        """Where Click writes the scripts of shells, as bytes."""
+        return self.out.buffer
+
+    def fileno(self) -> int:
+        """The output's own."""
+        return self.out.fileno()
+
+    def isatty(self) -> bool:
+        """Whether the output is a terminal."""
+        return self.out.isatty()
+
+    def flush(self) -> None:
+        """Let what was written reach whoever reads it."""
+        self.out.flush()
 
     def write(self, text: str) -> int:
-        """Write the text with control characters escaped."""
-        super().write("".join(piece if piece in "\n\t" else printable(piece) for piece in _CUT.split(text)))
+        """Write the text with control characters escaped; raises TypeError for bytes."""
+        if not isinstance(text, str):
+            raise TypeError(f"found {type(text).__name__}; expected a text")
+        self.out.write(text if self.raw else printable_text(text))
         return len(text)
 
     def write_styled(self, text: str) -> None:
         """Write a text whose colours and weights are Weir's own; all other control characters are escaped."""
         for number, piece in enumerate(_STYLE.split(text)):
             if number % 2:
-                super().write(piece)
+                self.out.write(piece)
             else:
                 self.write(piece)
 
 
-def protect_terminal() -> None:
-    """Let standard output show what it cannot encode as escapes, and control characters too where it is a terminal."""
+@contextmanager
+def protected_output() -> Iterator[None]:
+    """Let standard output, as long as the block, show what it cannot encode and what is not printable as escapes."""
+    before = sys.stdout, sys.stderr
+    with Path(os.devnull).open("w", encoding="utf-8") as nobody:
+        out, sys.stderr = before[0] or nobody, before[1] or nobody  # a stream that was closed is None
+        if isinstance(out, io.TextIOWrapper):
+            out.reconfigure(errors="backslashreplace")
+        sys.stdout = _Shown(out)
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = before
+
+
+def show_raw() -> None:
+    """Write data as it is from here on, where standard output is no terminal."""
     out = sys.stdout
-    if not isinstance(out, io.TextIOWrapper) or isinstance(out, _Shown):
-        return
-    if out.isatty():
-        out.flush()
-        raw = open(out.fileno(), "wb", closefd=False)  # noqa: SIM115  it ends with the process
-        sys.stdout = _Shown(raw, out.encoding, "backslashreplace", line_buffering=True)
-    else:
-        out.reconfigure(errors="backslashreplace")
+    if isinstance(out, _Shown):
+        out.raw = not out.isatty()
+
+
+def as_cell(text: str) -> str:
+    """A text as a cell between tabs: it ends neither the cell nor the line, unless raw data was asked for."""
+    out = sys.stdout
+    return text if isinstance(out, _Shown) and out.raw else printable(text)
 
 
 def output_width() -> int | None:
@@ -61,10 +124,10 @@ def shows_colours() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def show(text: str) -> None:
-    """Print a table that may hold colours of `report.terminal_layout`; its cells have been made printable there."""
+def show(text: str, styled: bool = True) -> None:
+    """Print a text; styled: one of `report.terminal_layout`, whose colours are its own, as its cells are printable."""
     out = sys.stdout
-    if isinstance(out, _Shown):
+    if styled and isinstance(out, _Shown) and out.isatty():
         out.write_styled(text + "\n")
     else:
         print(text)
@@ -73,3 +136,9 @@ def show(text: str) -> None:
 def say(line: str) -> None:
     """Print a line on standard error, whatever identifiers and names of files stand in it."""
     print(printable(line), file=sys.stderr)
+
+
+def say_notes(notes: Iterable[Note], details: bool = False) -> None:
+    """Print each note once on standard error; details: with what explains it."""
+    for note in dict.fromkeys(notes):
+        say(note.whole if details else str(note))

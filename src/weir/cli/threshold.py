@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import click
 
 from weir.cli.completion import dataset_names, measure_names
-from weir.cli.terminal import output_width, show
+from weir.cli.terminal import output_width, say_notes, show
 
 __all__ = ["command"]
 
@@ -22,7 +23,7 @@ __all__ = ["command"]
 @click.option("--confidence", type=click.Choice(["max", "std", "diff1"]), default="max", show_default=True,
               help="How sure the run is: its best score, their deviation, or the best less the second.")  # fmt: skip
 @click.option("--collection", shell_complete=dataset_names,
-              help="The collection of the run, which says what queries have no answer.")  # fmt: skip
+              help="The collection of the run: its rules hold, and it says what queries have no answer.")  # fmt: skip
 @click.option("--seed", type=int, help="Seed of the split in halves.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, at full precision.")
 def command(
@@ -30,7 +31,7 @@ def command(
     run: Path,
     measure: str,
     max_false: float,
-    confidence: str,
+    confidence: Literal["max", "std", "diff1"],
     collection: str | None,
     seed: int | None,
     as_json: bool,
@@ -42,18 +43,14 @@ def command(
     answers within --max-false is chosen on one half of the queries, drawn by a seed, and reported on the other, with
     what it leaves of the measure; so the shares are not those of the queries that chose it.
     """
-    from weir.datasets.load import load
-    from weir.datasets.query_rules import unanswerable_queries
-    from weir.io.runs.read import read_qrels, read_run
-    from weir.measures import parse_measure
+    from weir.api.comparisons import threshold
     from weir.report.threshold import threshold_json, threshold_text
-    from weir.stats.bootstrap import SEED
-    from weir.stats.threshold import ThresholdRules, threshold
 
-    rules = ThresholdRules(max_false, confidence, SEED if seed is None else seed)
-    flagged = () if collection is None else unanswerable_queries(load(collection).queries)
-    found = threshold(read_run(run), read_qrels(qrels), parse_measure(measure), rules, flagged)
+    found = threshold(
+        qrels, run, measure, max_false=max_false, confidence=confidence, seed=seed, collection=collection
+    )
+    say_notes(found.notes)
     if as_json:
-        click.echo(threshold_json([found]))
+        click.echo(threshold_json(found))
     else:
-        show(threshold_text([found], output_width()))
+        show(threshold_text(found, output_width()))

@@ -27,7 +27,8 @@ __all__ = ["command"]
 @click.option(
     "--collection",
     shell_complete=dataset_names,
-    help="The collection with the judgments: a name or a path.  [default: as recorded]",
+    help="The collection, a name or a path: of folders with the judgments, of run files with the rules that hold.  "
+    "[default: as recorded]",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, at full precision.")
 def command(
@@ -46,6 +47,7 @@ def command(
     self-matches, unanswered queries, depth, and for a published number cut-off, capped recall, relevance level and
     gains. Nothing is downloaded.
     """
+    from weir.datasets.scoring_rules import ScoringRules
     from weir.errors import BadValue
     from weir.experiment.explain.two_results import Judgments, explain_cells, explain_published, explain_runs
     from weir.report.why import why_json, why_text
@@ -60,8 +62,8 @@ def command(
             raise BadValue("two run files need their judgments before them: weir why QRELS RUN RUN")
         case (one, other):
             found = explain_cells(one, other, measure, given)
-        case (judgments, one, other) if not (one.is_dir() or model or qrels or collection):
-            found = explain_runs(judgments, one, other, measure)
+        case (judgments, one, other) if not (one.is_dir() or model or qrels):
+            found = explain_runs(judgments, one, other, measure, ScoringRules.of(collection))
         case _:
             raise BadValue(
                 f"found {len(results)} paths; expected one or two result folders, or judgments and two run files alone"

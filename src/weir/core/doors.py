@@ -24,6 +24,7 @@ DOORS = {
     "run save": "weir.io.runs.write:write_run",
     "scores by": "weir.datasets.query_grouping:grouped_scores",
     "scores html": "weir.report.scores_table:scores_html",
+    "scores notes": "weir.stats.score_notes:score_notes",
     "scores of": "weir.io.runs.scores_value:read_scores_value",
     "scores save": "weir.io.runs.scores_value:write_scores_value",
     "scores text": "weir.report.scores_table:scores_text",

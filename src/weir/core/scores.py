@@ -15,6 +15,7 @@ from weir.core.doors import opened
 from weir.core.frame import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
 from weir.core.ids import Ids
 from weir.core.label_use import LabelUse
+from weir.core.notes import Note
 from weir.core.query_groups import QueryGroups
 from weir.core.strings import Float64, Int64
 from weir.errors import BadValue, UnknownName, WeirError
@@ -83,7 +84,8 @@ class Scores:
     least and the greatest value that another order of tied documents gives, NaN where it is not known; None: not
     looked at; asked: other names by which measures were asked for, such as "AP(rel=1)", with those in `measures`;
     judged_at_10: the mean share of the first 10 documents returned that were judged, NaN where it is not known;
-    labels: what a model's labels have to do with them, None where all are people's as far as is known.
+    labels: what a model's labels have to do with them, None where all are people's as far as is known; remarks: notes
+    of what was seen while scoring alone, of grades and of scores that are equal as floats.
     """
 
     measures: tuple[str, ...]
@@ -99,6 +101,7 @@ class Scores:
     asked: tuple[tuple[str, str], ...] = ()
     judged_at_10: float = math.nan
     labels: LabelUse | None = None
+    remarks: tuple[Note, ...] = ()
 
     def __getitem__(self, measure: object) -> MeasureScores:
         """The values of a measure by query, by any name of it; raises UnknownName where it is not among these."""
@@ -128,6 +131,10 @@ class Scores:
         """The table of means, as notebooks show it."""
         html: str = opened("scores html")(self)
         return html
+
+    def notes(self) -> tuple[Note, ...]:
+        """What has to be said beside the scores, as `weir eval` says it: unanswered and unjudged, ties, conventions."""
+        return tuple(opened("scores notes")(self))
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """{measure: {query: value}}."""
@@ -205,6 +212,10 @@ class Scores:
     def in_id_order(self, measure: str) -> Float64:
         """The values of one measure by query identifier, float64[Q]; raises UnknownName."""
         return self.of(measure)[self.id_order()]
+
+    def mean(self, measure: object) -> float:
+        """The mean of one measure, by any name of it; raises UnknownName where it is not among these."""
+        return float(self.mean_values()[self._number(str(measure))])
 
     def means(self) -> dict[str, float]:
         """The mean of each measure by its name, as `mean_values`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,7 +30,8 @@ class CollectionCard:
     the first with the same text, or with the same title and text; having_copies: documents with at least one
     other of the same title and text. empty: documents without any word; without_text, without_title: without
     any there; null_texts: their text was null, NaN or not given. absent_documents, absent_queries: judged
-    pairs that name one the collection does not have. said: what the metadata of queries says.
+    pairs that name one the collection does not have. said: what the metadata of queries says. lacks: of "documents",
+    "queries" and "judgments" those that are not there, of which nothing is counted.
     """
 
     name: str
@@ -59,6 +61,7 @@ class CollectionCard:
     absent_documents: int
     absent_queries: int
     said: MetadataCard = field(default_factory=MetadataCard)
+    lacks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,18 +93,29 @@ class _Texts:
 
 
 def card_of(
-    name: str, entry: Entry | None, store: CorpusStore, queries: Queries, qrels: dict[str, Qrels], split: str
+    name: str,
+    entry: Entry | None,
+    store: CorpusStore | None,
+    queries: Queries | None,
+    qrels: Mapping[str, Qrels],
+    split: str,
 ) -> CollectionCard:
-    """Count everything; queries: those of all splits, qrels: the judgments of each split.
+    """Count what is there; queries: those of all splits, qrels: the judgments of each split.
 
     Reads every document once, in batches.
     """
-    corpus, judged = store.corpus, qrels[split]
+    there = {"documents": store is not None, "queries": queries is not None, "judgments": bool(qrels)}
+    corpus = Corpus.of({}) if store is None else store.corpus
+    queries = Queries.of({}) if queries is None else queries
+    judged = qrels.get(split, Qrels.of({}))
     texts = _texts(corpus)
     by_text, whole = duplicate_groups((corpus.text,)), duplicate_groups(title_and_text(corpus))
     pairs = _pairs(judged)
-    asked = queries.take(np.flatnonzero(judged.queries.codes(queries.ids.strings) >= 0))
+    asked_of_none = {"not judged": len(queries)} if there["queries"] else {}
+    known = judged.queries.codes(queries.ids.strings) >= 0
+    asked = queries.take(np.flatnonzero(known)) if qrels else queries
     present = queries.ids.codes(judged.queries.strings) >= 0
+    absent = corpus.ids.codes(judged.docs.strings) < 0
     positive = sum(n for grade, n in pairs.items() if grade > 0)
     return CollectionCard(
         name=name,
@@ -112,7 +126,7 @@ def card_of(
         relevance=_levels(pairs),
         split=split,
         documents=len(corpus),
-        queries={s: len(q) for s, q in qrels.items()},
+        queries={s: len(q) for s, q in qrels.items()} if qrels else asked_of_none,
         pairs=pairs,
         positive=positive,
         zero=pairs.get(0, 0),
@@ -127,9 +141,10 @@ def card_of(
         empty=texts.empty,
         without_text=texts.without_text,
         without_title=texts.without_title,
-        null_texts=store.null_texts,
-        absent_documents=int((corpus.ids.codes(judged.docs.strings) < 0)[judged.doc].sum()),
-        absent_queries=int(np.diff(judged.ptr)[~present].sum()),
+        null_texts=0 if store is None else store.null_texts,
+        absent_documents=int(absent[judged.doc].sum()) if there["documents"] else 0,
+        absent_queries=int(np.diff(judged.ptr)[~present].sum()) if there["queries"] else 0,
+        lacks=tuple(part for part, here in there.items() if not here),
     )
 
 

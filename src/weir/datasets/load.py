@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -36,7 +37,15 @@ from weir.references.reference import brought
 if TYPE_CHECKING:
     from weir.references.brought import Brought
 
-__all__ = ["Dataset", "how_to_obtain", "load", "load_group", "of_reference"]
+__all__ = [
+    "Dataset",
+    "fingerprint_of_parts",
+    "how_to_obtain",
+    "load",
+    "load_group",
+    "load_here",
+    "of_reference",
+]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,8 +55,8 @@ class Dataset:
     name: the catalogue's, or that of the folder; split: whose judgments these are; self_match: "drop" where a
     document with the query's own id is no answer (ArguAna, Quora), else "keep", as the catalogue or the TOML file says;
     entry: the catalogue's facts, None for a collection of one's own; folder: where one from memory stands, which goes
-    with it; source: what names a collection that was brought here by reference, at the very commit. Everything else is
-    read on first use and may
+    with it; source: what names a collection that was brought here by reference, at the very commit; read_only: whether
+    no store is written, its documents held in memory where there is none. Everything else is read on first use and may
     raise FormatError.
     """
 
@@ -57,6 +66,7 @@ class Dataset:
     entry: Entry | None = None
     folder: OwnFolder | None = None
     source: str = ""
+    read_only: bool = False
 
     @staticmethod
     def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> Dataset:
@@ -139,7 +149,15 @@ class Dataset:
     @cached_property
     def store(self) -> CorpusStore:
         """The documents' store, built on first use."""
-        return open_store(self.layout.need_documents(), beside=not (self.entry and self.entry.embedded))
+        documents, root = self.layout.need_documents(), self.layout.root
+        own = (
+            root if root.is_dir() else root.parent
+        )  # a TOML file may name documents that are somebody else's
+        place, around = map(
+            os.path.abspath, (documents.path, own)
+        )  # not resolved: a link counts as where it stands
+        beside = Path(place).is_relative_to(around)
+        return open_store(documents, beside and not (self.entry and self.entry.embedded), self.read_only)
 
     @property
     def corpus(self) -> Corpus:
@@ -154,19 +172,18 @@ class Dataset:
     @cached_property
     def queries(self) -> Queries:
         """The queries with at least one judgment in this split, and those that nothing answers, in file order."""
-        known = self._settled
+        known = self.settled_queries
         asked = self.qrels.queries.codes(known.ids.strings) >= 0
         if known.metadata is not None and known.metadata.unanswerable is not None:
             asked = asked | known.metadata.unanswerable
         return known.take(np.flatnonzero(asked))
 
     @cached_property
-    def _settled(self) -> Queries:
-        """All queries with what holds in this split."""
+    def settled_queries(self) -> Queries:
+        """The queries of every split, judged or not, with what the collection says of them in this split."""
         known = settled(self.all_queries, self._judgments, self.layout.candidates, self._general_instruction)
-        return (
-            known if known.metadata is None or known.metadata.filter is None else filtered(known, self.corpus)
-        )
+        restricted = known.metadata is not None and known.metadata.filter is not None
+        return filtered(known, self.corpus) if restricted and self.layout.documents is not None else known
 
     @cached_property
     def _judgments(self) -> Qrels:
@@ -184,7 +201,11 @@ class Dataset:
 
         Queries that are said to have no answer, and have no relevant document, are not among them: in no mean.
         """
-        return self._judgments if self.layout.queries is None else answerable(self._judgments, self._settled)
+        return (
+            self._judgments
+            if self.layout.queries is None
+            else answerable(self._judgments, self.settled_queries)
+        )
 
     @cached_property
     def queries_fingerprint(self) -> str:
@@ -219,18 +240,22 @@ class Dataset:
     @property
     def fingerprint(self) -> str:
         """A hash of all that is measured here: documents, judged queries and judgments."""
-        parts = (self.corpus.fingerprint, self.queries_fingerprint, self.qrels_fingerprint)
-        return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:32]
+        return fingerprint_of_parts(self.corpus.fingerprint, self.queries_fingerprint, self.qrels_fingerprint)
 
     @cached_property
     def card(self) -> CollectionCard:
-        """What `weir stats` shows (reads every document)."""
-        qrels = {
-            split: read_judgments(part) for split, part in self.layout.qrels.items() if split != self.split
-        }
-        qrels[self.split] = self.qrels
-        card = card_of(self.name, self.entry, self.store, self.all_queries, qrels, self.split)
-        return replace(card, said=metadata_card(self.queries, self.corpus))
+        """What `weir stats` shows, of the parts that are there (reads every document)."""
+        layout = self.layout
+        qrels = {split: read_judgments(part) for split, part in layout.qrels.items() if split != self.split}
+        if layout.qrels:
+            qrels[self.split] = self.qrels
+        store = None if layout.documents is None else self.store
+        asked = None if layout.queries is None else self.all_queries
+        card = card_of(self.name, self.entry, store, asked, qrels, self.split)
+        if asked is None:
+            return card
+        judged = self.queries if layout.qrels else asked
+        return replace(card, said=metadata_card(judged, None if store is None else store.corpus))
 
 
 def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -> Dataset:
@@ -243,6 +268,21 @@ def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -
     machine (how to get it is said) or a reference that cannot be had, FormatError for a path without a collection,
     BadValue for a group.
     """
+    return _opened(name, split, watch)
+
+
+def load_here(name: str | Path, split: str | None = None) -> Dataset:
+    """As `load`, of what is on this machine alone: nothing is asked of the network, and nothing is written.
+
+    So a name may be opened that somebody else wrote, as in the record of a result. Raises as `load`, and DownloadError
+    for what would have to be brought here first.
+    """
+    if str(name).startswith(("//", "\\\\")):
+        raise DownloadError(f"{name} is a path of another machine, of which nothing was asked")
+    return replace(_opened(name, split, unwatched, fetch=False), read_only=True)
+
+
+def _opened(name: str | Path, split: str | None, watch: Watch, fetch: bool = True) -> Dataset:
     text = str(name)
     if isinstance(name, str) and catalogue.is_group(text):
         raise BadValue(
@@ -257,11 +297,16 @@ def load(name: str | Path, split: str | None = None, watch: Watch = unwatched) -
         return _known(catalogue.get(known), split)
     if isinstance(name, str) and not path.exists() and not set("/\\.:") & set(text):
         raise UnknownName("dataset (or folder)", text, [*catalogue.names(), *catalogue.groups()])
-    found = brought(name, watch)
+    found = brought(name, watch, fetch=fetch)
     if found is not None:
         return of_reference(found, split)
     layout = find_layout(path)
     return _dataset(layout.name or _stem(path), layout, split or layout.default_split())
+
+
+def fingerprint_of_parts(corpus: str, queries: str, qrels: str) -> str:
+    """A hash of those of documents, judged queries and judgments."""
+    return hashlib.sha256(f"{corpus} {queries} {qrels}".encode()).hexdigest()[:32]
 
 
 def of_reference(found: Brought, split: str | None) -> Dataset:

@@ -43,8 +43,8 @@ class MetadataCard:
     groups: Mapping[str, int] = field(default_factory=dict)
 
 
-def metadata_card(queries: Queries, corpus: Corpus) -> MetadataCard:
-    """Count what the metadata of queries says."""
+def metadata_card(queries: Queries, corpus: Corpus | None) -> MetadataCard:
+    """Count what the metadata of queries says; without documents none is absent."""
     said = queries.metadata
     if said is None:
         return MetadataCard(len(queries))
@@ -58,8 +58,8 @@ def metadata_card(queries: Queries, corpus: Corpus) -> MetadataCard:
     )
 
 
-def _lists(lists: DocumentLists | None, corpus: Corpus) -> ListsCard:
+def _lists(lists: DocumentLists | None, corpus: Corpus | None) -> ListsCard:
     if lists is None:
         return ListsCard()
-    absent = int(np.count_nonzero(lists.codes_in(corpus.ids) < 0))
+    absent = 0 if corpus is None else int(np.count_nonzero(lists.codes_in(corpus.ids) < 0))
     return ListsCard(lists.listed(), len(lists.doc), int(lists.lengths().max(initial=0)), absent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +14,10 @@ from weir.audit.subject import TextEncoder, TokenLimit, Training
 from weir.core.run import Run
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load_group
+from weir.datasets.scoring_rules import ScoringRules
 from weir.encode.encoder import Loaded
-from weir.errors import BadValue
-from weir.experiment.finished import Finished, dataset_of, finished_cells
+from weir.errors import BadValue, RankingWarning, UnknownName, WeirError
+from weir.experiment.finished import Finished, dataset_of, finished_cells, recorded_place
 from weir.io.runs.read import read_qrels, read_run
 from weir.measures.files import names_of_runs
 from weir.settings import settings
@@ -30,16 +32,17 @@ TRAINING_SPLITS = ("train", "dev", "validation", "valid")
 
 def subjects_of(
     targets: Sequence[str | Path],
-    collection: str | Path | None = None,
+    collections: Sequence[str | Path] = (),
     training: Sequence[str | Path] = (),
     encoder: str | None = None,
 ) -> list[Subject]:
     """Subjects from a results folder, from judgments and run files, or from collections by name or path.
 
-    collection: the documents and queries that run files, or a results folder of a collection that is not here, are
-    about; training: collections whose judged queries systems may have been trained on; encoder: a model as `dense`
-    takes it, which tells what queries mean and where it cuts documents. Raises BadValue for nothing at all, and the
-    WeirErrors of reading.
+    collections: the documents and queries that run files are about; of a results folder, where its collections lie now,
+    as NAME=PATH or, where that leaves no doubt, as a path or name alone. Else each is the one that its record names,
+    and those that are not here are left out with a RankingWarning. training: collections whose judged queries systems
+    may have been trained on; encoder: a model as `dense` takes it, which tells what queries mean and where it cuts
+    documents. Raises BadValue for nothing at all, and the WeirErrors of reading.
     """
     if not targets:
         raise BadValue("nothing to audit; name a collection, a results folder, or judgments and run files")
@@ -51,7 +54,7 @@ def subjects_of(
     encode, limit = (None, None) if encoder is None else _asked_of(encoder)
     return [
         replace(one, training=(*one.training, *trained), encoder=encode, limit=limit)
-        for one in _subjects(targets, collection)
+        for one in _subjects(targets, collections)
     ]
 
 
@@ -68,16 +71,19 @@ def _asked_of(model: str) -> tuple[TextEncoder, TokenLimit | None]:
     return lambda queries: query_vectors(encoder, loaded, queries), limit
 
 
-def _subjects(targets: Sequence[str | Path], collection: str | Path | None) -> list[Subject]:
+def _subjects(targets: Sequence[str | Path], collections: Sequence[str | Path]) -> list[Subject]:
     first = Path(targets[0])
     if len(targets) == 1 and str(targets[0]) not in catalogue.names() and _is_results(first):
-        return _of_results(first, collection)
+        return _of_results(first, collections)
     if (
-        (len(targets) > 1 or collection)
+        (len(targets) > 1 or collections)
         and first.is_file()
         and all(Path(one).is_file() for one in targets[1:])
     ):
-        return [_of_files(first, [Path(one) for one in targets[1:]], collection)]
+        if len(collections) > 1:
+            raise BadValue(f"found {len(collections)} collections; run files are about one")
+        place = _named(collections[0])[1] if collections else None
+        return [_of_files(first, [Path(one) for one in targets[1:]], place)]
     return [_of_dataset(one, {}) for target in targets for one in load_group(target)]
 
 
@@ -85,31 +91,114 @@ def _is_results(folder: Path) -> bool:
     return folder.is_dir() and any(folder.glob("*/*/stage.json"))
 
 
-def _of_results(folder: Path, collection: str | Path | None) -> list[Subject]:
-    by_dataset: dict[str, list[Finished]] = {}
+def _named(collection: str | Path) -> tuple[str, str | Path]:
+    """(the name in NAME=PATH, "" for a path or name alone; the path)."""
+    name, equals, place = str(collection).partition("=")
+    return (name, place) if equals and not Path(collection).exists() else ("", collection)
+
+
+def _of_results(folder: Path, collections: Sequence[str | Path]) -> list[Subject]:
+    """The collections of a results folder with the rankings of each; those that are not here are left out."""
+    groups: dict[tuple[str, str, str], list[Finished]] = {}
     for cell in finished_cells(folder):
-        by_dataset.setdefault(cell.dataset, []).append(cell)
-    found = []
-    for name, cells in by_dataset.items():
-        dataset = dataset_of(cells[0], collection)
-        if dataset is None:
-            raise BadValue(
-                f"the collection {name} is not here, or not as it was measured; name it by --collection"
-            )
-        found.append(_of_dataset(dataset, {cell.label: read_run(cell.run) for cell in cells}))
+        judged_by = str(cell.scored[-1][1].declared["qrels"])
+        groups.setdefault((cell.dataset, cell.split, judged_by), []).append(cell)
+    names = [name for name, _, _ in groups]
+    places = _places([cells[0] for cells in groups.values()], collections)
+    found, lacking = [], []
+    for (name, split, judged_by), cells in groups.items():
+        try:
+            dataset = _measured(cells[0], places.get(name))
+        except WeirError as error:
+            lacking.append(f"{name}: {error}")
+            continue
+        alike = [one for one in groups if one[0] == name]
+        told = name if len(alike) == 1 else f"{name} {split}"
+        if len({one[1] for one in alike}) < len(alike):
+            told += f" {judged_by[:6]}"
+        subject = _of_dataset(dataset, {cell.label: read_run(cell.run) for cell in cells})
+        dropped = all(dict(cell.settings)["self_match"] == "drop" for cell in cells)
+        found.append(replace(subject, name=told, self_match="drop" if dropped else "keep"))
+    if not found:
+        raise BadValue("; ".join(lacking))
+    for one in lacking:
+        warnings.warn(RankingWarning(f"left out: {one}"), stacklevel=2)
+    if unknown := sorted(set(places) - set(names)):
+        raise UnknownName(f"collection in {folder}", unknown[0], names)
     return found
+
+
+def _places(cells: Sequence[Finished], collections: Sequence[str | Path]) -> dict[str, str | Path]:
+    """Where collections of results lie now, by the names that their records have; cells: one of each.
+
+    Raises as `_whose`.
+    """
+    return {name or _whose(cells, place): place for name, place in map(_named, collections)}
+
+
+def _whose(cells: Sequence[Finished], place: str | Path) -> str:
+    """The collection of results that lies at a place: that of its name, else of its content, documents or judgments.
+
+    Where there is only one collection it is that. Raises BadValue where doubt is left, and the WeirErrors of loading.
+    """
+    [dataset] = load_group(place)
+    documents = "" if dataset.layout.documents is None else dataset.corpus.fingerprint
+    judgments = dataset.qrels_fingerprint if dataset.layout.qrels else ""
+    whole = dataset.fingerprint if documents and judgments and dataset.layout.queries is not None else ""
+    marks: list[tuple[str, list[object]]] = [
+        (dataset.name, [cell.dataset for cell in cells]),
+        (whole, [dict(cell.settings).get("fingerprint") for cell in cells]),
+        (documents, [cell.ranked.declared["corpus"] for cell in cells]),
+        (judgments, [cell.scored[-1][1].declared["qrels"] for cell in cells]),
+    ]
+    known: list[str] = sorted({cell.dataset for cell in cells})
+    for own, theirs in marks:
+        alike = {cell.dataset for cell, mark in zip(cells, theirs, strict=True) if mark == own}
+        if len(alike) == 1:
+            return alike.pop()
+    if len(known) == 1:
+        return known[0]
+    raise BadValue(
+        f"--collection {place} is none of {', '.join(known)} by its name, documents or judgments; say which, as in "
+        f"--collection {known[0]}={place}"
+    )
+
+
+def _measured(cell: Finished, place: str | Path | None) -> Dataset:
+    """The collection of a cell, at a place if one is named; raises BadValue where it is not what was measured."""
+    name = cell.dataset
+    dataset = dataset_of(cell, place)
+    if dataset is None:
+        raise BadValue(
+            f"the collection is not at {recorded_place(cell)}, or not as it was measured; say where it lies now with "
+            f"--collection {name}=PATH"
+        )
+    if dataset.corpus.fingerprint != cell.ranked.declared["corpus"]:
+        raise BadValue(f"the documents of {place} are not those that were searched")
+    return dataset
 
 
 def _of_files(qrels: Path, runs: list[Path], collection: str | Path | None) -> Subject:
     rankings = {name: read_run(path) for name, path in zip(names_of_runs(runs), runs, strict=True)}
     if collection is None:
         return Subject(qrels.name, qrels=read_qrels(qrels), runs=rankings)
-    [dataset] = load_group(collection)
-    judged, every = read_qrels(qrels), dataset.all_queries
+    rules = ScoringRules.of(collection)
+    dataset = rules.dataset
+    assert dataset is not None  # it was named
+    judged, every = rules.counted(read_qrels(qrels)), dataset.all_queries
+    rankings = {name: rules.ranked(run) for name, run in rankings.items()}
     asked = [judged.queries.strings, *(run.queries.strings for run in rankings.values())]
     here = np.unique(np.concatenate([every.ids.codes(names) for names in asked]))
     asked_of = every.take(here[here >= 0])
-    return Subject(qrels.name, dataset.corpus, asked_of, judged, rankings, instruction=_instruction(dataset))
+    return Subject(
+        qrels.name,
+        None if dataset.layout.documents is None else dataset.corpus,
+        asked_of,
+        judged,
+        rankings,
+        instruction=_instruction(dataset),
+        self_match=dataset.self_match,
+    )
 
 
 def _of_dataset(dataset: Dataset, runs: dict[str, Run]) -> Subject:
@@ -122,6 +211,7 @@ def _of_dataset(dataset: Dataset, runs: dict[str, Run]) -> Subject:
         runs,
         tuple(_other_splits(dataset)),
         instruction=_instruction(dataset),
+        self_match=dataset.self_match,
     )
 
 

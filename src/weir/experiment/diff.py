@@ -13,13 +13,13 @@ from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import Scores
-from weir.datasets.load import Dataset, load
+from weir.datasets.load import Dataset
+from weir.datasets.scoring_rules import NO_COLLECTION, ScoringRules
 from weir.errors import BadValue
 from weir.experiment.finished import Finished, dataset_of, open_cell
 from weir.io.runs.formats import format_of
 from weir.io.runs.read import read_qrels, read_run, read_run_against, run_name
 from weir.measures import Measure, parse_measure, scores_of
-from weir.measures.conventions import DEFAULT, Conventions
 from weir.measures.files import distinct_names
 from weir.stats.query_differences import Moves, moved, with_documents, with_texts
 
@@ -27,42 +27,41 @@ __all__ = ["diff_cells", "diff_files", "diff_runs"]
 
 
 def diff_files(
-    qrels: Path,
-    paths: tuple[Path, Path],
-    measure: str,
-    collection: str | None = None,
-    top: int = 10,
-    conventions: Conventions = DEFAULT,
+    qrels: Path, paths: tuple[Path, Path], measure: str, rules: ScoringRules = NO_COLLECTION, top: int = 10
 ) -> Moves:
     """Which queries one run file wins and loses against another.
 
-    collection: the name or path of the collection whose texts are shown; conventions: whether self-matches are
-    dropped. Raises the WeirErrors of reading, measuring and loading; BadValue for a run that answers none of the
-    judged queries.
+    rules: conventions and the collection, whose texts are shown. Raises the WeirErrors of reading and measuring;
+    BadValue for a run that answers none of the judged queries.
     """
     first, second = paths
     names = _names((run_name(first), run_name(second)), paths)
     judgments = read_qrels(qrels)
-    if conventions.self_matches == "drop":
-        runs = read_run(first).without_self(), read_run(second).without_self()
-    else:
-        runs = _run(first, judgments), _run(second, judgments)
-    return diff_runs(judgments, dict(zip(names, runs, strict=True)), measure, collection, top)
+    runs = [
+        read_run(path, rules.conventions.order) if rules.remove_documents else _run(path, judgments)
+        for path in paths
+    ]
+    return diff_runs(judgments, dict(zip(names, runs, strict=True)), measure, rules, top)
 
 
 def diff_runs(
-    qrels: Qrels, runs: Mapping[str, Run], measure: str, collection: str | None = None, top: int = 10
+    qrels: Qrels, runs: Mapping[str, Run], measure: str, rules: ScoringRules = NO_COLLECTION, top: int = 10
 ) -> Moves:
     """As `diff_files`, of two runs by name."""
-    wanted, dataset = parse_measure(measure), None if collection is None else load(collection)
-    one, other = (scores_of(Judged.of(run, qrels), (wanted,)) for run in runs.values())
+    wanted, judgments = parse_measure(measure), rules.counted(qrels)
+    ranked = [rules.ranked(run) for run in runs.values()]
+    one, other = (scores_of(Judged.of(run, judgments), (wanted,), rules.conventions) for run in ranked)
     first, second = runs
     found = moved(str(wanted), (first, second), one, other, top)
-    return _texted(with_documents(found, qrels, *runs.values()), dataset)
+    return _texted(with_documents(found, judgments, *ranked), rules.dataset)
 
 
 def diff_cells(
-    first: Path, second: Path, measure: str | None = None, collection: str | None = None, top: int = 10
+    first: Path,
+    second: Path,
+    measure: str | None = None,
+    collection: str | Path | Dataset | None = None,
+    top: int = 10,
 ) -> Moves:
     """Which queries one cell of a results folder wins and loses against another.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,18 +11,20 @@ from typing import Any
 import numpy as np
 
 from weir.core.ids import Ids
+from weir.core.notes import Note
 from weir.core.query_groups import QueryGroups
 from weir.core.result_row import Row
 from weir.core.scores import Scores
-from weir.datasets import catalogue
-from weir.datasets.load import Dataset, load
+from weir.datasets.load import Dataset, load, load_here
 from weir.datasets.query_grouping import is_column, query_groups
-from weir.errors import FormatError, StoreError, WeirError
+from weir.errors import BadValue, FormatError, StoreError, UnknownName, WeirError
 from weir.experiment.grid_order import GridOrder
 from weir.experiment.stage_store import run_file
 from weir.experiment.task import SCORES, rows_of
 from weir.io.runs.scores_file import read_scores
 from weir.stages.stage import RECORD, Record, changes, flattened, read_record, records_in
+from weir.systems.expression import parse_system
+from weir.systems.grid_expression import single_names
 
 __all__ = [
     "Finished",
@@ -33,7 +36,10 @@ __all__ = [
     "deepest",
     "finished_cells",
     "flattened",
+    "given_or_own",
+    "of_systems",
     "open_cell",
+    "recorded_place",
 ]
 
 EXPECTED = "the folder of a finished cell, such as results/scifact/bm25-0123456789"
@@ -79,9 +85,57 @@ class Finished:
         """The per-query scores of all measures; raises StoreError where a file is not as it was written."""
         parts = []
         for path, record in self.scored:
+            values = path.with_suffix(".jsonl")
+            if [*record.files] != [values.name]:
+                raise StoreError(
+                    f"{path}: it speaks of {', '.join(record.files) or 'no file'}, not of {values.name}"
+                )
             record.verify(self.folder)
-            parts.append(read_scores(path.with_suffix(".jsonl")))
-        return _side_by_side(parts, [row.measure for row in self.rows])
+            parts.append(read_scores(values))
+            lost = [row.measure for row in rows_of(record) if row.measure not in parts[-1].measures]
+            if lost:
+                raise StoreError(f"{path}: the row of {lost[0]} has no values in {values.name}")
+        scores = _side_by_side(parts, [row.measure for row in self.rows])
+        last = self.rows[-1]
+        missing = last.queries - last.answered
+        note = Note(f"{missing:,} of {last.queries:,} judged queries are not answered and score 0")
+        return replace(
+            scores,
+            judged_at_10=math.nan if last.judged_at_10 is None else last.judged_at_10,
+            remarks=(note,) * bool(missing),
+        )
+
+
+def of_systems(cells: Sequence[Finished], systems: Sequence[str]) -> list[Finished]:
+    """The cells of these systems; all where none is named.
+
+    A system goes by its name or its label, by any text that prints as its name, a grid too, and by the beginning of its
+    name where only one system's name begins so. Raises UnknownName for a system that no cell is of, BadValue for a
+    beginning of several.
+    """
+    if not systems:
+        return list(cells)
+    names = {name for cell in cells for name in (cell.system, cell.label)}
+    wanted: set[str] = set()
+    for text in systems:
+        exact = {text, *_printed_systems(text)} & names
+        begun = {cell.system for cell in cells if cell.system.startswith(text)}
+        if not exact and len(begun) > 1:
+            raise BadValue(
+                f"{text} is the beginning of {len(begun)} systems: {', '.join(sorted(begun))}; name one"
+            )
+        if not exact and not begun:
+            raise UnknownName("system among these results", text, names)
+        wanted |= exact or begun
+    return [cell for cell in cells if cell.system in wanted or cell.label in wanted]
+
+
+def _printed_systems(text: str) -> list[str]:
+    """The names of the systems that a text stands for; none where this machine does not know them."""
+    try:
+        return [str(parse_system(one)) for one in single_names(text)]
+    except WeirError:
+        return []
 
 
 def open_cell(folder: Path | str) -> Finished:
@@ -117,6 +171,10 @@ def finished_cells(root: Path | str) -> list[Finished]:
     folders = sorted({path.parent for path in root.glob(f"*/*/{SCORES}")})
     found = [cell for folder in folders for cell in _cells_in(folder)]
     if not found:
+        if not root.is_dir():
+            raise FormatError(
+                root, "a file" if root.exists() else "no such folder", "a folder written by weir run"
+            )
         if next(root.glob(f"*/*/{OLD}"), None) is not None:
             raise FormatError(root, f"results {AGAIN}", "a folder of this version")
         raise FormatError(root, "no finished cell", "a folder written by weir run")
@@ -151,40 +209,78 @@ def damaged_records(root: Path) -> list[str]:
     return found
 
 
-def dataset_of(cell: Finished, given: str | Path | None = None) -> Dataset | None:
-    """The collection of a cell: the given one, or the catalogue's of that name if it is on this machine.
+def dataset_of(cell: Finished, given: str | Path | Dataset | None = None) -> Dataset | None:
+    """The collection of a cell: the given one, or the one that its record names, or the catalogue's of that name.
 
-    The catalogue's must be what was measured: its fingerprint is compared. Nothing is downloaded; None where it is not
-    here. Raises what `load` raises for a given one.
+    But for a given one it must be what was measured: its fingerprint is compared. Nothing is asked of the network; None
+    where it is not here. Raises what `load` raises for a given one.
     """
     if given is not None:
-        return load(given, cell.split)
-    if cell.dataset in catalogue.names() and catalogue.get(cell.dataset).here:
-        found = load(cell.dataset, cell.split)
-        return found if found.fingerprint == dict(cell.settings).get("fingerprint") else None
+        return given if isinstance(given, Dataset) else load(given, cell.split)
+    measured = dict(cell.settings).get("fingerprint")
+    for where in filter(None, dict.fromkeys((recorded_place(cell), cell.dataset))):
+        try:
+            known = load_here(where, cell.split)
+            if known.fingerprint == measured:
+                return known
+        except WeirError:  # it is not here, or a part of it is missing or damaged
+            continue
     return None
 
 
-def cell_collection(cell: Finished) -> Dataset | None:
-    """The collection that a cell is of, where it is on this machine with the judgments that were used, else None."""
-    where = cell.scored[-1][1].facts.get("collection")
+def recorded_place(cell: Finished) -> str:
+    """Where the collection of a cell was when it was measured: a name of the catalogue, a path or a reference."""
+    return str(cell.scored[-1][1].facts.get("collection", ""))
+
+
+def cell_collection(cell: Finished, fetch: bool = False) -> Dataset | None:
+    """The collection that a cell is of, where it is on this machine with the judgments that were used, else None.
+
+    Its record, which may be somebody else's, says where it is. fetch: whether it may be brought here, else nothing is
+    asked of the network and nothing is written.
+    """
+    where = recorded_place(cell)
+    if not where:
+        return None
     try:
-        dataset = load(str(where), cell.split)
+        dataset = load(where, cell.split) if fetch else load_here(where, cell.split)
         same = dataset.qrels_fingerprint == cell.scored[-1][1].declared["qrels"]
     except WeirError:
         return None
     return dataset if same else None
 
 
-def cell_groups(cell: Finished, by: object, queries: Ids, collection: str | None = None) -> QueryGroups:
+def cell_groups(
+    cell: Finished, by: object, queries: Ids, collection: str | None = None, fetch: bool = False
+) -> QueryGroups:
     """The groups that `by` names among the queries of a cell.
 
-    collection: whose column it may be, by default the cell's own where it is here. Raises as `query_groups` and `load`.
+    collection: whose column it may be, see `given_or_own`; fetch: as `cell_collection` takes it. Raises as
+    `query_groups` and `load`.
     """
     if not is_column(by):
         return query_groups(by, queries)
-    dataset = cell_collection(cell) if collection is None else load(collection, cell.split)
-    return query_groups(by, queries, dataset)
+    return query_groups(by, queries, given_or_own(cell, collection, fetch))
+
+
+def given_or_own(cell: Finished, given: str | None, fetch: bool = False) -> Dataset | None:
+    """The given collection where it is the cell's by its name or judgments, or where the cell's own is not here.
+
+    Else the cell's own, so that one collection is never taken for all of a folder; fetch: as `cell_collection` takes
+    it. Raises what `load` raises.
+    """
+    own = cell_collection(cell, fetch)
+    if given is None:
+        return own
+    try:
+        known = load(given, cell.split)
+    except FormatError:
+        if own is None:
+            raise
+        load(given)  # it is there, without the split of this cell
+        return own
+    alike = own is None or known.name == cell.dataset or known.qrels_fingerprint == own.qrels_fingerprint
+    return known if alike else own
 
 
 def _cells_in(folder: Path) -> Iterator[Finished]:

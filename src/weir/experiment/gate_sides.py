@@ -6,20 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from weir.core.notes import Note
 from weir.core.system_scores import JudgedScores, SystemScores, judgment_marks
 from weir.datasets.load import Dataset, load
 from weir.datasets.query_grouping import query_groups
+from weir.datasets.scoring_rules import NO_COLLECTION, ScoringRules
 from weir.errors import BadValue, FormatError, UnknownName
-from weir.experiment.finished import Finished, cell_collection, deepest, finished_cells, open_cell
+from weir.experiment.finished import Finished, cell_collection, deepest, finished_cells, of_systems, open_cell
 from weir.io.runs.baseline_file import is_baseline, read_baseline
 from weir.io.runs.read import run_name
 from weir.measures import Measure, measures_of, scores_of
 from weir.measures.conventions import DEFAULT, Conventions, parse_conventions
-from weir.measures.files import judge, judgments_for
+from weir.measures.files import judgments_for
 from weir.stages.stage import RECORD
 from weir.stats.common_queries import on_same_queries
 from weir.stats.compare import table
 from weir.stats.comparison import ScoreTable
+from weir.stats.score_notes import system_notes
 
 __all__ = [
     "GateCases",
@@ -39,7 +42,7 @@ class GateCases:
     """What a gate tests, as (group, table of baseline and candidate), and what has to be said beside it."""
 
     cases: tuple[tuple[str, ScoreTable], ...]
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 def sides_of(
@@ -47,12 +50,15 @@ def sides_of(
     measures: Sequence[Measure] = (),
     conventions: Conventions | None = None,
     systems: Sequence[str] = (),
+    collection: str | Path | Dataset | None = None,
+    fetch: bool = False,
 ) -> tuple[list[SystemScores], list[SystemScores], list[str]]:
     """(systems of the baseline, those of the candidate, the measures gated) from paths as `weir gate` takes them.
 
-    measures: by default those of a baseline that was saved, else nDCG@10; conventions: by default those of a baseline
-    that was saved; systems: of results folders, these alone. Raises BadValue for paths that cannot be told apart, and
-    the WeirErrors of reading.
+    measures: by default those of a baseline that was saved, else nDCG@10; conventions: of a run file, by default those
+    of a baseline that was saved, or of the folder's cells; systems: of results folders, these alone; collection: of
+    run files, whose rules hold; fetch: as `cell_collection` takes it. Raises BadValue for paths that cannot be told
+    apart, and the WeirErrors of reading.
     """
     qrels, given = (paths[0], paths[1:]) if len(paths) == 3 else (None, paths)
     if len(given) != 2:
@@ -62,8 +68,12 @@ def sides_of(
         raise BadValue(f"{given[0]} and {given[1]} are no run files, so there is nothing to judge by {qrels}")
     first = next((one.scores for side in saved.values() for one in side.datasets.values()), None)
     names = [str(m) for m in measures] or list(first.measures if first else ("nDCG@10",))
+    folders = {path: _systems_in(path, names, systems, fetch) for path in given if path.is_dir()}
+    first = first or next(
+        (one.scores for side in folders.values() for one in side[0].datasets.values()), None
+    )
     rules = conventions or (parse_conventions(first.conventions) if first else DEFAULT)
-    read = _Sides(qrels, saved, names, rules, systems)
+    read = _Sides(qrels, saved, folders, names, ScoringRules.of(collection, rules))
     return read.side(given[0]), read.side(given[1]), names
 
 
@@ -73,21 +83,21 @@ class _Sides:
 
     qrels: Path | None
     saved: Mapping[Path, SystemScores]
+    folders: Mapping[Path, list[SystemScores]]
     measures: Sequence[str]
-    conventions: Conventions
-    systems: Sequence[str]
+    rules: ScoringRules
 
     def side(self, path: Path) -> list[SystemScores]:
         """The systems of a saved baseline, a results folder or a run file."""
         if path in self.saved:
             return [_with(self.saved[path], path, self.measures)]
-        if path.is_dir():
-            return _systems_in(path, self.measures, self.systems)
+        if path in self.folders:
+            return self.folders[path]
         if not path.exists():
             raise FormatError(path, "no such file or folder", GRAMMAR)
         if self.qrels is None:
             raise BadValue(f"{path} is neither a results folder nor a saved baseline; expected {GRAMMAR}")
-        return [scored_run(self.qrels, path, self.measures, self.conventions)]
+        return [scored_run(self.qrels, path, self.measures, self.rules)]
 
 
 def system_of(
@@ -95,17 +105,21 @@ def system_of(
     measures: Sequence[Measure] = (),
     conventions: Conventions = DEFAULT,
     systems: Sequence[str] = (),
+    collection: str | Path | Dataset | None = None,
+    fetch: bool = False,
 ) -> SystemScores:
     """The one system of a results folder, or of judgments and a run, as `weir gate --save` writes it.
 
-    measures: by default nDCG@10. Raises BadValue for several systems and for judgments that are not here.
+    measures: by default nDCG@10; conventions, collection: of a run; fetch: as `cell_collection` takes it. Raises
+    BadValue for several systems and for
+    judgments that are not here.
     """
     names = [str(m) for m in measures] or ["nDCG@10"]
     if len(paths) == 2:
-        return scored_run(paths[0], paths[1], names, conventions)
+        return scored_run(paths[0], paths[1], names, ScoringRules.of(collection, conventions))
     if len(paths) != 1 or not paths[0].is_dir():
         raise BadValue("--save takes judgments and a run, or one results folder")
-    found = _systems_in(paths[0], names, systems)
+    found = _systems_in(paths[0], names, systems, fetch)
     if len(found) > 1:
         raise BadValue(f"{paths[0]} holds {len(found)} systems ({_listed(found)}); name one by -s")
     for name, one in found[0].datasets.items():
@@ -117,12 +131,12 @@ def system_of(
 
 
 def scored_run(
-    qrels: Path, run: Path, measures: Sequence[str], conventions: Conventions = DEFAULT
+    qrels: Path, run: Path, measures: Sequence[str], rules: ScoringRules = NO_COLLECTION
 ) -> SystemScores:
     """The scores of a run file by judgments, under the name of the judgments; raises as `judge`."""
     wanted = measures_of(measures)
-    judgments = judgments_for(qrels, wanted)
-    scores = scores_of(judge(run, judgments, conventions), wanted, conventions)
+    judgments = rules.counted(judgments_for(qrels, wanted))
+    scores = scores_of(rules.judge(run, judgments), wanted, rules.conventions)
     return SystemScores(run_name(run), {qrels.name: JudgedScores(scores, judgment_marks(judgments))})
 
 
@@ -140,7 +154,7 @@ def gate_cases(
     `collections_of`. Raises BadValue where the sides are not comparable, and as `query_groups` and `table`.
     """
     cases: list[tuple[str, ScoreTable]] = []
-    notes, grounds = _version_notes(sides), collections or {}
+    notes, grounds = [*_version_notes(sides), *_score_notes(sides)], collections or {}
     for name, dataset, before, after in _pairs(*sides, notes):
         one, other, said = on_same_queries(dataset, before, after, common)
         notes += said
@@ -157,13 +171,18 @@ def gate_cases(
     return GateCases(tuple(cases), tuple(notes))
 
 
-def collections_of(paths: Sequence[Path], given: str | None = None) -> dict[str, Dataset]:
-    """The collections of results folders by name, where they are here, and the given one as ""; raises as `load`."""
-    found = {} if given is None else {"": load(given)}
+def collections_of(
+    paths: Sequence[Path], given: str | Path | Dataset | None = None, fetch: bool = False
+) -> dict[str, Dataset]:
+    """The collections of results folders by name, where they are here, and the given one as ""; raises as `load`.
+
+    fetch: as `cell_collection` takes it.
+    """
+    found = {} if given is None else {"": given if isinstance(given, Dataset) else load(given)}
     for path in paths:
         if path.is_dir():
             cells = [open_cell(path)] if (path / RECORD).exists() else finished_cells(path)
-            known = {cell.dataset: cell_collection(cell) for cell in cells}
+            known = {cell.dataset: cell_collection(cell, fetch) for cell in cells}
             found |= {name: dataset for name, dataset in known.items() if dataset is not None}
     return found
 
@@ -184,23 +203,21 @@ def _with(saved: SystemScores, path: Path, measures: Sequence[str]) -> SystemSco
     return saved
 
 
-def _systems_in(folder: Path, measures: Sequence[str], wanted: Sequence[str]) -> list[SystemScores]:
+def _systems_in(
+    folder: Path, measures: Sequence[str], wanted: Sequence[str], fetch: bool
+) -> list[SystemScores]:
     """The systems of a results folder, or the one of a cell, with these measures."""
     cells = [open_cell(folder)] if (folder / RECORD).exists() else deepest(finished_cells(folder))[0]
     found: dict[str, dict[str, JudgedScores]] = {}
-    for cell in cells:
+    for cell in of_systems(cells, wanted):
         name = cell.label or cell.system
-        if wanted and name not in wanted and cell.system not in wanted:
-            continue
         if cell.dataset in found.setdefault(name, {}):
             raise BadValue(f"{folder}: {name} stands twice on {cell.dataset}; name the cell's own folder")
-        found[name][cell.dataset] = _cell_scores(cell, measures)
-    if not found:
-        raise UnknownName(f"system in {folder}", wanted[0], {cell.system for cell in cells})
+        found[name][cell.dataset] = _cell_scores(cell, measures, fetch)
     return [SystemScores(name, datasets) for name, datasets in found.items()]
 
 
-def _cell_scores(cell: Finished, measures: Sequence[str]) -> JudgedScores:
+def _cell_scores(cell: Finished, measures: Sequence[str], fetch: bool) -> JudgedScores:
     scores = cell.values()
     for measure in measures:
         if measure not in scores.measures:
@@ -211,14 +228,14 @@ def _cell_scores(cell: Finished, measures: Sequence[str]) -> JudgedScores:
     rules = Conventions(self_matches=dict(cell.settings).get("self_match", "keep"))
     scores = replace(scores, measures=tuple(measures), values=scores.values[rows], conventions=str(rules))
     judgments = str(cell.scored[-1][1].declared["qrels"])
-    dataset = cell_collection(cell)
+    dataset = cell_collection(cell, fetch)
     if dataset is None:
         return JudgedScores(scores, judgments=judgments)
     return JudgedScores(scores, judgment_marks(dataset.qrels), judgments)
 
 
 def _pairs(
-    baseline: Sequence[SystemScores], candidate: Sequence[SystemScores], notes: list[str]
+    baseline: Sequence[SystemScores], candidate: Sequence[SystemScores], notes: list[Note]
 ) -> list[tuple[str, str, JudgedScores, JudgedScores]]:
     """(what a table calls it, dataset, before, after) of each system and dataset; notes gets what is new."""
     if len(baseline) == len(candidate) == 1:
@@ -233,7 +250,7 @@ def _pairs(
         pairs = [(one, by_name[one.system]) for one in baseline]
         known = {one.system for one in baseline}
         new = [one for one in candidate if one.system not in known]
-        notes += [f"note: {one.system} is new and not gated" for one in new]
+        notes += [Note(f"{one.system} is new and not gated") for one in new]
     found = []
     for one, other in pairs:
         if len(one.datasets) == len(other.datasets) == 1:
@@ -245,20 +262,32 @@ def _pairs(
                 raise BadValue(f"the candidate has no results on {', '.join(missing)}")
             datasets = [(name, before, other.datasets[name]) for name, before in one.datasets.items()]
             notes += [
-                f"note: {n} is new and not gated" for n in sorted(other.datasets.keys() - one.datasets.keys())
+                Note(f"{n} is new and not gated") for n in sorted(other.datasets.keys() - one.datasets.keys())
             ]
         told = f"{one.system}, " if len(pairs) > 1 else ""
         found += [(told + name, name, before, after) for name, before, after in datasets]
     return found
 
 
-def _version_notes(sides: tuple[Sequence[SystemScores], Sequence[SystemScores]]) -> list[str]:
-    """A sentence where one of the sides was scored by another version of Weir."""
+def _version_notes(sides: tuple[Sequence[SystemScores], Sequence[SystemScores]]) -> list[Note]:
+    """A note where one of the sides was scored by another version of Weir."""
     from importlib.metadata import version
 
     own = version("weir-ir")
     made = {one.version for side in sides for one in side if one.version and one.version != own}
-    return [f"note: scored by Weir {other}, this is {own}" for other in sorted(made)]
+    return [Note(f"scored by Weir {other}, this is {own}") for other in sorted(made)]
+
+
+def _score_notes(sides: tuple[Sequence[SystemScores], Sequence[SystemScores]]) -> list[Note]:
+    """What `weir eval` says beside the scores of what was scored now."""
+    scores = {
+        (role if len(side) == len(one.datasets) == 1 else f"{role} {one.system} on {name}"): judged.scores
+        for role, side in zip(("baseline", "candidate"), sides, strict=True)
+        for one in side
+        if not one.version
+        for name, judged in one.datasets.items()
+    }
+    return system_notes(scores)
 
 
 def _listed(systems: Sequence[SystemScores]) -> str:

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from weir.core.qrels import Qrels
-from weir.datasets.load import load
 from weir.errors import BadValue
-from weir.experiment.finished import Finished, cell_collection
+from weir.experiment.finished import Finished, given_or_own
 from weir.io.runs.read import read_qrels, read_run
 from weir.measures.files import names_of_runs
 from weir.stats.birco import BircoScore, birco_remarks, birco_scores
@@ -28,34 +27,32 @@ def birco_of_files(qrels: Path, runs: Sequence[Path]) -> tuple[list[BircoScore],
 
 
 def birco_of_cells(
-    cells: Sequence[Finished], collection: str | None = None
+    cells: Sequence[Finished], collection: str | None = None, fetch: bool = False
 ) -> tuple[list[BircoScore], list[str]]:
     """(the figures of each finished cell, what has to be said of judgments and of cells that were left out).
 
-    collection: whose judgments they are scored by, by default those of each cell, where they are on this machine. A
-    cell that does not rank whole pools is left out. Raises BadValue where that leaves none, and as `load` for the
-    collection.
+    collection: whose judgments they are scored by, by default those of each cell, where they are on this machine;
+    fetch: as `cell_collection` takes it. A cell that does not rank whole pools is left out. Raises BadValue where that
+    leaves none, StoreError for rankings that are not as they were written, and as `load` for the collection.
     """
     found, said = [], []
-    judgments: dict[str, Qrels | None] = {}
+    judgments: dict[tuple[str, str], Qrels | None] = {}
     for cell in cells:
-        if cell.dataset not in judgments:
-            judgments[cell.dataset] = _judgments(cell, collection)
-        qrels = judgments[cell.dataset]
+        about = cell.dataset, cell.split
+        if about not in judgments:
+            dataset = given_or_own(cell, collection, fetch)
+            judgments[about] = None if dataset is None else dataset.qrels
+        qrels = judgments[about]
         try:
             if qrels is None:
                 raise BadValue(
                     f"{cell.label}: its judgments are not on this machine as they were used; name their collection"
                 )
+            cell.ranked.verify(cell.folder)
             found += birco_scores(qrels, read_run(cell.run), cell.dataset, cell.label)
         except BadValue as error:
             said.append(f"{cell.dataset}: {error}")
     if not found:
         raise BadValue(said[0] if said else "no cell to score")
-    remarks = {name: birco_remarks(qrels) for name, qrels in judgments.items() if qrels is not None}
+    remarks = {name: birco_remarks(qrels) for (name, _), qrels in judgments.items() if qrels is not None}
     return found, [*said, *(f"{name}: {one}" for name, several in remarks.items() for one in several)]
-
-
-def _judgments(cell: Finished, collection: str | None) -> Qrels | None:
-    dataset = cell_collection(cell) if collection is None else load(collection, cell.split)
-    return None if dataset is None else dataset.qrels

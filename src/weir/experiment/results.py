@@ -7,13 +7,15 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+from weir.core.notes import Note
 from weir.core.result_row import Row
 from weir.datasets import catalogue
 from weir.experiment.finished import Finished, finished_cells
 from weir.stages.stage import changes
+from weir.stats.score_notes import row_notes
 from weir.stats.score_rows import group_row
 
-__all__ = ["group_rows", "mixed_worlds", "read_results", "rows_with_groups"]
+__all__ = ["cell_notes", "group_rows", "mixed_worlds", "read_results", "rows_with_groups"]
 
 
 def read_results(root: Path | str) -> list[Row]:
@@ -55,6 +57,12 @@ def group_rows(cells: Sequence[Finished]) -> list[Row]:
                 rows = [replace(row, system=system) for _, row in parts]
                 found.append(group_row(group.name, rows, columns, measure in scores[0].geometric))
     return found
+
+
+def cell_notes(cells: Sequence[Finished]) -> list[Note]:
+    """What has to be said beside the scores of cells: mixed provenance, queries not answered, documents not judged."""
+    rows = [row for cell in cells for row in cell.named_rows()]
+    return [*map(Note, mixed_worlds(cells)), *row_notes(rows)]
 
 
 def mixed_worlds(cells: Sequence[Finished]) -> list[str]:

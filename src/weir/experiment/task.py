@@ -99,7 +99,8 @@ class Cell:
         lock = self.shelf.root / f".{self.stage.folder_name}.cell.lock"
         found = self.finished(measures)
         if found is not None:
-            clear_lock(lock)
+            for left in (lock, self.shelf.root / f".{self.stage.folder_name}.lock"):
+                clear_lock(left)  # a process that was killed between its last file and letting go leaves it
             return found
         with locked(lock, wait) as held:
             if not held:
@@ -107,6 +108,7 @@ class Cell:
             found = self.finished(measures)  # by the process that was waited for
             if found is None:
                 self._make(measures)
+                clear_lock(self.shelf.root / f".{self.stage.folder_name}.lock")
                 found = self.finished(measures)
         assert found is not None  # it was just written
         return found
@@ -131,7 +133,8 @@ class Cell:
                     record.verify(folder)
                 except WeirError as error:
                     self.shelf.note(f"scores are damaged, scoring again ({error})")
-                    path.unlink(missing_ok=True)
+                    for left in (path, path.with_suffix(".jsonl")):
+                        left.unlink(missing_ok=True)
                     continue
                 yield path, record
 

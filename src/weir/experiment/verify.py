@@ -1,27 +1,48 @@
-"""Whether a results folder is what its records say: every file hashed again, every ranking scored again."""
+"""Whether a results folder is what its records say: every file hashed again, every mean held against its values, every
+ranking scored again.
+
+The folder may be somebody else's: nothing is asked of the network, nothing is written, and nothing but files is read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+import ast
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 
-from weir.datasets.load import Dataset, load
-from weir.errors import FormatError, StoreError, WeirError
-from weir.experiment.stage_store import INDEXES, run_file
+from weir.algorithms import algorithm
+from weir.core.result_row import Row
+from weir.core.scores import Scores
+from weir.datasets.load import Dataset, fingerprint_of_parts, load, load_here
+from weir.errors import BadValue, FormatError, StoreError, WeirError
+from weir.experiment.stage_store import INDEXES
 from weir.experiment.task import SCORES, measure_number, rows_of
+from weir.fusion.method import METHODS
+from weir.io.collections.corpus_store import source_fingerprint
 from weir.io.runs.read import judge_file
 from weir.io.runs.scores_file import read_scores
 from weir.measures import Measure, parse_measure, scores_of
-from weir.stages.stage import RECORD, Record, read_record
+from weir.references.reference import is_reference
+from weir.stages.maker import code_digest
+from weir.stages.stage import RECORD, Record, Stage, changes, first_word, read_record, slug
+from weir.stats.calibration import uncalibrated
 from weir.stats.score_rows import rows
+from weir.systems.expression import expression_tree, parse_system
+from weir.systems.protocol import RERANKERS, SYSTEMS
 
 __all__ = ["Verdict", "verified"]
 
 Told: TypeAlias = Callable[[str, int, int], None]
+RUN_FILES = ("run.trec", "run.json")
+OBJECT = "object"
+"""What a function or an object of Python is described as, under a name of its own."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +64,16 @@ class Verdict:
         """Whether nothing was found that does not match."""
         return not self.problems
 
+    @property
+    def whole(self) -> bool:
+        """Whether all of it was checked."""
+        return not self.unchecked
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether all of it was checked, and nothing found."""
+        return self.sound and self.whole
+
 
 @dataclass
 class _Finding:
@@ -54,25 +85,57 @@ class _Finding:
     unchecked: list[str] = field(default_factory=list)
 
 
-def verified(root: Path | str, watch: Told | None = None) -> list[Verdict]:
-    """Check every stage of a results folder: files against their checksums, scores against rankings and judgments.
+@dataclass(frozen=True, eq=False)
+class _Collection:
+    """A collection as it lies here now; documents: the fingerprint of what its file holds, whatever a store says."""
 
-    The collections are opened where they were when they were measured; nothing is downloaded and nothing is written.
-    watch: told (folder, how many are done, how many there are). Raises FormatError for a folder without results.
+    dataset: Dataset
+    documents: str
+
+    @staticmethod
+    def at(where: str, split: str, fetch: bool) -> _Collection | str:
+        """A collection, or why it is not here."""
+        try:
+            dataset = load(where, split) if fetch else load_here(where, split)
+            documents = source_fingerprint(dataset.layout.need_documents())
+            _ = dataset.queries_fingerprint, dataset.qrels_fingerprint  # reads them
+        except (WeirError, OSError) as error:
+            return str(error)
+        return _Collection(dataset, documents)
+
+
+def verified(root: Path | str, watch: Told | None = None, fetch: bool = False) -> list[Verdict]:
+    """Check every stage of a results folder: files against their checksums, means against values, scores against
+    rankings and judgments, names and data against what was declared.
+
+    The collections are opened where they were when they were measured. watch: told (folder, how many are done, how many
+    there are); fetch: whether collections may be brought here, else nothing is downloaded and nothing is written.
+    Raises FormatError for a folder without results.
     """
     root = Path(root)
     folders = sorted(_stage_folders(root))
     if not folders:
-        raise FormatError(root, "no stage of weir run", "a results folder of this version")
-    datasets: dict[tuple[str, str], Dataset | str] = {}
+        here = "no stage of weir run" if root.is_dir() else "a file" if root.exists() else "no such folder"
+        raise FormatError(root, here, "a results folder of this version")
+    collections: dict[tuple[str, str], _Collection | str] = {}
+
+    def collection(where: str, split: str) -> _Collection | str:
+        if (where, split) not in collections:
+            collections[where, split] = _Collection.at(where, split, fetch)
+        return collections[where, split]
+
     found = []
     for number, folder in enumerate(folders):
         if watch is not None:
             watch(folder.name, number, len(folders))
-        one = _checked(folder, datasets)
+        one = _checked(folder, collection)
         name = folder.relative_to(root).as_posix()
-        found.append(Verdict(name, one.kind, one.name, tuple(one.problems), tuple(one.unchecked)))
+        problems, unchecked = (tuple(dict.fromkeys(said)) for said in (one.problems, one.unchecked))
+        found.append(Verdict(name, one.kind, one.name, problems, unchecked))
     return found
+
+
+_Collections: TypeAlias = Callable[[str, str], _Collection | str]
 
 
 def _stage_folders(root: Path) -> Iterator[Path]:
@@ -83,7 +146,7 @@ def _stage_folders(root: Path) -> Iterator[Path]:
                 yield folder
 
 
-def _checked(folder: Path, datasets: dict[tuple[str, str], Dataset | str]) -> _Finding:
+def _checked(folder: Path, collection: _Collections) -> _Finding:
     scores = sorted(folder.glob(SCORES))
     kind = "index" if folder.parent.name == INDEXES else "cell" if scores else "run"
     found = _Finding(kind, folder.name)
@@ -91,11 +154,18 @@ def _checked(folder: Path, datasets: dict[tuple[str, str], Dataset | str]) -> _F
     if record is None:
         return found
     found.name = record.name
-    sound = _files_sound(folder, record, found)
-    for path in scores:
-        scored = _read(path, found)
-        if scored is not None and _files_sound(folder, scored, found) and sound:
-            _score_again(folder, record, scored, found, datasets)
+    try:
+        sound = _files_sound(folder, record, found) and (kind == "index" or len(record.files) == 1)
+        found.problems += _stage_problems(folder, record, kind)
+        named = {RECORD, *record.files}
+        for path in scores:
+            scored = _read(path, found)
+            if scored is not None:
+                named |= {path.name, *scored.files}
+                _check_scores(folder, path, (record, scored), found, collection if sound else None)
+        found.problems += _strays(folder, named)
+    except (WeirError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        found.problems.append(f"no record as weir run writes it ({type(error).__name__}: {error})"[:200])
     return found
 
 
@@ -119,71 +189,243 @@ def _files_sound(folder: Path, record: Record, found: _Finding) -> bool:
     return True
 
 
-def _score_again(
-    folder: Path,
-    ran: Record,
-    scored: Record,
-    found: _Finding,
-    datasets: dict[tuple[str, str], Dataset | str],
+def _stage_problems(folder: Path, record: Record, kind: str) -> Iterator[str]:
+    """What of an index or of rankings is not what their record declares."""
+    if record.kind != ("index" if kind == "index" else "run"):
+        yield f"{RECORD} is of {'an index' if record.kind == 'index' else record.kind}"
+        return
+    if kind != "index" and (len(record.files) != 1 or not record.files.keys() <= set(RUN_FILES)):
+        yield f"{RECORD} speaks of {', '.join(record.files) or 'no file'}; expected {' or '.join(RUN_FILES)}"
+    if folder.name != record.stage.folder_name:
+        yield f"its folder is that of another stage; {RECORD} is of {record.stage.folder_name}"
+    yield from _misnamed(record.name, record)
+
+
+def _strays(folder: Path, named: set[str]) -> Iterator[str]:
+    """Files that lie among those of a stage and that no record speaks of."""
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if not path.is_dir() and name not in named and not path.name.startswith("."):
+            yield f"{name}: no record speaks of it"
+
+
+def _check_scores(
+    folder: Path, path: Path, records: tuple[Record, Record], found: _Finding, collection: _Collections | None
 ) -> None:
-    """Compare stored scores and rows with what the rankings and judgments give now."""
-    if scored.declared["run"] != ran.stage.key:
-        found.problems.append("its scores are of other rankings")
+    """Hold a record of scores against its rankings' record, its values, and what the rankings score now.
+
+    collection: None where the rankings are not sound, so that scoring them would tell nothing.
+    """
+    ran, scored = records
+    problems = list(_record_problems(path, ran, scored, folder.parent.name))
+    values = None if problems else _read_values(folder, scored, found)
+    found.problems += problems
+    if values is None:
+        return
+    found.problems += _row_problems(scored, values, found)
+    if collection is None:
         return
     where = str(scored.facts["collection"]), str(scored.facts["split"])
-    if where not in datasets:
-        datasets[where] = _opened(*where)
-    dataset = datasets[where]
-    if isinstance(dataset, str):
-        found.unchecked.append(f"not scored again: {dataset}")
+    there = collection(*where)
+    if isinstance(there, str):
+        found.unchecked.append(f"not scored again: {there}")
         return
-    if dataset.qrels_fingerprint != scored.declared["qrels"]:
-        found.problems.append(f"the judgments of {where[0]} are not those it was scored with")
-        return
-    if dataset.corpus.fingerprint != ran.declared["corpus"]:
-        found.problems.append(f"the documents of {where[0]} are not those that were searched")
-        return
-    found.problems += _differences(folder, scored, dataset, _todays(scored, found))
+    problems = list(_collection_problems(ran, scored, there, where[0]))
+    found.problems += problems
+    if not problems:
+        again = _differences(folder, (ran, scored), there.dataset, values, _todays(scored, found))
+        found.problems += again
 
 
-def _opened(where: str, split: str) -> Dataset | str:
-    """A collection, or why it is not here."""
+def _record_problems(path: Path, ran: Record, scored: Record, collection: str) -> Iterator[str]:
+    """What of a record of scores contradicts itself, or the record of its rankings."""
+    if scored.declared["run"] != ran.stage.key:
+        yield "its scores are of other rankings"
+    if scored.kind != "scores" or path.stem != f"scores-{scored.stage.key}":
+        yield f"{path.name} is not the record that it is called"
+    if [*scored.files] != [f"{path.stem}.jsonl"]:
+        yield f"{path.name} speaks of {', '.join(scored.files) or 'no file'}; expected {path.stem}.jsonl"
+    facts = scored.facts
+    for what, said, declared in (
+        ("k", facts["k"], ran.declared["k"]),
+        ("self_match", facts["self_match"], ran.declared.get("self_match", "keep")),
+    ):
+        if said != declared:
+            yield f"{path.name} says {what} = {said}; the rankings were made with {declared}"
+    if slug(str(facts["dataset"])) != collection:
+        yield f"{path.name} is of the collection {facts['dataset']}, and stands among those of {collection}"
+    yield from _misnamed(scored.name, ran)
+    for row in facts["rows"]:
+        for what, named, said in (
+            ("system", scored.name, row["system"]),
+            ("collection", facts["dataset"], row["dataset"]),
+        ):
+            if said != named:
+                yield f"a row of {path.name} calls the {what} {said}, which is {named}"
+
+
+def _read_values(folder: Path, scored: Record, found: _Finding) -> Scores | None:
+    """The values by query that a record speaks of, None where they are not as they were written."""
+    if not _files_sound(folder, scored, found):
+        return None
     try:
-        dataset = load(where, split)
-        dataset.fingerprint  # noqa: B018  (reads its parts)
-    except WeirError as error:
-        return str(error)
-    return dataset
+        return read_scores(folder / next(iter(scored.files)))
+    except (FormatError, ValueError) as error:
+        found.problems.append(str(error).replace(f"{folder}/", ""))
+        return None
+
+
+def _row_problems(scored: Record, values: Scores, found: _Finding) -> Iterator[str]:
+    """Which means are not those of the values beside them, and which have none."""
+    known = rows_of(scored)
+    for measure in dict.fromkeys(
+        [*scored.declared["measures"], *(row.measure for row in known), *values.measures]
+    ):
+        times = sum(row.measure == measure for row in known)
+        if measure not in scored.declared["measures"]:
+            yield f"{measure} was not declared"
+        elif measure not in values.measures:
+            yield f"the row of {measure} has no values" if times else f"{measure} has neither row nor values"
+        elif times != 1:
+            yield f"{measure} has {times} rows"
+    same = scored.declared["interval"].get("algorithm") == algorithm("bootstrap interval")
+    if not same:
+        found.unchecked.append("its intervals were made by another algorithm than this version's")
+    fields = ("mean", "low", "high", "queries") if same else ("mean", "queries")
+    means = {row.measure: row for row in rows(values, "", "")}
+    for row in known:
+        wanted = means.get(row.measure)
+        if wanted is not None and any(
+            not _same(getattr(row, name), getattr(wanted, name)) for name in fields
+        ):
+            yield f"the row of {row.measure} is not what its scores give"
+
+
+def _collection_problems(ran: Record, scored: Record, there: _Collection, where: str) -> Iterator[str]:
+    """What of a collection is not what was measured."""
+    dataset, declared = there.dataset, ran.declared
+    parts = (there.documents, dataset.queries_fingerprint, dataset.qrels_fingerprint)
+    if parts[2] != scored.declared["qrels"]:
+        yield f"the judgments of {where} are not those it was scored with"
+    if parts[0] != declared["corpus"]:
+        yield f"the documents of {where} are not those that were searched"
+        return
+    if parts[1] != declared["queries"]:
+        yield f"the queries of {where} are not those that were asked"
+    elif fingerprint_of_parts(*parts) != scored.facts["fingerprint"] and parts[2] == scored.declared["qrels"]:
+        yield f"its fingerprint is not that of {where}"
+    for name, digest in declared.get("metadata", {}).items():
+        if dataset.corpus.metadata_digests([name]) != {name: digest}:
+            yield f"{name} of the documents of {where} is not what was searched"
+    if _without_revision(dataset.name) != _without_revision(str(scored.facts["dataset"])):
+        yield f"the collection that it calls {scored.facts['dataset']} is {dataset.name}"
+
+
+def _without_revision(name: str) -> str:
+    """A collection's name; of one of the hub without what it was looked up as."""
+    return re.sub(r"@[^#]+", "", name) if is_reference(name) else name
 
 
 def _todays(scored: Record, found: _Finding) -> tuple[Measure, ...]:
     """The measures of scores that were made by the algorithms of this version."""
-    measures = [(parse_measure(name), number) for name, number in scored.declared["measures"].items()]
-    for one, number in measures:
-        if number != measure_number(one):
-            found.unchecked.append(
-                f"{one} was made by algorithm {number}, this version has {measure_number(one)}"
-            )
-    return tuple(one for one, number in measures if number == measure_number(one))
+    todays = []
+    for name, number in scored.declared["measures"].items():
+        try:
+            one = parse_measure(name)
+        except WeirError as error:
+            found.unchecked.append(f"not scored again: {error}")
+            continue
+        if number == measure_number(one):
+            todays.append(one)
+        else:
+            said = f"{name} was made by algorithm {number}, this version has {measure_number(one)}"
+            found.unchecked.append(said)
+    return tuple(todays)
 
 
 def _differences(
-    folder: Path, scored: Record, dataset: Dataset, measures: tuple[Measure, ...]
+    folder: Path,
+    records: tuple[Record, Record],
+    dataset: Dataset,
+    stored: Scores,
+    measures: tuple[Measure, ...],
 ) -> Iterator[str]:
     """Which measures score otherwise now."""
+    ran, scored = records
     if not measures:
         return
-    again = scores_of(judge_file(run_file(folder), dataset.qrels), measures)
-    (name,) = scored.files
-    stored = read_scores(folder / name)
+    try:
+        judged = judge_file(folder / next(iter(ran.files)), dataset.qrels)
+    except WeirError as error:
+        yield str(error).replace(f"{folder}/", "")
+        return
+    again = replace(scores_of(judged, measures), labels=uncalibrated(dataset.qrels))
     known = {row.measure: row for row in rows_of(scored)}
     at = stored.queries.codes(again.queries.strings)
     means = {row.measure: row for row in rows(again, str(scored.facts["dataset"]), scored.name)}
     for measure in again.measures:
         if (at < 0).any() or not np.array_equal(stored.of(measure)[at], again.of(measure), equal_nan=True):
             yield f"{measure} of its queries is not what the rankings score"
-        elif known[measure] != means[measure] and str(known[measure]) != str(means[measure]):
+        elif measure in known and not _same_row(known[measure], means[measure]):
             yield f"the row of {measure} is not what its scores give"
+
+
+def _same_row(one: Row, other: Row) -> bool:
+    return all(_same(getattr(one, name), getattr(other, name)) for name in Row.__dataclass_fields__)
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two values are the same, undefined ones too."""
+    both = isinstance(one, float) and isinstance(other, float) and math.isnan(one) and math.isnan(other)
+    return both or one == other
+
+
+# Names
+
+
+def _misnamed(name: str, record: Record) -> Iterator[str]:
+    """What a record's system is called that it was not declared as."""
+    described = record.declared["system"]
+    if described.get("system") == OBJECT:
+        if described.get("name", name) != name:
+            yield f"it is called {name}, and was declared as {described['name']}"
+        return
+    declared, kinds = str(described["system"]), Counter(_kinds(described))
+    if first_word(name) != first_word(declared):
+        yield f"it is called {name}, and was declared as {declared}"
+        return
+    try:
+        tree = expression_tree(name)
+    except BadValue:
+        return  # an object's own name stands in it
+    known = {*SYSTEMS.names(), *RERANKERS.names()}
+    called = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    if Counter(one for one in called if one in known) - kinds or (
+        isinstance(tree, ast.BinOp) != ("reranker" in described)
+    ):
+        yield f"it is called {name}, and was declared as {declared}"
+    elif record.made.get("code") == code_digest() and set(called) <= {*CLOSED, *METHODS.names()}:
+        now = Stage("", "", parse_system(name).describe())
+        for setting, was, called_so in changes(Stage("", "", described), now):
+            if "analysis" not in setting.split("."):  # which the packages of a machine decide
+                yield f"it is called {name}, with {setting} = {called_so or 'none'}, and was made with {was or 'none'}"
+                return
+
+
+CLOSED = ("bm25", "bm25f", "rm3", "score", "pool")
+"""Systems that are described by their settings alone: no file, model or server stands behind their names."""
+
+
+def _kinds(described: object) -> Iterator[str]:
+    """The kinds of all systems and re-rankers within a description."""
+    if isinstance(described, Mapping):
+        for key, value in described.items():
+            if key in ("system", "reranker") and isinstance(value, str):
+                yield first_word(value)
+            yield from _kinds(value)
+    elif isinstance(described, (list, tuple)):
+        for value in described:
+            yield from _kinds(value)
 
 
 def _said(error: StoreError, folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""Scores of several run files against one file of judgments."""
+"""Run files and judgments joined, and what several run files are called."""
 
 from __future__ import annotations
 
@@ -9,35 +9,15 @@ from weir.core.corpus import Queries
 from weir.core.intents import IntentQrels, joined, with_intents
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
-from weir.core.scores import Scores
 from weir.errors import BadValue, FormatError
 from weir.io.runs.intent_file import read_intents
 from weir.io.runs.nugget_file import holds_nuggets
 from weir.io.runs.read import judge_file, read_qrels, read_run, run_name
 from weir.measures.conventions import DEFAULT, Conventions
-from weir.measures.evaluate import DEFAULT_MEASURES, measures_of, ranked_by, refuse_strangers, scores_of
+from weir.measures.evaluate import ranked_by, refuse_strangers
 from weir.measures.measure import Measure
 
-__all__ = ["distinct_names", "judge", "judgments_for", "names_of_runs", "scores_of_files"]
-
-
-def scores_of_files(
-    qrels: Path,
-    runs: Sequence[Path],
-    measures: Iterable[Measure | str] = (),
-    conventions: Conventions = DEFAULT,
-) -> dict[str, Scores]:
-    """The scores of run files by name, which is the file's, or its path where two files are called the same.
-
-    measures: by default nDCG@10, R@100 and Judged@10. Raises the WeirErrors of reading and measuring.
-    """
-    wanted = measures_of(tuple(measures) or DEFAULT_MEASURES)
-    names = names_of_runs(runs)
-    judgments = judgments_for(qrels, wanted)
-    return {
-        name: scores_of(judge(run, judgments, conventions), wanted, conventions)
-        for name, run in zip(names, runs, strict=True)
-    }
+__all__ = ["distinct_names", "judge", "judgments_for", "names_of_runs"]
 
 
 def names_of_runs(runs: Sequence[Path]) -> list[str]:

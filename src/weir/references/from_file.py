@@ -17,24 +17,25 @@ from weir.references.described import Described, described
 __all__ = ["from_description", "from_file"]
 
 
-def from_file(path: Path, watch: Watch) -> Brought:
+def from_file(path: Path, watch: Watch, fetch: bool = True) -> Brought:
     """Bring a file, as `weir import` reads it; a TOML file of its name beside it says what its columns leave open.
 
-    Raises FormatError or BadValue where it cannot be read, or leaves something open.
+    fetch: whether it may be brought, see `brought`. Raises FormatError or BadValue where it cannot be read, or leaves
+    something open.
     """
     beside = path.with_suffix(".toml")
     if beside.is_file():
-        return _brought(described(beside, path), str(path.resolve()), path.stem, watch)
+        return _brought(described(beside, path), str(path.resolve()), path.stem, watch, fetch)
     asked = Described(path, (FileAsked(path),), Choices(strict=True))
-    return _brought(asked, str(path.resolve()), path.stem, watch)
+    return _brought(asked, str(path.resolve()), path.stem, watch, fetch)
 
 
-def from_description(path: Path, watch: Watch) -> Brought:
+def from_description(path: Path, watch: Watch, fetch: bool = True) -> Brought:
     """Bring the files that a TOML file describes; raises as `from_file`."""
-    return _brought(described(path), str(path.resolve()), path.stem, watch)
+    return _brought(described(path), str(path.resolve()), path.stem, watch, fetch)
 
 
-def _brought(said: Described, source: str, stem: str, watch: Watch) -> Brought:
+def _brought(said: Described, source: str, stem: str, watch: Watch, fetch: bool) -> Brought:
     documents = _documents(said)
     request = ImportRequest(
         said.files, documents.path if documents else None, said.choices, keep_corpus=False
@@ -44,7 +45,7 @@ def _brought(said: Described, source: str, stem: str, watch: Watch) -> Brought:
     choices += [said.choices.clicks, str(said.choices.impressions)]
     key = ["files", files, choices, identity(documents.path) if documents else None]
     name = said.name or stem
-    place = kept(name, key, partial(imported, request, watch))
+    place = kept(name, key, partial(imported, request, watch) if fetch else None)
     layout = find_layout(place)
     if layout.documents is not None and documents is not None:
         found = f"documents in {said.files[0].path.name} and in {said.documents}"

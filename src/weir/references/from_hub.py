@@ -21,7 +21,7 @@ from weir.io.net.download import checksum_of, download
 from weir.io.net.hub_files import HubFile, HubRevision, hub_address, hub_revision
 from weir.io.storage.atomic import locked, storing, write_json
 from weir.io.watch import Watch
-from weir.references.brought import Brought, home, identity, imported, kept
+from weir.references.brought import Brought, home, identity, imported, kept, not_brought
 from weir.references.hub_parts import HubPart, chosen_parts, parts_of
 from weir.settings import hub_cache, hub_offline
 
@@ -62,28 +62,29 @@ def hub_name(text: str) -> HubName:
     return HubName(found[1], found[2] or "main", found[3] or "")
 
 
-def from_hub(name: HubName, watch: Watch, again: bool = False) -> Brought:
+def from_hub(name: HubName, watch: Watch, again: bool = False, fetch: bool = True) -> Brought:
     """Bring a data set here, once for each commit.
 
     A branch or tag is looked up the first time, and the commit kept, so that what it names does not change under
-    anybody's hands; again: look it up anew. Raises DownloadError where the hub cannot be asked or a file is not the
-    published one, BadValue or FormatError for a data set that is no collection.
+    anybody's hands; again: look it up anew; fetch: whether it may be brought, see `brought`. Raises DownloadError where
+    the hub cannot be asked or a file is not the published one, BadValue or FormatError for a data set that is no
+    collection.
     """
     commit = name.revision if _COMMIT.fullmatch(name.revision) else "" if again else _recorded(name)
     if not commit and hub_offline():
-        return _from_library(name, watch)
+        return _from_library(name, watch, fetch)
     asked: HubRevision | None = None
+    if not commit and not fetch:
+        raise not_brought(name)
     if not commit:
         asked = hub_revision(name.repository, name.revision)
         commit = asked.commit
         _record(name, commit)
     pinned = replace(name, revision=commit)
     note = "" if _COMMIT.fullmatch(name.revision) else f"{name} is {pinned}"
-    place = kept(
-        f"hf-{name.repository}",
-        ["hf", name.repository, commit, name.subset],
-        lambda to: _make(pinned, asked or hub_revision(name.repository, commit), to, watch),
-    )
+    key = ["hf", name.repository, commit, name.subset]
+    make = lambda to: _make(pinned, asked or hub_revision(name.repository, commit), to, watch)  # noqa: E731  where it is needed
+    place = kept(f"hf-{name.repository}", key, make if fetch else None)
     return Brought(find_layout(place), str(name), str(pinned), note)
 
 
@@ -168,7 +169,7 @@ def _record(name: HubName, commit: str) -> None:
         write_json(_records(), told)
 
 
-def _from_library(name: HubName, watch: Watch) -> Brought:
+def _from_library(name: HubName, watch: Watch, fetch: bool) -> Brought:
     """What the hub's own library has kept, where nothing may be asked of the network."""
     below = hub_cache() / f"datasets--{name.repository.replace('/', '--')}"
     try:
@@ -178,7 +179,7 @@ def _from_library(name: HubName, watch: Watch) -> Brought:
     folder = below / "snapshots" / commit
     if not _COMMIT.fullmatch(commit) or not folder.is_dir():
         raise DownloadError(f"{name} is not on this machine, and HF_HUB_OFFLINE forbids to ask the hub")
-    found = from_folder(folder, name.subset, watch)
+    found = from_folder(folder, name.subset, watch, fetch)
     return replace(found, name=str(name), source=str(replace(name, revision=commit)))
 
 
@@ -187,13 +188,13 @@ def is_hub_folder(folder: Path) -> bool:
     return any(part.role == "documents" for part in parts_of(_paths(folder)))
 
 
-def from_folder(folder: Path, subset: str, watch: Watch) -> Brought:
+def from_folder(folder: Path, subset: str, watch: Watch, fetch: bool = True) -> Brought:
     """Bring a local folder of the hub's layout; raises BadValue or FormatError where it is no collection."""
     parts = chosen_parts(parts_of(_paths(folder)), subset, str(folder))
     paths = [folder / part.path for part in parts]
     key = ["folder", subset, [[part.path, identity(path)] for part, path in zip(parts, paths, strict=True)]]
     name = folder.resolve().name + (f"-{subset}" if subset else "")
-    place = kept(name, key, partial(imported, _request(parts, paths), watch))
+    place = kept(name, key, partial(imported, _request(parts, paths), watch) if fetch else None)
     return Brought(find_layout(place), name, str(folder.resolve()) + (f"#{subset}" if subset else ""))
 
 

@@ -20,7 +20,7 @@ from weir.importing.read_file import FileRead, shelved
 from weir.io.collections.layout import find_layout
 from weir.io.storage.atomic import write_json
 from weir.io.watch import Watch
-from weir.references.brought import Brought, home, kept, tell_refused
+from weir.references.brought import Brought, home, kept, not_brought, tell_refused
 
 __all__ = ["IrdsName", "from_irds", "irds_name"]
 
@@ -61,22 +61,25 @@ def irds_name(text: str) -> IrdsName:
     return IrdsName(found[1], found[2] or "")
 
 
-def from_irds(name: IrdsName, watch: Watch) -> Brought:
+def from_irds(name: IrdsName, watch: Watch, fetch: bool = True) -> Brought:
     """Bring a data set of ir_datasets here, once; documents that several share are brought once for all of them.
 
-    What was brought is read without the package. Raises MissingExtra without it, UnknownName for a data set that it
-    does not have, BadValue for one without queries or judgments, DownloadError where the package cannot give it.
+    What was brought is read without the package; fetch: whether it may be brought, see `brought`. Raises MissingExtra
+    without it, UnknownName for a data set that it does not have, BadValue for one without queries or judgments,
+    DownloadError where the package cannot give it.
     """
     key = ["irds", name.identifier, name.fields]
-    judged = kept(f"irds-{name.identifier}", key, partial(_make_judged, name, watch))
+    judged = kept(f"irds-{name.identifier}", key, partial(_make_judged, name, watch) if fetch else None)
     layout = replace(find_layout(judged), name=str(name))
     parents = _parents()
     if name.identifier not in parents:
+        if not fetch:
+            raise not_brought(name)
         parents = {**parents, name.identifier: _documents_of(name.identifier)}
         write_json(_parents_file(), parents)
     if parent := parents[name.identifier]:
         key = ["irds", parent, "documents"]
-        place = kept(f"irds-{parent}", key, partial(_make_documents, parent, watch))
+        place = kept(f"irds-{parent}", key, partial(_make_documents, parent, watch) if fetch else None)
         layout = replace(layout, documents=find_layout(place).need_documents())
     return Brought(layout, str(name), str(name))
 

@@ -6,17 +6,43 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import groupby
 
-from weir.audit import CHECKS, Audit
+from weir.audit import CHECKS, Audit, Finding
+from weir.audit.wording import counted
 from weir.errors import printable
+from weir.report.marked_table import MarkedCell, MarkedTable
 from weir.report.terminal_layout import columns, paragraph
 
-__all__ = ["audit_json", "audit_text", "checks_text"]
+__all__ = ["audit_html", "audit_json", "audit_text", "checks_text"]
+
+SYSTEMS_SHOWN = 5
+"""Systems of which something is told by one finding, at most."""
 
 
 def audit_text(audits: Sequence[Audit], width: int | None = None) -> str:
-    """Findings of each subject, a paragraph each: severity and check, what was found, examples, what to do."""
+    """Findings of each subject, a paragraph each: severity and check, what was found, examples, what to do.
+
+    What was found of several systems is one paragraph.
+    """
     return "\n\n".join(_one(audit, width) for audit in audits)
+
+
+def audit_html(audits: Sequence[Audit]) -> str:
+    """The same as tables of HTML, a line for each finding."""
+    header = ("severity", "check", "system", "finding", "such as", "do")
+    tables = []
+    for audit in audits:
+        rows = tuple(
+            tuple(
+                map(MarkedCell, (f.severity, f.check, f.system, f.statement, "; ".join(f.examples), f.remedy))
+            )
+            for f in audit.findings
+        )
+        skipped = "; ".join(f"{name} (needs {what})" for name, what in audit.left_out)
+        notes = (f"skipped: {skipped}",) if skipped else ()
+        tables.append(MarkedTable(audit.subject, header, rows, notes, keys=len(header)))
+    return "\n".join([*(table.html() for table in tables[:1]), *(table.html_body() for table in tables[1:])])
 
 
 def audit_json(audits: Sequence[Audit]) -> str:
@@ -40,17 +66,41 @@ def checks_text(width: int | None) -> str:
 
 
 def _one(audit: Audit, width: int | None) -> str:
-    count = len(audit.findings)
-    lines = [
-        f"{printable(audit.subject)}: {count} finding{'' if count == 1 else 's'} of {len(audit.ran)} checks"
-    ]
-    for finding in audit.findings:
-        lines += ["", paragraph(f"{finding.severity}: {finding.check}: {finding.statement}", width)]
-        if finding.examples:
-            lines.append(paragraph("  such as: " + "; ".join(finding.examples), width))
-        if finding.remedy:
-            lines.append(paragraph("  do: " + finding.remedy, width))
+    found, ran = counted(len(audit.findings), "finding"), counted(len(audit.ran), "check")
+    lines = [f"{printable(audit.subject)}: {found} of {ran}"]
+    for (severity, check, remedy, several), told in groupby(audit.findings, _kind):
+        same = list(told)
+        for part in [same] if several else [[finding] for finding in same]:
+            lines += ["", *_told(f"{severity}: {check}", part, width)]
+            if remedy:
+                lines.append(paragraph("  do: " + remedy, width))
     if audit.left_out:
         said = "; ".join(f"{name} (needs {what})" for name, what in audit.left_out)
-        lines += ["", paragraph(f"not looked at: {said}", width)]
+        lines += ["", paragraph(f"skipped: {said}", width)]
     return "\n".join(lines)
+
+
+def _kind(finding: Finding) -> tuple[str, str, str, bool]:
+    """What is told once of all systems: severity, check and remedy; whether it is of a system."""
+    return finding.severity, finding.check, finding.remedy, bool(finding.system)
+
+
+def _told(heading: str, findings: Sequence[Finding], width: int | None) -> list[str]:
+    """One finding, or what was found of several systems: equal statements once, else a line for each system."""
+    systems: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for one in findings:
+        systems.setdefault((one.statement, one.examples), []).append(one.system)
+    if len(systems) == 1:
+        [((statement, examples), names)] = systems.items()
+        of = f"{', '.join(names)}: " if names != [""] else ""
+        return [paragraph(f"{heading}: {of}{statement}", width), *_examples("  ", examples, width)]
+    lines = [paragraph(f"{heading}, of {len(findings)} systems:", width)]
+    for (statement, examples), names in list(systems.items())[:SYSTEMS_SHOWN]:
+        lines.append(paragraph(f"  {', '.join(names)}: {statement}", width))
+        lines += _examples("    ", examples, width)
+    left = sum(map(len, list(systems.values())[SYSTEMS_SHOWN:]))
+    return [*lines, f"  and {left} more, which --json shows"] if left else lines
+
+
+def _examples(indent: str, examples: Sequence[str], width: int | None) -> list[str]:
+    return [paragraph(f"{indent}such as: " + "; ".join(examples), width)] if examples else []

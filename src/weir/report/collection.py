@@ -3,38 +3,57 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from weir.core.notes import Note
 from weir.core.rounding import count, share
 from weir.datasets.card import CollectionCard, JudgmentsCard
 from weir.datasets.load import Dataset
 from weir.datasets.metadata_card import ListsCard, metadata_card
 from weir.datasets.self_match import SELF_MATCHES, self_matches
 from weir.measures import parse_measure
-from weir.report.notes import grade_notes
 from weir.report.terminal_layout import columns
+from weir.stats.score_notes import grade_notes
 
-__all__ = ["card_text", "collection_notes", "judgment_notes", "judgments_text", "restriction_notes"]
+__all__ = [
+    "card_text",
+    "collection_notes",
+    "dataset_notes",
+    "judgment_notes",
+    "judgments_text",
+    "restriction_notes",
+]
 
 _LISTED = 12  # different grades with fractions that are listed one by one
 _COMPLETE = ("R", "R_cap", "Success")
 """Measures that are 1 for a ranking of all documents."""
 
 
-def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | None = None) -> list[str]:
-    """Sentences on what a collection makes of scores: queries that are documents, and cut-offs that take all of them.
+def dataset_notes(dataset: Dataset, measures: Sequence[str], dropped: bool | None = None) -> list[Note]:
+    """All that has to be said of a collection beside scores on it; arguments as `collection_notes`."""
+    own = [*judgment_notes(dataset, measures), *restriction_notes(dataset)]
+    return [*own, *collection_notes(dataset, measures, dropped)]
 
-    dropped: whether self-matches are left out; by default what the collection says. Reads the documents' store.
+
+def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | None = None) -> list[Note]:
+    """Notes on what a collection makes of scores: queries that are documents, and cut-offs that take all of them.
+
+    dropped: whether self-matches are left out; by default what the collection says. Reads the documents' store; nothing
+    is said where documents, queries or judgments are not there.
     """
-    found = []
+    found: list[Note] = []
+    if None in (dataset.layout.documents, dataset.layout.queries) or not dataset.layout.qrels:
+        return found
     said = bool(dataset.entry or dataset.layout.self_match)
     share_of_queries = 0.0 if said or dropped else self_matches(dataset)
     if share_of_queries >= SELF_MATCHES:
         found.append(
-            f"note: {share(share_of_queries)} of the queries of {dataset.name} are documents of it, with the same "
-            "identifier and text, and find themselves first: leave these out with --drop-self, or with "
-            "self_match = 'drop' in a TOML file of the collection, such as collection.toml in its folder ('keep' if "
-            "that is meant)"
+            Note(
+                f"{share(share_of_queries)} of the queries of {dataset.name} are documents of it and find themselves "
+                "first; --drop-self leaves these out",
+                "identifier and text are the same; self_match = 'drop' in a TOML file of the collection, such as "
+                "collection.toml in its folder, leaves them out always, 'keep' says that they are meant",
+            )
         )
     card = metadata_card(dataset.queries, dataset.corpus)
     whole = card.candidates.queries == card.queries
@@ -45,14 +64,17 @@ def collection_notes(dataset: Dataset, measures: Iterable[str], dropped: bool | 
         measure = parse_measure(name)
         if measure.name in _COMPLETE and measure.cutoff is not None and measure.cutoff >= count:
             found.append(
-                f"note: {name} on {dataset.name} is 1 by construction for whatever returns all {count} {what}"
+                Note(f"{name} on {dataset.name} is 1 by construction for whatever returns all {count} {what}")
             )
     return found
 
 
-def restriction_notes(dataset: Dataset) -> list[str]:
-    """Sentences on what is done with queries because of what the collection says of them."""
-    card, found = metadata_card(dataset.queries, dataset.corpus), []
+def restriction_notes(dataset: Dataset) -> list[Note]:
+    """Notes on what is done with queries because of what the collection says of them."""
+    if dataset.layout.queries is None or not dataset.layout.qrels:
+        return []
+    corpus = None if dataset.layout.documents is None else dataset.corpus
+    card, found = metadata_card(dataset.queries, corpus), []
     if card.candidates.queries:
         found.append(f"only candidates are ranked: {_listed(card.candidates, card.queries)}")
     if card.excluded.queries:
@@ -60,7 +82,7 @@ def restriction_notes(dataset: Dataset) -> list[str]:
     if card.unanswerable:
         are = "is asked, and is" if card.unanswerable == 1 else "are asked, and are"
         found.append(f"{_queries(card.unanswerable)} without an answer {are} in no mean")
-    return [f"note: {dataset.name}: {line}" for line in found]
+    return [Note(f"{dataset.name}: {line}") for line in found]
 
 
 def _queries(number: int) -> str:
@@ -75,10 +97,10 @@ def _listed(card: ListsCard, queries: int) -> str:
     return f"{mean} on average for {card.queries:,} of {queries:,} queries{absent}"
 
 
-def judgment_notes(dataset: Dataset, measures: Iterable[str]) -> list[str]:
-    """Sentences on the judgments of a collection: grades with fractions, and where judgments come from."""
+def judgment_notes(dataset: Dataset, measures: Iterable[str]) -> list[Note]:
+    """Notes on the judgments of a collection: grades with fractions, and where judgments come from."""
     found = grade_notes(dataset.qrels, map(parse_measure, measures))
-    return [note.replace("note: ", f"note: {dataset.name}: ", 1) for note in found]
+    return [note.about(dataset.name) for note in found]
 
 
 def card_text(card: CollectionCard, width: int | None = None) -> str:
@@ -126,27 +148,46 @@ def _grades(pairs: Mapping[float, int]) -> str:
 def _lines(card: CollectionCard) -> list[list[str]]:
     grades = _grades(card.pairs)
     judged = f"{card.positive:,} positive, {card.zero:,} zero, {card.negative:,} negative ({grades})"
-    words = f"{count(card.words_per_query, 2)} per query, {count(card.words_per_document, 2)} per document"
+    words = [
+        f"{count(mean, 2)} per {what}"
+        for what, part, mean in (
+            ("query", "queries", card.words_per_query),
+            ("document", "documents", card.words_per_document),
+        )
+        if part not in card.lacks
+    ]
     copies = f"{card.copies_of_text:,} by text, {card.copies:,} by title and text"
     empty = f"{card.empty:,} without a word, {card.without_text:,} without text, {card.without_title:,} without title"
-    absent = f"{card.absent_documents:,} pairs name absent documents, {card.absent_queries:,} absent queries"
-    lines = [
-        ["task", card.task],
-        ["domain", card.domain],
-        ["licence", card.licence],
-        ["relevance", card.relevance],
-        ["documents", f"{card.documents:,}"],
-        ["queries", ", ".join(f"{n:,} {split}" for split, n in card.queries.items())],
-        [f"judgments ({card.split})", judged],
-        ["mean per query", _per_query(card)],
-        ["mean words", words],
-        ["exact duplicates", copies],
-        ["empty documents", empty],
-        ["dangling judgments", absent],
-        ["candidates", _listed(card.said.candidates, card.said.queries)],
-        ["excluded documents", _listed(card.said.excluded, card.said.queries)],
-        ["instructions", _queries(card.said.instructions) if card.said.instructions else ""],
-        ["without an answer", _queries(card.said.unanswerable) if card.said.unanswerable else ""],
-        ["groups of queries", ", ".join(f"{name} ({n:,})" for name, n in card.said.groups.items())],
+    absent = [
+        f"{number:,} {told}"
+        for part, number, told in (
+            ("documents", card.absent_documents, "pairs name absent documents"),
+            (
+                "queries",
+                card.absent_queries,
+                "absent queries" if "documents" not in card.lacks else "pairs name absent queries",
+            ),
+        )
+        if part not in card.lacks
     ]
-    return [[label, value] for label, value in lines if value]
+    lines = [
+        ("", ["task", card.task]),
+        ("", ["domain", card.domain]),
+        ("", ["licence", card.licence]),
+        ("judgments", ["relevance", card.relevance]),
+        ("documents", ["documents", f"{card.documents:,}"]),
+        ("", ["queries", ", ".join(f"{n:,} {split}" for split, n in card.queries.items())]),
+        ("judgments", [f"judgments ({card.split})", judged]),
+        ("judgments", ["mean per query", _per_query(card)]),
+        ("", ["mean words", ", ".join(words)]),
+        ("documents", ["exact duplicates", copies]),
+        ("documents", ["empty documents", empty]),
+        ("judgments", ["dangling judgments", ", ".join(absent)]),
+        ("", ["candidates", _listed(card.said.candidates, card.said.queries)]),
+        ("", ["excluded documents", _listed(card.said.excluded, card.said.queries)]),
+        ("", ["instructions", _queries(card.said.instructions) if card.said.instructions else ""]),
+        ("", ["without an answer", _queries(card.said.unanswerable) if card.said.unanswerable else ""]),
+        ("", ["groups of queries", ", ".join(f"{name} ({n:,})" for name, n in card.said.groups.items())]),
+        ("", ["not there", ", ".join(card.lacks)]),
+    ]
+    return [line for needed, line in lines if line[1] and needed not in card.lacks]

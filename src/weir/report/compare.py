@@ -9,18 +9,16 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from weir.core.rounding import change, count, effect, probability, score, share
-from weir.core.scores import Scores
 from weir.report.escaping import csv_text
 from weir.report.marked_table import MarkedCell, MarkedTable, html_page
-from weir.report.notes import convention_notes, unanswered
 from weir.report.short_names import short_names
 from weir.report.terminal_layout import STYLES, Styled, columns, fits, paragraph
 from weir.stats.comparison import Comparison, DatasetCounts, Pair, Standing
 from weir.stats.intervals import fewest
+from weir.stats.score_notes import reach_note
 from weir.stats.significance import TESTS
 
 __all__ = [
-    "answer_notes",
     "compare_csv",
     "compare_html",
     "compare_json",
@@ -34,49 +32,22 @@ __all__ = [
     "verdict",
 ]
 
-APART = 0.05
-"""Difference of two judged rates from which it is said."""
 FEW_SYSTEMS = 3
 """Systems up to which a sentence says of each how it fares across datasets."""
 SEVERAL = 6
 """Systems up to which every pair is listed unasked."""
 
 
-def answer_notes(scores: Mapping[str, Scores]) -> list[str]:
-    """A sentence for each system that left judged queries unanswered, for each that answered others, and on judged
-    rates that are apart.
-    """
-    found = []
-    for name, one in scores.items():
-        missing = int((~one.answered).sum())
-        if missing:
-            of = len(one.answered)
-            end = unanswered(one)
-            found.append(f"note: {name}: {missing} of {of} judged queries are not answered and {end}")
-        if one.ignored:
-            found.append(f"note: {name}: {one.ignored} queries have no judgments and are ignored")
-    found += _judged_apart({name: one.judged_at_10 for name, one in scores.items()})
-    return list(dict.fromkeys([*found, *(note for one in scores.values() for note in convention_notes(one))]))
-
-
-def _judged_apart(rates: Mapping[str, float]) -> list[str]:
-    """A sentence where the judged rates of two systems are so far apart that unjudged documents could decide."""
-    known = {name: rate for name, rate in rates.items() if not math.isnan(rate)}
-    if not known or max(known.values()) - min(known.values()) < APART:
-        return []
-    low, high = min(known, key=lambda n: known[n]), max(known, key=lambda n: known[n])
-    return [
-        f"note: of the first 10 documents {share(known[low])} of {low} and {share(known[high])} of {high} are judged; "
-        "the others count as not relevant, which can decide between them"
-    ]
-
-
-def verdict(pair: Pair) -> str:
-    """What can be said of the second system against the first."""
+def verdict(pair: Pair, c: Comparison) -> str:
+    """What can be said of the second system against the first, in their comparison."""
     if pair.verdict != "not separable":
         return pair.verdict
     if pair.tied and not pair.won and not pair.lost:
         return "not separable (equal throughout)"
+    if not c.reach.possible:
+        return f"not separable (too few {c.unit if c.reach.fewest is not None else 'draws'})"
+    if TESTS.get(c.method.test).detection is None:
+        return "not separable"
     if pair.detectable is None:
         return "not separable (not even the largest difference would be found)"
     return f"not separable (minimum detectable effect {score(pair.detectable)})"
@@ -106,12 +77,16 @@ def tally(found: DatasetCounts) -> str:
 
 
 def compare_text(
-    comparisons: Sequence[Comparison], width: int | None = None, colour: bool = False, long: bool = False
+    comparisons: Sequence[Comparison],
+    width: int | None = None,
+    colour: bool = False,
+    long: bool = False,
+    explain: bool = False,
 ) -> str:
     """Tables for a terminal: the systems by value with their groups, then the verdict on each pair.
 
     Of more than six systems only the pairs with the best are listed, unless `long`; letters tell of the others. Systems
-    go by short names, which are explained below.
+    go by short names, which are explained below; explain: how the numbers were made, too.
     """
     systems = tuple(dict.fromkeys(s.system for c in comparisons for s in c.standings))
     labels = dict(zip(systems, short_names(systems), strict=True))
@@ -126,7 +101,7 @@ def compare_text(
         left_out = f", {c.left_out} left out that not all systems have" if c.left_out else ""
         title = f"{c.measure} on {c.dataset} ({count(c.count)} {c.unit}{left_out})"
         parts.append(paragraph(title, width))
-        head = ["system", "mean", "rank", "group"][: 4 if c.baseline is None else 3]
+        head = ["system", "mean", "rank", "group"][: 4 if _lettered(c) else 3]
         parts.append(columns([head, *(_standing(s)[: len(head)] for s in c.standings)], 0, width))
         listed = c.pairs if long or len(c.standings) <= SEVERAL else _with_best(c)
         parts.append(_verdicts(c, listed, width, colour))
@@ -135,7 +110,7 @@ def compare_text(
         if c.tallies:
             parts.append(_tally_table(c.tallies, width))
     legend = [f"{label}: {system}" for system, label in labels.items() if label != system]
-    notes = "\n".join(paragraph(line, width) for line in [*_notes(comparisons).split("\n"), *legend])
+    notes = "\n".join(paragraph(line, width) for line in [*_notes(comparisons, explain), *legend])
     return "\n\n".join([*parts, notes])
 
 
@@ -160,7 +135,7 @@ def relabelled(comparisons: Sequence[Comparison], labels: Mapping[str, str]) -> 
 def _verdicts(c: Comparison, listed: Sequence[Pair], width: int | None, colour: bool) -> str:
     """The pairs with their verdicts behind them; in a narrow terminal two tables, the first with the verdicts."""
     header: list[str | Styled] = ["pair", "difference", "p", "adjusted", "Hedges' g", "won/lost/tied"]
-    lines = [_pair(p, colour) for p in listed]
+    lines = [_pair(p, c, colour) for p in listed]
     whole = [[*header, f"verdict ({family(c)})"], *lines]
     if fits(whole, width):
         return columns(whole, 5, width, tail=1)
@@ -189,9 +164,10 @@ def _groups(comparisons: Sequence[Comparison], width: int | None, long: bool) ->
     for c in comparisons:
         means = {s.system: score(s.mean) for s in c.standings}
         for p in c.pairs if long or len(c.standings) <= SEVERAL else _with_best(c):
-            cells = _pair(p, colour=False)
+            cells = _pair(p, c, colour=False)
             names = (c.group or "all queries", cells[0], count(c.count), means[p.first], means[p.second])
-            lines.append([*names, cells[1], cells[3], cells[5], p.verdict])
+            said = p.verdict if c.reach.possible or p.verdict != "not separable" else verdict(p, c)
+            lines.append([*names, cells[1], cells[3], cells[5], said])
     title = f"{first.measure} on {first.dataset}, by group; verdicts on groups: {family(last)}"
     return f"{paragraph(title, width)}\n\n{columns([head, *lines], 6, width, keys=2, tail=1)}"
 
@@ -266,13 +242,26 @@ def compare_markdown(comparisons: Sequence[Comparison]) -> str:
 
 
 def compare_html(comparisons: Sequence[Comparison]) -> str:
-    """The same table as HTML with its own style, for a notebook or a page."""
-    return _marked(comparisons).html()
+    """The same table as HTML with its own style, for a notebook, and the pairs with their verdicts."""
+    means = replace(_marked(comparisons), notes=())
+    return f"{means.html()}\n{_pair_table(comparisons).html_body()}"
 
 
 def compare_page(comparisons: Sequence[Comparison]) -> str:
-    """A whole page of HTML with the same table."""
-    return html_page("comparison", [_marked(comparisons)])
+    """A whole page of HTML with the same tables, and how the numbers were made."""
+    pairs = replace(_pair_table(comparisons), notes=())
+    return html_page("comparison", [pairs, _marked(comparisons)])
+
+
+def _pair_table(comparisons: Sequence[Comparison]) -> MarkedTable:
+    """A line for each dataset, measure and pair."""
+    header = ("dataset", "measure", "pair", "difference", "p", "adjusted", "Hedges' g", "won/lost/tied")
+    rows = tuple(
+        tuple(map(MarkedCell, (f"{c.dataset}, {c.group}" if c.group else c.dataset, c.measure, *cells)))
+        for c in comparisons
+        for cells in ([str(cell) for cell in _pair(p, c, colour=False)] for p in c.pairs)
+    )
+    return MarkedTable("", (*header, "verdict"), rows, tuple(_notes(comparisons)), keys=3)
 
 
 def _marked(comparisons: Sequence[Comparison]) -> MarkedTable:
@@ -291,7 +280,7 @@ def _marked(comparisons: Sequence[Comparison]) -> MarkedTable:
         for (dataset, system), of in cells.items()
     )
     tallies = [f"{c.measure}: {tally(t)}" for c in comparisons for t in c.tallies]
-    notes = (*tallies, *_notes(comparisons).split("\n"))
+    notes = (*tallies, *_notes(comparisons, explain=True))
     return MarkedTable("", ("dataset", "system", *measures), rows, notes, keys=2)
 
 
@@ -300,8 +289,13 @@ def _standing(s: Standing) -> list[str]:
     return [s.system, score(s.mean) + _interval(score, s.low, s.high), ranks, s.letters]
 
 
-def _pair(p: Pair, colour: bool) -> list[str | Styled]:
-    said = verdict(p)
+def _lettered(c: Comparison) -> bool:
+    """Whether letters tell which systems cannot be told apart."""
+    return any(s.letters for s in c.standings)
+
+
+def _pair(p: Pair, c: Comparison, colour: bool) -> list[str | Styled]:
+    said = verdict(p, c)
     return [
         f"{p.second} - {p.first}",
         change(p.difference) + _interval(change, p.low, p.high),
@@ -313,24 +307,28 @@ def _pair(p: Pair, colour: bool) -> list[str | Styled]:
     ]
 
 
-def _notes(comparisons: Sequence[Comparison]) -> str:
-    """How the numbers were made."""
+def _notes(comparisons: Sequence[Comparison], explain: bool = False) -> list[str]:
+    """What has to be known of the numbers; explain: how each was made."""
     if not comparisons:
-        return "nothing to compare"
+        return ["nothing to compare"]
     first = comparisons[0]
     m = first.method
-    level = f"{100 * m.level:g}%"
     drawn = f", {m.draws:,} draws, seed {m.seed}" if TESTS.get(m.test).drawn else ""
     test = f"{m.test} (randomised HSD)" if m.test == "tukey" else m.test
-    pairs = "each minus the baseline" if first.baseline is not None else "the later given minus the earlier"
-    lines = [
-        f"difference: {pairs}, with its {level} interval ({m.interval}); p: {test}{drawn}; level {m.alpha:g}",
-        "rank, by the verdicts: 1 + the systems that are better, to all less those that are worse"
-        + ("" if first.baseline is not None else "; group: systems that share a letter cannot be told apart"),
-        f"minimum detectable effect: of a paired t-test with power {m.power:g} at the level of the strictest of the "
-        "comparisons (weir power: of one test alone)",
-        *_too_few(comparisons),
-    ]
+    lines = [f"{test} test at level {m.alpha:g}; --explain says how the numbers were made"]
+    if explain:
+        pairs = (
+            "each minus the baseline" if first.baseline is not None else "the later given minus the earlier"
+        )
+        letters = "; group: systems that share a letter cannot be told apart"
+        interval = f"its {100 * m.level:g}% interval ({m.interval})"
+        lines = [
+            f"difference: {pairs}, with {interval}; p: {test}{drawn}; level {m.alpha:g}",
+            "rank, by the verdicts: 1 + the systems that are better, to all less those that are worse"
+            + (letters if any(map(_lettered, comparisons)) else ""),
+            *_effects(comparisons),
+        ]
+    lines += [*_unreachable(comparisons), *_too_few(comparisons)]
     if any(c.geometric for c in comparisons):
         names = ", ".join(sorted({c.measure for c in comparisons if c.geometric}))
         lines.append(f"{names}: means are geometric; differences are those of logarithms")
@@ -340,7 +338,31 @@ def _notes(comparisons: Sequence[Comparison]) -> str:
         )
     if m.margin is not None:
         lines.append(f"equivalent: the difference lies within ±{m.margin:g} (two one-sided t-tests)")
-    return "\n".join(lines)
+    return lines
+
+
+def _effects(comparisons: Sequence[Comparison]) -> list[str]:
+    """What the minimum detectable effects are, where there are such."""
+    m = comparisons[0].method
+    if TESTS.get(m.test).detection is None:
+        return [f"minimum detectable effect: none is known of {m.test}; permutation and t have one"]
+    if not any(c.reach.possible for c in comparisons):
+        return []
+    corrected = "" if m.correction == "none" else f" with {m.correction}"
+    return [
+        f"minimum detectable effect: a true difference that {m.test}{corrected} finds {100 * m.power:g} times in 100 "
+        "in new data (weir power: of one test alone)"
+    ]
+
+
+def _unreachable(comparisons: Sequence[Comparison]) -> list[str]:
+    """Where nothing can be found at all, and how many queries or datasets it takes."""
+    test = comparisons[0].method.test
+    few = [c for c in comparisons if not c.reach.possible]
+    notes = (
+        reach_note(c.reach, test, c.count, c.unit, c.pairs[0].comparisons if c.pairs else 0) for c in few
+    )
+    return list(dict.fromkeys(notes))
 
 
 def _too_few(comparisons: Sequence[Comparison]) -> list[str]:

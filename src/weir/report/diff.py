@@ -67,12 +67,9 @@ def _notes(moves: Moves) -> list[str]:
         f"differences: {moves.second} minus {moves.first}",
         "won, lost: by any difference, however small; equal scores: documents by descending identifier, as trec_eval",
     ]
-    for name, queries in zip((moves.first, moves.second), moves.unanswered, strict=True):
-        if queries:
-            lines.append(f"{name} leaves {count(len(queries))} judged queries unanswered; they score 0")
     if moves.left_out:
         lines.append(f"{count(moves.left_out)} queries are left out, as only one side has a value")
-    return lines
+    return [*lines, *map(str, moves.notes)]
 
 
 def _excerpt(text: str) -> str:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from weir.core.rounding import figure, score
 from weir.experiment.efficiency import Efficiency
-from weir.report.escaping import csv_text, latex_escaped
-from weir.report.terminal_layout import columns
+from weir.report.escaping import csv_text
+from weir.report.marked_table import MarkedCell, MarkedTable
 
 __all__ = [
     "efficiency_csv",
+    "efficiency_html",
     "efficiency_json",
     "efficiency_latex",
     "efficiency_markdown",
@@ -35,21 +37,23 @@ BEST, MARK = "+", "*"
 
 def efficiency_text(found: Sequence[Efficiency], width: int | None = None) -> str:
     """A table for the terminal: quality with its interval, then what it cost."""
-    return columns(_lines(found), len(HEAD) + 1, width, keys=2)
+    return _table(found).text(width)
 
 
 def efficiency_markdown(found: Sequence[Efficiency]) -> str:
     """The same as a Markdown table."""
-    head, *rows = [[cell.replace("|", "\\|") for cell in line] for line in _lines(found)]
-    rule = ["---"] * 2 + ["---:"] * (len(head) - 2)
-    return "\n".join("| " + " | ".join(line) + " |" for line in [head, rule, *rows])
+    return _table(found).markdown()
 
 
 def efficiency_latex(found: Sequence[Efficiency]) -> str:
     """The same as a LaTeX tabular for the booktabs package."""
-    head, *rows = [" & ".join(map(latex_escaped, line)) + r" \\" for line in _lines(found)]
-    begin = rf"\begin{{tabular}}{{ll{'r' * (len(HEAD) + 1)}}}"
-    return "\n".join([begin, r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"])
+    return _table(found).latex()
+
+
+def efficiency_html(found: Sequence[Efficiency]) -> str:
+    """The same as HTML, for a notebook, with what has to be said below."""
+    notes = tuple(note.removeprefix("note: ") for note in efficiency_notes(found))
+    return replace(_table(found), notes=notes).html()
 
 
 def efficiency_json(found: Sequence[Efficiency]) -> str:
@@ -100,26 +104,24 @@ def _singles(found: Sequence[Efficiency]) -> str:
     return f"{counts[0]} queries" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} queries"
 
 
-def _lines(found: Sequence[Efficiency]) -> list[list[str]]:
-    lines = [["dataset", "system", found[0].quality.measure, *HEAD]]
+def _table(found: Sequence[Efficiency]) -> MarkedTable:
+    rows = []
     for one in found:
         row = one.quality
         index, search = (MARK if marks else "" for marks in (one.index_marks, one.search_marks))
-        per_million = one.bytes_per_million
-        lines.append(
-            [
-                row.dataset,
-                f"{row.system} {BEST}" if one.best else row.system,
-                f"{score(row.mean)} [{score(row.low)}, {score(row.high)}]",
-                figure(one.documents_per_second) + index,
-                figure(_megabytes(one.index_bytes)),
-                figure(_megabytes(per_million)),
-                figure(one.queries_per_second) + search,
-                *(figure(p) for p in (one.p50_ms, one.p95_ms, one.p99_ms)),
-                figure(one.peak_mb),
-            ]
-        )
-    return lines
+        cells = [
+            row.dataset,
+            f"{row.system} {BEST}" if one.best else row.system,
+            f"{score(row.mean)} [{score(row.low)}, {score(row.high)}]",
+            figure(one.documents_per_second) + index,
+            figure(_megabytes(one.index_bytes)),
+            figure(_megabytes(one.bytes_per_million)),
+            figure(one.queries_per_second) + search,
+            *(figure(p) for p in (one.p50_ms, one.p95_ms, one.p99_ms)),
+            figure(one.peak_mb),
+        ]
+        rows.append(tuple(map(MarkedCell, cells)))
+    return MarkedTable("", ("dataset", "system", found[0].quality.measure, *HEAD), tuple(rows), keys=2)
 
 
 def _megabytes(size: float | None) -> float | None:

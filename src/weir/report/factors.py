@@ -222,21 +222,13 @@ def _notes(studies: Sequence[FactorStudy]) -> list[str]:
     if few := [s for s in studies if s.effects and s.effects[0].low is None]:
         said.append(f"too few queries or collections for an interval: {', '.join(s.dataset for s in few)}; "
                     f"at least {fewest(m.level)} are needed")  # fmt: skip
-    said += [f"too few queries for a verdict on so many effects: {one}; --factors NAMES looks at fewer"
-             for one in _without_power(studies)]  # fmt: skip
+    said += [f"too few {s.unit} for a verdict on so many effects: {s.dataset}; --factors NAMES looks at fewer"
+             for s in studies if s.effects and not s.reach.possible]  # fmt: skip
     if any(s.geometric for s in studies):
         said.append("geometric means: differences are those of logarithms")
     if m.margin is not None:
         said.append(f"equivalent: the difference lies within ±{m.margin:g} (two one-sided t-tests)")
     return [*said, *dict.fromkeys(f"note: {note}" for study in studies for note in study.notes)]
-
-
-def _without_power(studies: Sequence[FactorStudy]) -> list[str]:
-    """The collections on which not even equal signs of all queries would give one effect of all a verdict."""
-    method = studies[0].method
-    signed = TESTS.get(method.test).drawn and method.correct in ("holm", "bonferroni")
-    least = {s.dataset: 2.0 ** (1 - s.count) * len(s.effects) for s in studies}
-    return [dataset for dataset, p in least.items() if signed and p > method.alpha]
 
 
 def _two_level(studies: Sequence[FactorStudy]) -> str:

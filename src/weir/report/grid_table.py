@@ -14,6 +14,7 @@ from weir.report.short_names import short_names
 from weir.report.table import JUDGED, UNRANKED, label_notes, says_judged
 from weir.report.terminal_layout import layout_blocks, paragraph
 from weir.stats.comparison import Comparison
+from weir.stats.score_notes import reach_note
 
 __all__ = ["GridCell", "GridTable", "grid_tables", "write_grids"]
 
@@ -228,6 +229,11 @@ def _notes(
         how = f"{first.method.test}, {first.method.correction} for each dataset, level {first.method.alpha:g}"
         if any(cell.letters for cell in there):
             notes.append(f"systems that share a letter cannot be told apart there ({how})")
+        notes += dict.fromkeys(
+            reach_note(c.reach, c.method.test, c.count, c.unit, c.pairs[0].comparisons)
+            for c in compared
+            if c.pairs and not c.reach.possible
+        )
         if first.baseline is not None:
             baseline = labels.get(first.baseline, first.baseline)
             notes.append(f"{SIGNS['better']} better, {SIGNS['worse']} worse than {baseline} ({how})")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from weir.report.escaping import csv_text, html_escaped, latex_escaped, markdown_escaped
 from weir.report.terminal_layout import JOINED, Styled, columns, display_width, paragraph
 
-__all__ = ["SIGNS", "MarkedCell", "MarkedTable", "html_page"]
+__all__ = ["SIGNS", "MarkedCell", "MarkedTable", "html_page", "notes_html"]
 
 SIGNS = {"better": "▲", "worse": "▼"}
 _LATEX_SIGNS = {"better": r"\blacktriangle", "worse": r"\blacktriangledown"}
@@ -145,8 +145,14 @@ class MarkedTable:
         ]
         caption = f"<caption>{html_escaped(self.title)}</caption>" if self.title else ""
         table = f'<table class="weir-table">{caption}<thead><tr>{head}</tr></thead><tbody>'
-        notes = [f'<p class="weir-note">{html_escaped(note)}</p>' for note in self.notes]
-        return "\n".join(['<div class="weir-frame">' + table, *rows, "</tbody></table></div>", *notes])
+        return "\n".join(
+            ['<div class="weir-frame">' + table, *rows, "</tbody></table></div>", notes_html(self.notes)]
+        )
+
+
+def notes_html(notes: Iterable[str]) -> str:
+    """Sentences as HTML, each a paragraph."""
+    return "\n".join(f'<p class="weir-note">{html_escaped(note)}</p>' for note in notes)
 
 
 def html_page(title: str, tables: Sequence[MarkedTable]) -> str:

@@ -1,4 +1,4 @@
-"""Progress on standard error: a line that moves in a terminal, plain lines elsewhere."""
+"""Progress on standard error: a line that moves in a terminal and in a notebook, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -8,19 +8,30 @@ import time
 
 from weir.errors import printable
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "redraws"]
+
+_NOTEBOOK_COLUMNS = 100
+
+
+def redraws() -> bool:
+    """Whether standard error shows a line that is drawn again: in a terminal, and in a notebook's cell."""
+    return sys.stderr.isatty() or _in_notebook()
+
+
+def _in_notebook() -> bool:
+    return type(sys.stderr).__module__.partition(".")[0] == "ipykernel"
 
 
 class Progress:
     """Shows what is being done; call it with (what, done, total).
 
-    In a terminal one line is redrawn at most ten times a second; elsewhere a line is printed when a stage
+    In a terminal or notebook one line is redrawn at most ten times a second; elsewhere a line is printed when a stage
     begins and every thirty seconds after. What has a total of 0 is a note: it stands on a line of its own, always.
     """
 
     def __init__(self, quiet: bool = False) -> None:
         self._quiet = quiet
-        self._live = sys.stderr.isatty()
+        self._live, self._notebook = redraws(), _in_notebook()
         self._stage = ""
         self._next = 0.0
         self._begun = (0.0, 0)
@@ -42,8 +53,9 @@ class Progress:
         if self._live:
             filled = int(20 * done / total) if total else 0
             bar = "#" * filled + "." * (20 - filled)
-            line = printable(f"{stage}  [{bar}] {share}")[: shutil.get_terminal_size().columns - 1]
-            _put(f"\r\x1b[K{line}")  # a longer line would not be redrawn
+            columns = _NOTEBOOK_COLUMNS if self._notebook else shutil.get_terminal_size().columns
+            line = printable(f"{stage}  [{bar}] {share}")[: columns - 1]  # a longer line would not be redrawn
+            self._redraw(line)
         else:
             _put(printable(f"{stage}  {share}".rstrip()) + "\n")
 
@@ -58,7 +70,11 @@ class Progress:
     def close(self) -> None:
         """Clear the moving line."""
         if self._live and self._stage and not self._quiet:
-            _put("\r\x1b[K")
+            self._redraw("")
+
+    def _redraw(self, line: str) -> None:
+        """Put a line in the place of the one before; a notebook knows no sequence that clears it."""
+        _put(f"\r{line.ljust(_NOTEBOOK_COLUMNS - 1)}\r{line}" if self._notebook else f"\r\x1b[K{line}")
 
 
 def _put(text: str) -> None:

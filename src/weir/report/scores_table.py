@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from weir.core.rounding import count, score
 from weir.core.scores import Scores
 from weir.report.marked_table import MarkedCell, MarkedTable
-from weir.report.notes import score_notes
 from weir.report.table import label_notes
+from weir.stats.score_notes import score_notes
 from weir.stats.score_rows import rows
 
 __all__ = ["cells_html", "scores_html", "scores_text"]
@@ -38,4 +38,4 @@ def _table(scores: Scores) -> MarkedTable:
         beside = ("-" if row.people is None else score(row.people),) * by_people
         found.append(tuple(map(MarkedCell, (*cells, *beside))))
     header = ("measure", "mean", "95% interval", "queries", *("by people",) * by_people)
-    return MarkedTable("", header, tuple(found), (*label_notes(shown), *score_notes(scores)))
+    return MarkedTable("", header, tuple(found), (*label_notes(shown), *map(str, score_notes(scores))))

@@ -27,4 +27,7 @@ def verify_text(found: Sequence[Verdict], width: int | None = None) -> str:
 
 def verify_json(found: Sequence[Verdict]) -> str:
     """A JSON object for each stage."""
-    return "\n".join(json.dumps(asdict(one) | {"sound": one.sound}, ensure_ascii=False) for one in found)
+    return "\n".join(
+        json.dumps(asdict(one) | {"sound": one.sound, "whole": one.whole}, ensure_ascii=False)
+        for one in found
+    )

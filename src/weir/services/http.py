@@ -9,9 +9,9 @@ import select
 import threading
 import time
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address, ip_address
 from socket import SHUT_RDWR
 from socket import socket as Socket
@@ -19,6 +19,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from weir.errors import BadValue
+from weir.services.keys import Key
 from weir.settings import KEY_VARIABLE
 
 __all__ = [
@@ -70,12 +71,23 @@ def is_this_machine(host: str) -> bool:
 
 @dataclass(frozen=True)
 class HttpRequest:
-    """What is sent: method, an absolute address, headers, and a body where there is one."""
+    """What is sent: method, an absolute address, headers, and a body where there is one.
+
+    keys: those among the headers, which the answer is rid of before anybody sees it.
+    """
 
     method: str
     url: str
     headers: Mapping[str, str]
     body: bytes | None = None
+    keys: Sequence[Key] = field(default=(), repr=False)
+
+    def cleaned(self, reply: HttpReply) -> HttpReply:
+        """An answer without the keys that were sent; of its headers none is kept, and messages mask what they show."""
+        body, reason = reply.body, reply.reason
+        for key in self.keys:
+            body, reason = key.masked_answer(body), key.masked(reason)
+        return replace(reply, body=body, reason=reason)
 
 
 def post(
@@ -84,10 +96,11 @@ def post(
     headers: Mapping[str, str],
     most: int,
     time_limits: tuple[float, float],
+    keys: Sequence[Key] = (),
 ) -> HttpReply:
     """Send a body over a connection of its own; see KeptConnection.send."""
     with closing(KeptConnection()) as connection:
-        return connection.send(HttpRequest("POST", url, headers, body), most, time_limits)
+        return connection.send(HttpRequest("POST", url, headers, body, keys), most, time_limits)
 
 
 @dataclass(eq=False)
@@ -108,10 +121,11 @@ class KeptConnection:
     def send(self, request: HttpRequest, most: int, time_limits: tuple[float, float]) -> HttpReply:
         """Send and read the answer: whole where the status says that it is one (2xx), else its first 64 KiB.
 
-        most: bytes that a whole answer may have. time_limits: seconds without any byte, and seconds from the last
-        byte sent to the last received. A proxy that the environment names (HTTPS_PROXY) carries https; nothing stands
-        between this process and its own machine. Raises NotSentError where the body did not leave; AnswerTooLargeError;
-        TimeoutError for either limit; OSError and HTTPException where the connection breaks.
+        The keys that were sent are masked in it. most: bytes that a whole answer may have. time_limits: seconds without
+        any byte, and seconds from the last byte sent to the last received. A proxy that the environment names
+        (HTTPS_PROXY) carries https; nothing stands between this process and its own machine. Raises NotSentError where
+        the body did not leave; AnswerTooLargeError; TimeoutError for either limit; OSError and HTTPException where the
+        connection breaks.
         """
         silence, whole = time_limits
         parts = urlsplit(request.url)
@@ -137,7 +151,7 @@ class KeptConnection:
             self._open = connection
         else:
             connection.close()
-        return reply
+        return request.cleaned(reply)
 
     def close(self) -> None:
         """Hang up, also in the middle of an exchange of another thread, which then fails."""

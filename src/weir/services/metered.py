@@ -6,7 +6,7 @@ import http.client
 import json
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from weir.errors import ServiceError
@@ -135,7 +135,8 @@ class MeteredClient:
         """The answer, and the tokens that it took, all and the answer's."""
         try:
             limits = self.limits
-            reply = connection.send(request.sent, request.answer_bytes, (limits.timeout, limits.whole))
+            sent = replace(request.sent, keys=(self.key,))
+            reply = connection.send(sent, request.answer_bytes, (limits.timeout, limits.whole))
             if reply.status // 100 != 2:
                 raise _UnpaidError(self._refused(reply, request.sent.url))
             found, counted = request.read(json.loads(reply.body))

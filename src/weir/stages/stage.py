@@ -15,15 +15,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from weir.errors import StoreError, is_shortage
+from weir.errors import FormatError, StoreError, is_shortage
 from weir.io.storage.atomic import write_json
 from weir.io.storage.checksums import Checksum, checksums_read, verify_files
+from weir.io.storage.text_files import check_regular
 
 __all__ = [
     "RECORD",
     "Record",
     "Stage",
     "changes",
+    "first_word",
     "flattened",
     "read_record",
     "record_of",
@@ -172,6 +174,7 @@ def write_record(path: Path, record: Record) -> None:
 def read_record(path: Path) -> Record:
     """Read a record; raises StoreError for one that is missing, damaged, edited, or of another format."""
     try:
+        check_regular(path)
         value = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(value, dict):
             raise StoreError(f"{path}: found a JSON {type(value).__name__}, expected a record of weir run")
@@ -192,6 +195,8 @@ def read_record(path: Path) -> Record:
         )
         if record.stage.key != said["key"]:
             raise StoreError(f"{path}: its key is not that of what it declares")
+    except FormatError as error:
+        raise StoreError(str(error)) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         if is_shortage(error):
             raise
@@ -228,7 +233,7 @@ def _plain(value: Any, engines: list[str | None]) -> Any:  # noqa: ANN401 - what
             if name == "engine":
                 engines.append(None if inner is None else _said(inner))
             else:
-                found[str(name)] = _kind(inner) if name in NAMES else _plain(inner, engines)
+                found[str(name)] = first_word(inner) if name in NAMES else _plain(inner, engines)
                 if name in NAMES and not isinstance(inner, str):
                     found[str(name)] = _plain(inner, engines)
         return found
@@ -241,7 +246,7 @@ def _said(engine: object) -> str:
     return engine if isinstance(engine, str) else json.dumps(engine, sort_keys=True)
 
 
-def _kind(name: object) -> str:
+def first_word(name: object) -> str:
     """What a name begins with: the kind of system, without settings that may be a path."""
     return re.split(r"[^A-Za-z0-9_]", str(name).strip(), maxsplit=1)[0]
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from weir.core.notes import Note
 from weir.core.scores import Scores
 from weir.core.system_scores import JudgedScores
 from weir.errors import BadValue
@@ -17,7 +18,7 @@ _NAMED = 3  # queries of a message
 
 def on_same_queries(
     dataset: str, before: JudgedScores, after: JudgedScores, common: bool
-) -> tuple[Scores, Scores, list[str]]:
+) -> tuple[Scores, Scores, list[Note]]:
     """(both scores on the same queries, what has to be said of it).
 
     common: keep the queries that both have with the same judgments. Raises BadValue, naming the queries, where queries,
@@ -51,8 +52,8 @@ def on_same_queries(
     kept = [q for q in ours if q in shared and q not in set(anew)]
     if not kept:
         raise BadValue(f"{dataset}: baseline and candidate share no query with the same judgments")
-    said = f"note: {dataset}: {len(kept)} queries are compared; {'; '.join(found)}"
-    return _only(one, kept), _only(other, kept), [said]
+    note = Note(f"{dataset}: {len(kept)} queries are compared; {'; '.join(found)}")
+    return _only(one, kept), _only(other, kept), [note]
 
 
 def _only(scores: Scores, queries: Sequence[str]) -> Scores:

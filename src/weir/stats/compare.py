@@ -18,10 +18,10 @@ from weir.stats.bootstrap import RESAMPLES, SEED
 from weir.stats.comparison import Comparison, ComparisonMethod, Pair, ScoreTable, Standing, Verdict
 from weir.stats.corrections import adjusted
 from weir.stats.intervals import bounds, fewest
-from weir.stats.power import detectable, equivalence
+from weir.stats.power import Family, Reach, detectable, equivalence, excess_kurtosis, reach
 from weir.stats.rank_stability import letters
 from weir.stats.resampling import resampled_sums
-from weir.stats.significance import Draws, Pairs, all_pairs, p_values
+from weir.stats.significance import TESTS, Draws, Pairs, all_pairs, p_values
 from weir.stats.two_level_bootstrap import two_level_means
 
 __all__ = [
@@ -93,22 +93,18 @@ def compared_together(
 ) -> list[Comparison]:
     """Compare the systems of each table, as `compared`; the correction counts the tests of all tables together."""
     method = method or ComparisonMethod()
-    found = [_tested_table(table, baseline, method) for table in tables]
-    return [
-        _concluded(
-            one, np.concatenate([o.p for o in found if o is not one] or [np.empty(0)]), baseline, method
-        )
-        for one in found
-    ]
+    tested = [_tested_table(table, baseline, method) for table in tables]
+    return [_concluded(one, [o for o in tested if o is not one], baseline, method) for one in tested]
 
 
 @dataclass(frozen=True, eq=False)
 class _TestedTable:
-    """A table, its systems best first, and the p-values of its pairs."""
+    """A table, its systems best first, the p-values of its pairs, and what none of them could be below."""
 
     table: ScoreTable
     pairs: Pairs
     p: Float64
+    smallest: float
 
 
 def _tested_table(given: ScoreTable, baseline: str | None, method: ComparisonMethod) -> _TestedTable:
@@ -121,27 +117,53 @@ def _tested_table(given: ScoreTable, baseline: str | None, method: ComparisonMet
     parts = tuple(tuple(values[ranked] for values in dataset) for dataset in given.parts)
     best_first = replace(given, systems=names, values=given.values[ranked], parts=parts)
     pairs = _tested(ranked, None if baseline is None else names.index(baseline))
-    p = p_values(method.test, best_first.values, pairs, Draws(method.draws, method.seed))
-    return _TestedTable(best_first, pairs, p)
+    p = p_values(method.test, best_first.values, pairs, _draws(method))
+    smallest = TESTS.get(method.test).smallest(given.values.shape[1], len(names), _draws(method))
+    return _TestedTable(best_first, pairs, p, smallest)
+
+
+def _draws(method: ComparisonMethod) -> Draws:
+    return Draws(method.draws, method.seed)
 
 
 def _concluded(
-    one: _TestedTable, beside: Float64, baseline: str | None, method: ComparisonMethod
+    one: _TestedTable, beside: Sequence[_TestedTable], baseline: str | None, method: ComparisonMethod
 ) -> Comparison:
-    """The comparison of a tested table; beside: the p-values that its correction counts besides its own."""
+    """The comparison of a tested table; beside: those whose tests its correction counts besides its own."""
     table = one.table
+    systems, units = len(table.systems), table.values.shape[1]
     levels = _levels(table, method)
-    found = _pairs(one, beside, method, levels)
+    others = np.concatenate([np.empty(0), *(o.p for o in beside)])
+    family = method.family(len(one.pairs) + len(others), systems, 1 if baseline is not None else systems - 1)
+    smallest = [np.full(len(o.p), o.smallest) for o in beside] if family.correct != "none" else []
+    possible = reach(
+        method.test,
+        units,
+        method.alpha,
+        family,
+        _draws(method),
+        systems,
+        np.concatenate([np.empty(0), *smallest]),
+    )
+    found = _pairs(one, others, method, levels, family, possible)
     return Comparison(
         table.dataset,
         table.measure,
         table.values.shape[1],
         table.unit,
         table.left_out,
-        _standings(table, _better(table.systems, found), method, levels, letter=baseline is None),
+        _standings(
+            table,
+            _better(table.systems, found),
+            method,
+            levels,
+            letter=baseline is None
+            and (possible.possible or any(p.verdict != "not separable" for p in found)),
+        ),
         found,
         baseline,
         method,
+        possible,
         table.geometric,
         group=table.group,
     )
@@ -243,7 +265,12 @@ def _mean_bounds(
 
 
 def _pairs(
-    one: _TestedTable, beside: Float64, method: ComparisonMethod, levels: Float64 | None
+    one: _TestedTable,
+    beside: Float64,
+    method: ComparisonMethod,
+    levels: Float64 | None,
+    family: Family,
+    possible: Reach,
 ) -> tuple[Pair, ...]:
     given, pairs, p = one.table, one.pairs, one.p
     values, queries = given.values, given.values.shape[1]
@@ -251,9 +278,11 @@ def _pairs(
     differences = values[pairs[:, 1]] - values[pairs[:, 0]]
     limits = _difference_bounds(given, differences, pairs, method, levels)
     same = equivalences(differences, method)
-    family = method.family(len(pairs) + len(beside), len(given.systems))
     # What is detectable is a multiple of the deviation.
-    unit = detectable(1.0, queries, method.power, method.alpha / family)
+    unit = math.inf
+    if possible.possible and TESTS.get(method.test).detection is not None:
+        kurtosis = excess_kurtosis(differences)
+        unit = detectable(1.0, queries, method.power, method.alpha, method.test, family, kurtosis)
     means = [_mean(row) for row in values]
     found = []
     for number, (i, j) in enumerate(pairs.tolist()):
@@ -267,10 +296,10 @@ def _pairs(
                 *limits[number],
                 float(p[number]),
                 float(corrected[number]),
-                family,
+                family.tests,
                 hedges_g(mean, deviation, len(row)),
                 *signs(row),
-                unit * deviation if unit * deviation <= given.span else None,
+                unit * deviation if math.isfinite(unit) and unit * deviation <= given.span else None,
                 None if method.margin is None else float(same[number]),
                 verdict_of(mean, float(corrected[number]), float(same[number]), method.alpha),
             )

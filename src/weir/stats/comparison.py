@@ -13,8 +13,8 @@ from weir.stats import paired, permutation, tukey  # noqa: F401  each registers 
 from weir.stats.bootstrap import LEVEL, SEED
 from weir.stats.corrections import CORRECTIONS
 from weir.stats.intervals import INTERVALS
-from weir.stats.power import POWER
-from weir.stats.significance import DRAWS, TESTS
+from weir.stats.power import POWER, Family, Reach
+from weir.stats.significance import DRAWS, TEST, TESTS
 
 __all__ = ["Comparison", "ComparisonMethod", "DatasetCounts", "Pair", "ScoreTable", "Standing", "Verdict"]
 
@@ -30,7 +30,7 @@ class ComparisonMethod:
     a difference still counts as none, to find systems equivalent. Raises BadValue or UnknownName.
     """
 
-    test: str = "permutation"
+    test: str = TEST
     correct: str = "holm"
     interval: str = "t"
     level: float = LEVEL
@@ -62,11 +62,13 @@ class ComparisonMethod:
         """The correction that is made: none where the test's p-values hold for all pairs together already."""
         return "none" if TESTS.get(self.test).familywise else self.correct
 
-    def family(self, tests: int, systems: int) -> int:
-        """Over how many comparisons the p-value of each of so many tests of so many systems is adjusted."""
+    def family(self, tests: int, systems: int, alike: int = 1) -> Family:
+        """The tests that are adjusted together, of so many tests of so many systems; alike as in `Family`."""
         if TESTS.get(self.test).familywise:
-            return systems * (systems - 1) // 2
-        return tests if self.correct != "none" else 1
+            return Family(systems * (systems - 1) // 2, 1, "none")
+        if self.correct == "none":
+            return Family(1, 1, "none")
+        return Family(tests, alike, self.correct)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +109,7 @@ class Standing:
 
     low, high: None for fewer queries than `fewest`; best, worst: its rank by the verdicts, 1 + the systems that are
     better than it, and their number less the systems that are worse; letters: two systems share one exactly if
-    neither is better; "" against a baseline, where not all pairs are compared.
+    neither is better; "" against a baseline, where not all pairs are compared, and where nothing could be found.
     """
 
     system: str
@@ -127,9 +129,10 @@ class Pair:
     adjusted: before and after the correction over so many `comparisons`; effect: Hedges' g, the mean difference over
     the standard deviation of the differences, corrected for few queries, None where there is no deviation and for two
     queries; won, lost, tied: queries on which the second is higher, lower, equal; detectable: the smallest true
-    difference that a paired t-test would find here with the wanted power, at the level of the strictest of the
-    corrected tests, None where that is more than the measure's whole range; equivalence: corrected p-value of lying
-    within the margin, None without one; verdict: what the second is.
+    difference that the test finds with the wanted power in new data, corrected as here, where one of the two differs so
+    from all others and nothing else does; None where that is more than the measure's whole range, where the test finds
+    none so often, and of a test of which none can be said; equivalence: corrected p-value of lying within the margin,
+    None without one; verdict: what the second is.
     """
 
     first: str
@@ -174,7 +177,8 @@ class DatasetCounts:
 class Comparison:
     """What one measure on one dataset says about several systems, best mean first.
 
-    tallies: of a comparison across datasets with a baseline; group: the group of queries it is on, "" for all.
+    reach: whether the test can find anything here; tallies: of a comparison across datasets with a baseline; group: the
+    group of queries it is on, "" for all.
     """
 
     dataset: str
@@ -186,6 +190,7 @@ class Comparison:
     pairs: tuple[Pair, ...]
     baseline: str | None
     method: ComparisonMethod
+    reach: Reach
     geometric: bool = False
     tallies: tuple[DatasetCounts, ...] = ()
     group: str = ""

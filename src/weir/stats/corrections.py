@@ -11,7 +11,9 @@ from weir.core.strings import Float64
 from weir.errors import BadValue
 from weir.registry import Registry
 
-__all__ = ["CORRECTIONS", "Correction", "adjusted"]
+__all__ = ["CORRECTIONS", "Correction", "adjusted", "level_met"]
+
+_NEAR_ZERO = 1e-9
 
 Correction: TypeAlias = Callable[[Float64], Float64]
 """From p-values in ascending order to adjusted ones in the same order, not yet monotone or cut at 1."""
@@ -37,6 +39,16 @@ def adjusted(p: Float64, correct: str = "holm") -> Float64:
     # Rounding must not make a p-value smaller than it was.
     found[tested[order]] = np.clip(correction(given[order]), given[order], 1)
     return found
+
+
+def level_met(correct: str, tests: int, found: int, alpha: float) -> float:
+    """The level that a p-value has to stay below to be found among so many tests, where so many others are found.
+
+    Those others count as certain and the rest as not found, so that 0 others give the strictest level: alpha / tests
+    by Bonferroni and Holm, alpha / (tests - found) by Holm where others are found.
+    """
+    p = np.concatenate([np.zeros(found), [_NEAR_ZERO], np.ones(tests - found - 1)])
+    return alpha * _NEAR_ZERO / float(adjusted(p, correct)[found])
 
 
 @CORRECTIONS.register("none")

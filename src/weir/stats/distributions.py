@@ -14,6 +14,7 @@ from weir.errors import BadValue
 
 __all__ = [
     "binomial_tail",
+    "foreseen_tail",
     "incomplete_beta",
     "noncentral_tail",
     "normal_quantile",
@@ -71,14 +72,21 @@ def noncentral_tail(t: float, df: int, shift: float) -> float:
 
     The normal tail, averaged over the distribution of the estimated deviation by Gauss-Legendre quadrature.
     """
-    width = 10 / math.sqrt(2 * df)
-    low, high = max(0.0, 1 - width), 1 + width
-    nodes, weights = _legendre()
-    s: Float64 = (high - low) / 2 * nodes + (high + low) / 2
-    log_scale = (1 - df / 2) * math.log(2) + df / 2 * math.log(df) - math.lgamma(df / 2)
-    density = np.exp(log_scale + (df - 1) * np.log(s) - df / 2 * s * s)
-    tails = np.array([normal_tail(t * v - shift) for v in s.tolist()])
-    return float((high - low) / 2 * np.sum(weights * density * tails))
+    deviations, weights = _estimated_deviation(df, 200)
+    tails = np.array([normal_tail(t * v - shift) for v in deviations.tolist()])
+    return float(np.sum(weights * tails))
+
+
+def foreseen_tail(t: float, df: float, shift: float) -> float:
+    """As `noncentral_tail`, for a shift that is so many times a deviation estimated beforehand, with df degrees too.
+
+    The two estimates are of different samples, so that the one that is planned with may be too small or too large. df:
+    need not be whole; fewer than there are stand for values with heavy tails, whose deviation is known less well.
+    """
+    deviations, weights = _estimated_deviation(df, 64 if df < 10 else 40)
+    edges = t * deviations - shift * deviations[:, None]
+    tails = np.array([normal_tail(edge) for edge in edges.reshape(-1).tolist()]).reshape(edges.shape)
+    return float(weights @ tails @ weights)
 
 
 def incomplete_beta(a: float, b: float, x: float) -> float:
@@ -113,9 +121,20 @@ def root(rising: Callable[[float], float], start: float) -> float:
             high = middle
 
 
+@lru_cache(maxsize=256)
+def _estimated_deviation(df: float, points: int) -> tuple[Float64, Float64]:
+    """Values of an estimated deviation, in units of the true one, and how much each weighs in a mean over them."""
+    width = 10 / math.sqrt(2 * df)
+    low, high = max(0.0, 1 - width), 1 + width
+    nodes, weights = _legendre(points)
+    s: Float64 = (high - low) / 2 * nodes + (high + low) / 2
+    log_scale = (1 - df / 2) * math.log(2) + df / 2 * math.log(df) - math.lgamma(df / 2)
+    return s, (high - low) / 2 * weights * np.exp(log_scale + (df - 1) * np.log(s) - df / 2 * s * s)
+
+
 @cache
-def _legendre() -> tuple[Float64, Float64]:
-    nodes, weights = np.polynomial.legendre.leggauss(200)
+def _legendre(points: int) -> tuple[Float64, Float64]:
+    nodes, weights = np.polynomial.legendre.leggauss(points)
     return nodes, weights
 
 

@@ -12,6 +12,8 @@ import numpy as np
 from weir.core.strings import Float64
 from weir.errors import BadValue
 from weir.stats.comparison import ComparisonMethod, Verdict
+from weir.stats.power import Family, Reach, reach
+from weir.stats.significance import Draws
 
 __all__ = ["OTHERS", "Contrast", "Factor", "FactorEffect", "FactorStudy", "FactorialDesign", "VarianceSource"]
 
@@ -163,3 +165,16 @@ class FactorStudy:
     method: ComparisonMethod
     geometric: bool = False
     notes: tuple[str, ...] = ()
+
+    @property
+    def unit(self) -> str:
+        """What the tests swap levels on: queries, or collections where these are a sample too."""
+        return "collections" if self.method.interval == "two-level" and self.collections else "queries"
+
+    @property
+    def reach(self) -> Reach:
+        """Whether the tests of its effects can find anything."""
+        units = self.count if self.unit == "queries" else len(self.collections)
+        m = self.method
+        family = Family(len(self.effects), 1, m.correct)
+        return reach(m.test, units, m.alpha, family, Draws(m.draws, m.seed))

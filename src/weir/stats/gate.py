@@ -122,7 +122,7 @@ class Gate:
             or level >= POWER
         ):
             return None
-        return queries_needed(effect, self.deviation, POWER, level)
+        return queries_needed(effect, self.deviation, POWER, level, "t")
 
 
 def gates(cases: Sequence[tuple[str, ScoreTable]], rules: GateRules) -> list[Gate]:

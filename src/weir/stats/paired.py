@@ -9,14 +9,14 @@ import numpy as np
 
 from weir.core.strings import Float64
 from weir.stats.distributions import binomial_tail, normal_tail, student_tail
-from weir.stats.significance import Draws, Pairs, significance
+from weir.stats.significance import Detection, Draws, Pairs, significance
 
 __all__ = ["sign_p", "sign_test", "t_statistic", "t_test", "wilcoxon_p", "wilcoxon_test"]
 
 EXACT_DIFFERENCES = 50
 
 
-@significance("t")
+@significance("t", detection=Detection())
 def t_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """The paired t-test: is the mean difference zero?
 
@@ -26,7 +26,7 @@ def t_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     return _each(values, pairs, lambda d: 2 * student_tail(abs(t_statistic(d)), len(d) - 1))
 
 
-@significance("wilcoxon")
+@significance("wilcoxon", smallest=lambda units, systems, draws: wilcoxon_p(np.arange(1.0, units + 1)))
 def wilcoxon_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """Wilcoxon's signed-rank test: are differences as often and as far above zero as below?
 
@@ -36,7 +36,7 @@ def wilcoxon_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     return _each(values, pairs, wilcoxon_p)
 
 
-@significance("sign")
+@significance("sign", smallest=lambda units, systems, draws: sign_p(np.ones(units)))
 def sign_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """The sign test: are differences as often above zero as below?
 

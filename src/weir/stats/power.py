@@ -1,33 +1,107 @@
-"""How small a difference a test can find, how many queries it takes, and when two systems are equivalent."""
+"""How small a difference a test can find, how many queries it takes, and when two systems are equivalent.
+
+What is found is what the test itself finds, at the level that its correction leaves. The deviation of the differences
+is estimated from those at hand, so the chance of finding a difference is that of new data after this estimate, over
+the chance in both: a difference that is printed as the smallest to be found 80 times in 100 is found so often.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 
+import numpy as np
+
 from weir.core.strings import Float64
 from weir.errors import BadValue
-from weir.stats.distributions import noncentral_tail, normal_quantile, root, student_quantile, student_tail
+from weir.stats.bootstrap import SEED
+from weir.stats.corrections import adjusted, level_met
+from weir.stats.distributions import (
+    foreseen_tail,
+    normal_quantile,
+    normal_tail,
+    student_quantile,
+    student_tail,
+)
 from weir.stats.paired import t_statistic
+from weir.stats.permutation import exact_p_values  # noqa: F401  registers the default test
+from weir.stats.significance import TEST, TESTS, Detection, Draws
 
 __all__ = [
+    "ALONE",
     "ALPHA",
     "MOST_QUERIES",
     "POWER",
+    "Family",
     "Need",
     "PowerPlan",
+    "Reach",
     "detectable",
     "equivalence",
+    "excess_kurtosis",
     "plan",
     "power",
     "queries_needed",
+    "reach",
 ]
 
 ALPHA = 0.05
 POWER = 0.8
 MOST_QUERIES = 10_000_000
+FEW_UNITS, SOME_UNITS = 11, 30
+"""Queries or datasets up to which p-values are simulated exactly, and up to which findings are simulated at all."""
+SIMULATED_ROWS = 12_000
+POWER_TOLERANCE = 0.002
+"""Of a simulated power, near enough to the wanted one."""
+MOST_STEPS = 25
+KURTOSIS_UNITS, KURTOSIS_STEP, KURTOSIS_BOUNDS = 10, 0.25, (-1.2, 12.0)
+"""Values from which on their excess kurtosis is estimated, to which step, and between which bounds it is used."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """Differences that are tested together.
+
+    tests: how many; alike: how many of them are true and equal, 1 of those against a baseline, and of those of each of
+    K systems with each K - 1: one system differs from all others, which are equal; correct: the correction.
+    """
+
+    tests: int = 1
+    alike: int = 1
+    correct: str = "holm"
+
+    def level(self, alpha: float, found: float) -> float:
+        """The level that a test has to meet where so many others are found, between whole numbers in proportion."""
+        low = math.floor(found)
+        one = level_met(self.correct, self.tests, low, alpha)
+        if low == found:
+            return one
+        return one + (found - low) * (level_met(self.correct, self.tests, low + 1, alpha) - one)
+
+
+ALONE = Family()
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Whether a test with its correction can find anything with so many queries or datasets, however large.
+
+    smallest: no adjusted p-value is below this; alpha: what one has to be below; fewest: of how many queries or
+    datasets one can be, None where the draws are too few for so many comparisons; draws: how many draws it takes at
+    least, 0 for a test that does not draw.
+    """
+
+    smallest: float
+    alpha: float
+    fewest: int | None
+    draws: int = 0
+
+    @property
+    def possible(self) -> bool:
+        """Whether something could be found."""
+        return self.smallest < self.alpha
 
 
 @dataclass(frozen=True)
@@ -46,7 +120,8 @@ class Need:
 class PowerPlan:
     """How small a difference of a measure the queries at hand can show, and what other differences need.
 
-    difference: second minus first.
+    difference: second minus first; detectable: None where the queries are too few for any; test: one of two systems,
+    without a correction; reach: what it can find at all.
     """
 
     measure: str
@@ -55,8 +130,10 @@ class PowerPlan:
     deviation: float
     wanted: float
     alpha: float
-    detectable: float
+    detectable: float | None
     needs: tuple[Need, ...]
+    test: str
+    reach: Reach
 
     def to_dict(self) -> dict[str, object]:
         """The plan as plain values."""
@@ -69,6 +146,7 @@ def plan(
     effects: Sequence[float],
     wanted: float = POWER,
     alpha: float = ALPHA,
+    test: str = TEST,
 ) -> PowerPlan:
     """What the differences of two systems between queries say about finding such and other effects.
 
@@ -79,59 +157,150 @@ def plan(
         raise BadValue(f"power needs at least two queries; found {n}")
     mean = math.fsum(differences.tolist()) / n
     deviation = float(differences.std(ddof=1))
-    least = detectable(deviation, n, wanted, alpha)
+    kurtosis = excess_kurtosis(differences[None])
+    least = detectable(deviation, n, wanted, alpha, test, kurtosis=kurtosis)
     needs = []
     for effect in effects:
-        needed = queries_needed(effect, deviation, wanted, alpha)
-        needs.append(Need(effect, power(effect, deviation, n, alpha), needed))
-    return PowerPlan(measure, n, mean, deviation, wanted, alpha, least, tuple(needs))
+        needed = queries_needed(effect, deviation, wanted, alpha, test, kurtosis)
+        needs.append(Need(effect, power(effect, deviation, n, alpha, test, kurtosis), needed))
+    return PowerPlan(
+        measure,
+        n,
+        mean,
+        deviation,
+        wanted,
+        alpha,
+        least if math.isfinite(least) else None,
+        tuple(needs),
+        test,
+        reach(test, n, alpha),
+    )
 
 
-def power(difference: float, deviation: float, queries: int, alpha: float = ALPHA) -> float:
-    """Probability that a two-sided paired t-test finds a true mean difference.
+def reach(
+    test: str,
+    units: int,
+    alpha: float = ALPHA,
+    family: Family = ALONE,
+    draws: Draws | None = None,
+    systems: int = 2,
+    beside: Float64 | None = None,
+) -> Reach:
+    """What a test with its correction can find of so many units, where all p-values of its family are the smallest.
 
-    deviation: standard deviation of the differences between queries. From the noncentral t. Raises BadValue for
-    fewer than two queries, a negative deviation, and an alpha outside 0..1.
+    beside: the smallest p-values of tests that the correction counts besides those of the family, in other tables.
     """
-    _check(queries, deviation, alpha)
+    draws = draws or Draws()
+    kind = TESTS.get(test)
+    others = np.empty(0) if beside is None else beside
+
+    def smallest(count: int, drawn: Draws) -> float:
+        own = np.full(family.tests - len(others), kind.smallest(count, systems, drawn))
+        return float(adjusted(np.concatenate([own, others]), family.correct)[: len(own)].min())
+
+    now = smallest(units, draws)
+    needed = 0
+    if kind.drawn:
+        needed = max(1, math.floor(1 / level_met(family.correct, family.tests, 0, alpha)))
+    # From some number of units on a test that draws is bound by its draws, and every other finds anything.
+    fewest = next((n for n in range(2, 65) if smallest(n, draws) < alpha), None)
+    return Reach(now, alpha, fewest, needed)
+
+
+def excess_kurtosis(rows: Float64) -> float:
+    """The mean over rows of how much heavier the tails of their values are than normal ones, which have 0.
+
+    From 10 values on, to steps of a quarter, between the least that there is and 12; a row of one value repeated does
+    not count. Source: Joanes and Gill 1998 (G2, which equals scipy.stats.kurtosis with bias=False).
+    """
+    n = rows.shape[1]
+    if n < KURTOSIS_UNITS:
+        return 0.0
+    centred = rows - rows.mean(axis=1, keepdims=True)
+    scale = (centred**2).mean(axis=1)
+    varied = scale > 0
+    if not varied.any():
+        return 0.0
+    biased = (centred[varied] ** 4).mean(axis=1) / scale[varied] ** 2 - 3
+    mean = float(np.mean((n - 1) / ((n - 2) * (n - 3)) * ((n + 1) * biased + 6)))
+    low, high = KURTOSIS_BOUNDS
+    return min(max(round(mean / KURTOSIS_STEP) * KURTOSIS_STEP, low), high)
+
+
+def power(
+    difference: float,
+    deviation: float,
+    queries: int,
+    alpha: float = ALPHA,
+    test: str = TEST,
+    kurtosis: float = 0.0,
+) -> float:
+    """Probability that a two-sided paired test finds a true mean difference in new data.
+
+    deviation: standard deviation of the differences between queries, estimated from as many; kurtosis: in excess of
+    that of normal differences, as `excess_kurtosis` estimates it: the deviation of heavy tails is known less well. For
+    normal differences exact for the t-test, and for other tests of more than SOME_UNITS queries, which find what it
+    finds; else simulated. Raises BadValue for fewer than two queries, a negative deviation, an alpha outside 0..1, and
+    a test of which no power is known.
+    """
+    detection = _checked(queries, deviation, alpha, test)
     if deviation == 0:
-        return 1.0 if difference else alpha
-    shift = abs(difference) / deviation * math.sqrt(queries)
-    return _power(shift, queries - 1, student_quantile(1 - alpha / 2, queries - 1))
+        return float(reach(test, queries, alpha).possible) if difference else alpha
+    return _chance(detection, queries, alpha, ALONE, alpha, kurtosis)(abs(difference) / deviation)
 
 
-def detectable(deviation: float, queries: int, wanted: float = POWER, alpha: float = ALPHA) -> float:
-    """The smallest true difference that a two-sided paired t-test finds with the wanted probability.
+def detectable(
+    deviation: float,
+    queries: int,
+    wanted: float = POWER,
+    alpha: float = ALPHA,
+    test: str = TEST,
+    family: Family = ALONE,
+    kurtosis: float = 0.0,
+) -> float:
+    """The smallest true difference that a two-sided paired test with its correction finds with the wanted probability.
 
-    Arguments as in `power`. Raises BadValue as `power`, and for a wanted power that is not above alpha and below 1.
+    Arguments as in `power`; family: what else is tested. Infinite where no difference is found so often with so few
+    queries. Raises BadValue as `power`, and for a wanted power that is not above alpha and below 1.
     """
-    _check(queries, deviation, alpha)
-    if not alpha < wanted < 1:
-        raise BadValue(f"the wanted power is {wanted}; expected between {alpha} and 1")
-    return _shift(queries - 1, wanted, alpha) * deviation / math.sqrt(queries)
+    _checked(queries, deviation, alpha, test)
+    _check_wanted(wanted, alpha)
+    shift = _smallest_shift(test, queries, wanted, alpha, family, kurtosis)
+    return math.inf if shift is None else shift * deviation
 
 
 def queries_needed(
-    difference: float, deviation: float, wanted: float = POWER, alpha: float = ALPHA
+    difference: float,
+    deviation: float,
+    wanted: float = POWER,
+    alpha: float = ALPHA,
+    test: str = TEST,
+    kurtosis: float = 0.0,
 ) -> int | None:
-    """How many queries a two-sided paired t-test needs to find a true difference with the wanted probability.
+    """How many queries a two-sided paired test needs to find a true difference with the wanted probability.
 
     At least 2, and None for more than ten million. Raises BadValue for a difference of 0 and as `detectable`.
     """
-    _check(2, deviation, alpha)
+    detection = _checked(2, deviation, alpha, test)
     if difference == 0 or not math.isfinite(difference):
         raise BadValue(f"the difference to find is {difference}; expected a number other than 0")
-    if not alpha < wanted < 1:
-        raise BadValue(f"the wanted power is {wanted}; expected between {alpha} and 1")
-    if power(difference, deviation, MOST_QUERIES, alpha) < wanted:
+    _check_wanted(wanted, alpha)
+
+    def chance(count: int) -> float:
+        return _chance_of_t(count, alpha, kurtosis)(abs(difference) / deviation) if deviation else 1.0
+
+    if chance(MOST_QUERIES) < wanted:
         return None
-    low, high = _around(difference, deviation, wanted, alpha)
+    low, high = _around(difference, deviation, wanted, alpha, chance)
     while high - low > 1:
         middle = (low + high) // 2
-        if power(difference, deviation, middle, alpha) < wanted:
+        if chance(middle) < wanted:
             low = middle
         else:
             high = middle
+    if detection != Detection():  # few queries show less to another test than to the t-test
+        while high <= SOME_UNITS and power(difference, deviation, high, alpha, test, kurtosis) < wanted:
+            high += 1
     return high
 
 
@@ -149,35 +318,174 @@ def equivalence(differences: Float64, margin: float) -> float:
     return max(student_tail(t, len(differences) - 1) for t in sides)
 
 
-def _around(difference: float, deviation: float, wanted: float, alpha: float) -> tuple[int, int]:
+def _around(
+    difference: float, deviation: float, wanted: float, alpha: float, chance: Callable[[int], float]
+) -> tuple[int, int]:
     """A number of queries that is too small (or 1) and one that is enough, near what the normal distribution says."""
     quantiles = normal_quantile(1 - alpha / 2) + normal_quantile(wanted)
     guess = min(max(2.0, (quantiles * deviation / difference) ** 2), float(MOST_QUERIES))
     low = high = int(guess)
     step = max(1, low // 64)
-    while low > 1 and power(difference, deviation, low, alpha) >= wanted:
+    while low > 1 and chance(low) >= wanted:
         low, high, step = max(1, low - step), low, 2 * step
-    while power(difference, deviation, high, alpha) < wanted:
+    while chance(high) < wanted:
         low, high, step = high, min(high + step, MOST_QUERIES), 2 * step
     return low, high
 
 
-@lru_cache(maxsize=256)
-def _shift(df: int, wanted: float, alpha: float) -> float:
-    """The shift of t that is found with the wanted probability."""
-    edge = student_quantile(1 - alpha / 2, df)
-    return root(lambda shift: _power(shift, df, edge) - wanted, 1.0)
+@lru_cache(maxsize=1024)
+def _smallest_shift(
+    test: str, units: int, wanted: float, alpha: float, family: Family, kurtosis: float
+) -> float | None:
+    """The true difference, in estimated deviations, that is found with the wanted probability; None for none."""
+    detection = TESTS.get(test).detection
+    assert detection is not None
+    # How many of the other true differences are found where this one is nearly missed: they share a system with it, so
+    # that their noise is correlated by a half.
+    others = (family.alike - 1) * (1 - normal_tail(normal_quantile(wanted) / math.sqrt(3)))
+    level = family.level(alpha, others)
+    if units <= SOME_UNITS and detection != Detection() and kurtosis:
+        normal = _smallest_shift(test, units, wanted, alpha, family, 0.0)
+        return None if normal is None else normal / _as_normal(units, level, kurtosis)
+    quantiles = normal_quantile(1 - level / 2) + normal_quantile(wanted)
+    of_t = _crossing(_chance_of_t(units, level, kurtosis), quantiles / math.sqrt(units), wanted, 1e-12)
+    if of_t is None or detection == Detection() or units > SOME_UNITS:
+        return of_t
+    return _crossing(_chance(detection, units, level, family, alpha, 0.0), of_t, wanted, POWER_TOLERANCE)
 
 
-def _power(shift: float, df: int, edge: float) -> float:
-    """Probability that t, so shifted, lies beyond the edge on either side."""
-    return noncentral_tail(edge, df, shift) + noncentral_tail(edge, df, -shift)
+def _chance_of_t(units: int, level: float, kurtosis: float) -> Callable[[float], float]:
+    """The chance that the paired t-test finds a true difference of so many estimated deviations.
+
+    Exact for normal differences. For others an estimated deviation varies as that of normal ones with fewer degrees of
+    freedom, to the first order.
+    """
+    edge = student_quantile(1 - level / 2, units - 1)
+    df = max(1.0, (units - 1) / (1 + kurtosis / 2))
+
+    def chance(shift: float) -> float:
+        shifted = shift * math.sqrt(units)
+        return foreseen_tail(edge, df, shifted) + foreseen_tail(edge, df, -shifted)
+
+    return chance
 
 
-def _check(queries: int, deviation: float, alpha: float) -> None:
+def _chance(
+    detection: Detection, units: int, level: float, family: Family, alpha: float, kurtosis: float
+) -> Callable[[float], float]:
+    """The chance that a test finds a true difference of so many estimated deviations.
+
+    What is simulated is normal; a difference counts there as less as the t-test finds less of it for its kurtosis. For
+    FEW_UNITS all true differences of the family are simulated and corrected together, since few p-values are
+    possible; for more this one alone, at the level that it has to meet.
+    """
+    normal = _as_normal(units, level, kurtosis)
+    if detection.p is not None and units <= FEW_UNITS:
+        noise, estimates = _simulated(units, family.alike)
+        levels = [family.level(alpha, others) for others in range(family.alike)]
+
+        def share(shift: float) -> float:
+            rows = noise + shift * normal * estimates[:, None, None]
+            p = detection.p(rows.reshape(-1, units)) if detection.p else np.empty(0)
+            return _share_found(p.reshape(-1, family.alike), levels, family, alpha)
+
+        return share
+    if detection.found is not None and units <= SOME_UNITS:
+        noise, estimates = _simulated(units, 1)
+
+        def share_of_one(shift: float) -> float:
+            rows = noise[:, 0] + shift * normal * estimates[:, None]
+            return float(np.mean(detection.found(rows, level))) if detection.found else 0.0
+
+        return share_of_one
+    return _chance_of_t(units, level, kurtosis)
+
+
+@lru_cache(maxsize=1024)
+def _as_normal(units: int, level: float, kurtosis: float) -> float:
+    """What the t-test finds 80 times in 100 of normal differences, over what it finds so often of such."""
+    if not kurtosis:
+        return 1.0
+    start = (normal_quantile(1 - level / 2) + normal_quantile(POWER)) / math.sqrt(units)
+    normal, other = (
+        _crossing(_chance_of_t(units, level, k), start, POWER, POWER_TOLERANCE / 10) for k in (0.0, kurtosis)
+    )
+    return normal / other if normal and other else 1.0
+
+
+@lru_cache(maxsize=4)
+def _simulated(units: int, alike: int) -> tuple[Float64, Float64]:
+    """Differences of one system and several others without a true difference, float64[R, alike, units], and deviations
+    as they would have been estimated before, float64[R]; from the stated seed.
+    """
+    generator = np.random.default_rng([SEED, units, alike])
+    count = SIMULATED_ROWS // alike
+    systems = generator.normal(0, math.sqrt(0.5), (count, 1 + alike, units))
+    # Of sixteen times as many, so that they are spread as evenly as the distribution has it.
+    squares = np.sort(generator.chisquare(units - 1, 16 * count))[8::16]
+    return systems[:, :1] - systems[:, 1:], np.sqrt(squares / (units - 1))
+
+
+def _share_found(p: Float64, levels: Sequence[float], family: Family, alpha: float) -> float:
+    """The share of true differences whose corrected p-values are below alpha, nothing else being found."""
+    # What a correction makes of p-values depends on which levels they meet only, and few combinations occur.
+    met = np.sort(np.searchsorted(np.array(levels), p, "right"), axis=1)
+    combinations, counts = np.unique(met, axis=0, return_counts=True)
+    below = np.array([*(level * (1 - 1e-6) for level in levels), 1.0])
+    others = np.ones(family.tests - family.alike)
+    shares = [
+        float(np.mean(adjusted(np.concatenate([below[one], others]), family.correct)[: family.alike] < alpha))
+        for one in combinations
+    ]
+    return float(np.dot(shares, counts)) / len(p)
+
+
+def _crossing(
+    rising: Callable[[float], float], start: float, wanted: float, tolerance: float
+) -> float | None:
+    """Where a function that rises reaches the wanted value, by false position (Illinois) from around the start.
+
+    None where it does not for 1,000 times the start.
+    """
+    low, high = 0.8 * start, 1.25 * start
+    below, above = rising(low) - wanted, rising(high) - wanted
+    while above < 0:
+        if high > 1000 * start:
+            return None
+        low, below, high = high, above, 2 * high
+        above = rising(high) - wanted
+    while below > 0:
+        high, above, low = low, below, low / 2
+        below = rising(low) - wanted
+    side = 0
+    for _ in range(MOST_STEPS):
+        middle = (low * above - high * below) / (above - below) if above != below else (low + high) / 2
+        value = rising(middle) - wanted
+        if abs(value) <= tolerance:
+            break
+        if value < 0:
+            low, below = middle, value
+            above, side = (above / 2, -1) if side == -1 else (above, -1)
+        else:
+            high, above = middle, value
+            below, side = (below / 2, 1) if side == 1 else (below, 1)
+    return middle
+
+
+def _checked(queries: int, deviation: float, alpha: float, test: str) -> Detection:
+    """How the test decides; raises for what cannot be planned with."""
     if queries < 2:
         raise BadValue(f"power needs at least two queries; found {queries}")
     if not (deviation >= 0 and math.isfinite(deviation)):
         raise BadValue(f"the deviation is {deviation}; expected a number from 0")
     if not 0 < alpha < 1:
         raise BadValue(f"alpha is {alpha}; expected between 0 and 1")
+    detection = TESTS.get(test).detection
+    if detection is None:
+        raise BadValue(f"no mean difference can be said that {test} finds; take permutation or t")
+    return detection
+
+
+def _check_wanted(wanted: float, alpha: float) -> None:
+    if not alpha < wanted < 1:
+        raise BadValue(f"the wanted power is {wanted}; expected between {alpha} and 1")

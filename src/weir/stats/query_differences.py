@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.core.corpus import Corpus, Queries
+from weir.core.notes import Note
 from weir.core.qrels import Qrels, plain_grades
 from weir.core.run import Run
 from weir.core.scores import Scores, averaged
 from weir.core.strings import Float64, Int64
 from weir.errors import BadValue
+from weir.stats.score_notes import system_notes
 
 __all__ = ["Move", "Moves", "Shift", "moved", "ranks_of", "with_documents", "with_texts"]
 
@@ -56,7 +58,8 @@ class Moves:
     """One run against another on the queries for which both have a value.
 
     won, lost, tied: queries on which the second is better, worse, equal to the first, by identifier; up, down: its
-    largest gains and losses; unanswered: queries that each of the two does not answer; left_out: queries without value.
+    largest gains and losses; unanswered: queries that each of the two does not answer; left_out: queries without value;
+    notes: what has to be said beside the scores.
     """
 
     measure: str
@@ -71,6 +74,7 @@ class Moves:
     down: tuple[Move, ...]
     unanswered: tuple[tuple[str, ...], tuple[str, ...]]
     left_out: int = 0
+    notes: tuple[Note, ...] = ()
 
 
 def moved(measure: str, names: tuple[str, str], first: Scores, second: Scores, top: int = 10) -> Moves:
@@ -105,6 +109,7 @@ def moved(measure: str, names: tuple[str, str], first: Scores, second: Scores, t
         _largest(queries, a, b, a - b, top),
         (_ids(first, ~first.answered), _ids(second, ~second.answered)),
         int(np.count_nonzero(~known)) + others,
+        tuple(system_notes(dict(zip(names, (first, second), strict=True)))),
     )
 
 

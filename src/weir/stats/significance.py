@@ -15,7 +15,21 @@ from weir.errors import BadValue
 from weir.registry import Registry
 from weir.stats.bootstrap import SEED
 
-__all__ = ["DRAWS", "TESTS", "Draws", "Pairs", "Significance", "all_pairs", "p_values", "significance"]
+__all__ = [
+    "DRAWS",
+    "TEST",
+    "TESTS",
+    "Detection",
+    "Draws",
+    "Pairs",
+    "Significance",
+    "all_pairs",
+    "p_values",
+    "significance",
+]
+
+TEST = "permutation"
+"""The test that is made unless another is named."""
 
 DRAWS = 100_000
 
@@ -38,18 +52,38 @@ class Draws:
 Function: TypeAlias = Callable[[Float64, Pairs, Draws], Float64]
 
 
+def _no_bound(units: int, systems: int, draws: Draws) -> float:
+    return 0.0
+
+
+@dataclass(frozen=True)
+class Detection:
+    """How a test decides on many rows of differences at once, float64[R, n], as simulations of its power need it.
+
+    p: the p-value of each row, for few columns; found: whether the p-value of each row is below a level, for some more;
+    None where the rows are found that the paired t-test finds. For many columns it finds what the t-test finds.
+    """
+
+    p: Callable[[Float64], Float64] | None = None
+    found: Callable[[Float64, float], NDArray[np.bool_]] | None = None
+
+
 @dataclass(frozen=True)
 class Significance:
     """A test of many pairs at once.
 
     function: takes the values of the systems, float64[K, Q], the pairs and the draws, and gives the two-sided
-    p-value of each pair; drawn: whether it draws; familywise: whether its p-values hold for all pairs together.
+    p-value of each pair; drawn: whether it draws; familywise: whether its p-values hold for all pairs together;
+    smallest: no p-value is below this, by the number of queries or datasets, that of systems, and the draws;
+    detection: None for a test of which no smallest mean difference can be said that it finds.
     """
 
     name: str
     function: Function
     drawn: bool
     familywise: bool
+    smallest: Callable[[int, int, Draws], float] = _no_bound
+    detection: Detection | None = None
 
     @property
     def summary(self) -> str:
@@ -61,12 +95,17 @@ TESTS: Registry[Significance] = Registry("test")
 
 
 def significance(
-    name: str, *, drawn: bool = False, familywise: bool = False
+    name: str,
+    *,
+    drawn: bool = False,
+    familywise: bool = False,
+    smallest: Callable[[int, int, Draws], float] = _no_bound,
+    detection: Detection | None = None,
 ) -> Callable[[Function], Function]:
-    """Register the decorated function as a test of differences between systems."""
+    """Register the decorated function as a test of differences between systems; arguments as in `Significance`."""
 
     def register(function: Function) -> Function:
-        TESTS.add(name, Significance(name, function, drawn, familywise))
+        TESTS.add(name, Significance(name, function, drawn, familywise, smallest, detection))
         return function
 
     return register

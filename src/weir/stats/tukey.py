@@ -18,7 +18,12 @@ _LEAST_SHUFFLES = 32
 _ROUNDING = 1e-11
 
 
-@significance("tukey", drawn=True, familywise=True)
+def _smallest(units: int, systems: int, draws: Draws) -> float:
+    """The chance that deals give all values of one system to one, and all of another to one other."""
+    return max((systems * (systems - 1.0)) ** (1 - units), 1 / (draws.count + 1))
+
+
+@significance("tukey", drawn=True, familywise=True, smallest=_smallest)
 def tukey_test(values: Float64, pairs: Pairs, draws: Draws) -> Float64:
     """Randomised Tukey HSD: is a difference larger than the largest one among exchangeable systems?
 

@@ -94,8 +94,13 @@ def _built(registry: Registry[Callable[..., T]], node: ast.expr, text: str) -> T
     """What a name, or a name with settings, stands for in a registry."""
     call = ast.Call(node, [], []) if isinstance(node, ast.Name) else node
     if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
+        _refuse_model(
+            ast.unparse(node).replace(" - ", "-"), registry.kind
+        )  # e5-base is a difference in Python
         raise _malformed(text)
     name = call.func.id
+    if name not in registry and name.lower() in registry:
+        name = name.lower()  # `BM25`, as Python's classes are written
     _refuse_misplaced(registry.kind, name)
     builder = registry.get(name)
     known = inspect.signature(builder).parameters
@@ -130,7 +135,7 @@ def _called(builder: Callable[..., T], name: str, positional: list[object], name
 
 def _argument(node: ast.expr, text: str, wanted: inspect.Parameter | None) -> object:
     """A literal, or a system inside a system."""
-    if isinstance(node, ast.Name) and not (node.id in SYSTEMS or node.id in SYSTEMS.names()):
+    if isinstance(node, ast.Name) and not {node.id, node.id.lower()}.intersection(SYSTEMS.names()):
         raise _not_quoted(node.id, wanted)
     if isinstance(node, (ast.Name, ast.Call, ast.BinOp)):
         return _system(node, text)
@@ -167,16 +172,37 @@ def _not_quoted(name: str, wanted: inspect.Parameter | None) -> WeirError:
     if name in RERANKERS:
         return BadValue(f"{name} re-ranks what a system finds: write such as bm25 >> {name}(...)")
     if wanted is None or wanted.kind is wanted.VAR_POSITIONAL or "str" not in str(wanted.annotation):
+        _refuse_model(name, SYSTEMS.kind)
         return UnknownName("system", name, SYSTEMS)
     return BadValue(f'{wanted.name} is a text, which stands in quotes: {wanted.name}="{name}"')
 
 
 def _refuse_misplaced(kind: str, name: str) -> None:
-    """Raise BadValue for a re-ranker in the place of a system, and for a system in the place of a re-ranker."""
+    """Raise BadValue for a re-ranker in the place of a system, for a system in the place of a re-ranker, and for a
+    model in the place of either.
+    """
+    if name not in SYSTEMS and name not in RERANKERS:
+        _refuse_model(name, kind)
     if kind == SYSTEMS.kind and name not in SYSTEMS and name in RERANKERS:
         raise BadValue(f"{name} re-ranks what a system finds: write such as bm25 >> {name}(...)")
     if kind == RERANKERS.kind and name not in RERANKERS and name in SYSTEMS:
         raise BadValue(f"{name} is a system; to re-rank by its scores write >> score({name})")
+
+
+def _refuse_model(name: str, kind: str) -> None:
+    """Raise BadValue, with what to write in the place of such a kind, where a text is the name of a model."""
+    from weir.encode.recipes.cards import known
+
+    card = known(name)
+    if card is None:
+        return
+    finds = {"dense": "dense", "sparse": "splade", "late": "colbert"}.get(card.kind)
+    reranks = "monot5" if card.kind == "t5" else card.kind
+    if kind == RERANKERS.kind:
+        written = f'score({finds}("{name}"))' if finds else f'{reranks}("{name}")'
+    else:
+        written = f'{finds}("{name}")' if finds else f'bm25 >> {reranks}("{name}")'
+    raise BadValue(f"'{name}' is a model, not a {kind}; write {written}")
 
 
 def _malformed(text: str) -> BadValue:

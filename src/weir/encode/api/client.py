@@ -112,7 +112,8 @@ class Client:
         body = json.dumps(self.provider.body(ask)).encode("ascii")
         numbers = _NUMBER_BYTES * (dimensions or _MOST_DIMENSIONS)
         most = _REST_BYTES + len(ask.texts) * (numbers + _TEXT_BYTES)
-        return post(self.url, body, self._headers(), most, (self.limits.timeout, self.limits.whole))
+        limits = (self.limits.timeout, self.limits.whole)
+        return post(self.url, body, self._headers(), most, limits, (self.key,))
 
     def _headers(self) -> dict[str, str]:
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "weir"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ __all__ = [
     "Head",
     "bare_checkpoint",
     "declared_prompts",
+    "inner_folder",
     "read_checkpoint",
     "read_object",
 ]
@@ -123,12 +125,20 @@ def _modules(folder: Path) -> list[tuple[str, Path]]:
     known_kinds = ("Transformer", "Pooling", "Normalize", "Dense", "LayerNorm", "MultiVectorMask")
     try:
         steps = json.loads(path.read_text(encoding="utf-8"))
-        found = [(str(s["type"]).rpartition(".")[2], folder / str(s["path"])) for s in steps]
+        found = [(str(s["type"]).rpartition(".")[2], inner_folder(folder, s["path"])) for s in steps]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{path}: damaged ({error}); fetch the checkpoint again") from None
     for kind, _ in found:
         if kind not in known_kinds:
             raise BadValue(f"{path}: a step '{kind}' is not known; expected {', '.join(known_kinds)}")
+    return found
+
+
+def inner_folder(folder: Path, name: object) -> Path:
+    """A folder that a checkpoint's own file names; raises ValueError for one outside of the checkpoint."""
+    found = folder / str(name)
+    if not Path(os.path.normpath(found)).is_relative_to(os.path.normpath(folder)):
+        raise ValueError(f"'{name}' leads out of the checkpoint")
     return found
 
 

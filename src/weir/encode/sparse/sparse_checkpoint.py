@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 
 from weir.encode.models.bert_weights import read_state
 from weir.encode.models.tokens import ModelTokenizer
-from weir.encode.recipes.checkpoint import Checkpoint, bare_checkpoint, declared_prompts, read_object
+from weir.encode.recipes.checkpoint import (
+    Checkpoint,
+    bare_checkpoint,
+    declared_prompts,
+    inner_folder,
+    read_object,
+)
 from weir.encode.sparse.sparse_heads import ACTIVATED, POOLED
 from weir.errors import BadValue, StoreError
 
@@ -116,9 +122,11 @@ def _side(folder: Path, steps: list[Step]) -> SparseModel | TokenWeights:
     if kinds and kinds[0] in TABLES and len(steps) == 1:
         own = steps[0][1]
         stated = read_object(own / "config.json").get("path")
-        file = (
-            own if stated is None else next((f for f in (own / stated, folder / stated) if f.exists()), own)
-        )
+        try:
+            places = () if stated is None else (inner_folder(own, stated), inner_folder(folder, stated))
+        except ValueError as error:
+            raise StoreError(f"{own / 'config.json'}: {error}") from None
+        file = next((place for place in places if place.exists()), own)
         return TokenWeights(
             bare_checkpoint(own if (own / "tokenizer.json").exists() else folder, folder), file
         )
@@ -140,7 +148,7 @@ def _steps(path: Path, folder: Path) -> list[Step]:
         return []
     try:
         steps = json.loads(path.read_text(encoding="utf-8"))
-        found = [(_kind(path, s["type"]), folder / str(s["path"])) for s in steps]
+        found = [(_kind(path, s["type"]), inner_folder(folder, s["path"])) for s in steps]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{path}: damaged ({error}); fetch the checkpoint again") from None
     if any(kind == "Router" for kind, _ in found) and len(found) > 1:
@@ -156,10 +164,10 @@ def _routes(folder: Path) -> dict[str, list[Step]]:
     try:
         kinds = {name: _kind(path, kind) for name, kind in facts["types"].items()}
         return {
-            route: [(kinds[name], folder / name) for name in facts["structure"][route]]
+            route: [(kinds[name], inner_folder(folder, name)) for name in facts["structure"][route]]
             for route in ("query", "document")
         }
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise StoreError(f"{path}: damaged ({error}); fetch the checkpoint again") from None
 
 

@@ -11,6 +11,8 @@ import numpy as np
 from weir.core.corpus import Corpus
 from weir.core.qrels import Qrels
 from weir.core.run import Run
+from weir.datasets.load import Dataset
+from weir.datasets.scoring_rules import NO_COLLECTION, ScoringRules
 from weir.errors import BadValue, WeirError
 from weir.experiment.explain.what_if import TIE_RULES, Scoring, mean, rescored
 from weir.experiment.explain.why import ComparedResult, Why, explained
@@ -38,7 +40,7 @@ class Judgments:
     """Where judgments come from: a file, or a collection by name or path; by default the cell's own collection."""
 
     qrels: Path | None = None
-    collection: str | None = None
+    collection: str | Path | Dataset | None = None
 
 
 def explain_cells(
@@ -71,20 +73,31 @@ def explain_published(
     return explained(side, _published_side(score), parse_measure(score.measure), notes)
 
 
-def explain_runs(qrels: Path, first: Path, second: Path, measure: str | None = None) -> Why:
+def explain_runs(
+    qrels: Path, first: Path, second: Path, measure: str | None = None, rules: ScoringRules = NO_COLLECTION
+) -> Why:
     """Why two run files have different means; their settings are what can be seen of them.
 
-    Raises the errors of reading and measuring, and BadValue for a run that answers none of the judged queries.
+    rules: of their collection. Raises the errors of reading and measuring, and BadValue for a run that answers none of
+    the judged queries.
     """
     judged, one, other = read_qrels(qrels), read_run(first), read_run(second)
     names = (one.name, other.name) if one.name != other.name else (str(first), str(second))
-    return explain_rankings(judged, dict(zip(names, (one, other), strict=True)), measure)
+    return explain_rankings(judged, dict(zip(names, (one, other), strict=True)), measure, rules)
 
 
-def explain_rankings(qrels: Qrels, runs: Mapping[str, Run], measure: str | None = None) -> Why:
+def explain_rankings(
+    qrels: Qrels, runs: Mapping[str, Run], measure: str | None = None, rules: ScoringRules = NO_COLLECTION
+) -> Why:
     """As `explain_runs`, of two runs by name."""
-    one, other = (ComparedResult(name, _seen(run, qrels), run=run, qrels=qrels) for name, run in runs.items())
-    return explained(one, other, parse_measure(measure or DEFAULT_MEASURES[0]))
+    judged, dropped = rules.counted(qrels), rules.conventions.self_matches == "drop"
+    ranked = {name: rules.ranked(run) for name, run in runs.items()}
+    one, other = (
+        ComparedResult(name, _seen(run, judged), run=run, qrels=judged, dropped=dropped)
+        for name, run in ranked.items()
+    )
+    said = [note.text for note in rules.notes]
+    return explained(one, other, parse_measure(measure or DEFAULT_MEASURES[0]), said)
 
 
 def _shared(first: Finished, second: Finished) -> Measure:

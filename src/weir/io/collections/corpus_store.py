@@ -10,9 +10,11 @@ A store is a folder `<file>.weir` beside the documents, or in Weir's home where 
                              the length and the checksums of each file, and a checksum of its own
 
 It is derived data: one whose source has changed is rebuilt without a question, one that is damaged or of another
-version with one line (StoreWarning). The fields of its metadata stand beside it (field_store.py). Lengths are compared
-when it is opened; bytes, a block at a time, when they are first used: opening five million documents takes
-milliseconds, and what decides a number was verified before.
+version with one line (StoreWarning). The source is known by its size, its times and its place on the disk; where only
+the size and the time of its last change are as they were, as after a copy, it is read and compared with its SHA-256.
+The fields of its metadata stand beside it (field_store.py). Lengths are compared when it is opened; bytes, a block at a
+time, when they are first used: opening five million documents takes milliseconds, and what decides a number was
+verified before.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -33,23 +35,31 @@ import numpy as np
 from weir.core.corpus import Corpus
 from weir.core.hashing import hash_strings
 from weir.core.ids import HashIndex, Ids
-from weir.core.strings import Strings
+from weir.core.strings import StringColumn, Strings
 from weir.errors import FormatError, StoreError, StoreWarning, is_shortage
 from weir.io.collections.field_store import MetadataColumn, StoredFields
 from weir.io.collections.layout import CollectionPart
 from weir.io.collections.records import duplicate, read_documents
-from weir.io.collections.stored_strings import CheckedFile, ColumnWriter, StoredStrings, column_files
+from weir.io.collections.stored_strings import (
+    CheckedFile,
+    ColumnHash,
+    ColumnWriter,
+    StoredStrings,
+    column_files,
+)
 from weir.io.storage.arrays import read_array
 from weir.io.storage.atomic import atomic_dir, locked, writable
 from weir.io.storage.checksums import Checksum, checksums_read
-from weir.io.storage.sealed import read_sealed, seal_folder
+from weir.io.storage.sealed import read_sealed, seal_folder, write_sealed
 from weir.settings import settings
 
-__all__ = ["CorpusStore", "fingerprint_of", "open_corpus", "open_store", "store_paths"]
+__all__ = ["CorpusStore", "fingerprint_of", "open_corpus", "open_store", "source_fingerprint", "store_paths"]
 
 FORMAT, FINGERPRINT = 3, 1
 RECORD, HASHES, CODES = "store.json", "ids.hash.npy", "ids.code.npy"
-_COLUMNS = ("_id", "title", "text", "metadata")
+SOURCE, CONTENT = "source", "content"
+_DOCUMENT_COLUMNS = ("_id", "title", "text")
+_COLUMNS = (*_DOCUMENT_COLUMNS, "metadata")
 _HASH_BLOCK = 1 << 20  # ids hashed at a time
 
 
@@ -57,6 +67,7 @@ _HASH_BLOCK = 1 << 20  # ids hashed at a time
 class CorpusStore:
     """An opened store: where it is, its documents, its metadata column, and what reading the source met.
 
+    path: of the store, or of the documents' file where they are held in memory;
     metadata: JSON objects ("" where a document has none), or None when no document has any; all_keys: whether it holds
     all that documents have beside identifier, title and text, as every store does that was built since fields can be
     searched. null_texts: documents whose text was null, NaN or absent, and is empty here.
@@ -64,7 +75,7 @@ class CorpusStore:
 
     path: Path
     corpus: Corpus
-    metadata: StoredStrings | None
+    metadata: StringColumn | None
     all_keys: bool
     null_texts: int
 
@@ -74,16 +85,61 @@ def open_corpus(part: CollectionPart, beside: bool = True) -> Corpus:
     return open_store(part, beside).corpus
 
 
-def open_store(part: CollectionPart, beside: bool = True) -> CorpusStore:
+def open_store(part: CollectionPart, beside: bool = True, read_only: bool = False) -> CorpusStore:
     """Open the store of a documents file, building it on the first call or when the file has changed.
 
-    beside: keep the store next to the file where that is possible. Warns (StoreWarning) where it was damaged, or of
-    another version, and is built again. Raises FormatError for a file that is no collection, StoreError when the
-    store cannot be written, or is damaged with no file to rebuild it from.
+    beside: keep the store next to the file where that is possible; read_only: write nothing, and hold the documents in
+    memory where there is no store of them. Warns (StoreWarning) where it was damaged, or of another version, and is
+    built again. Raises FormatError for a file that is no collection, StoreError when the store cannot be written, or is
+    damaged with no file to rebuild it from.
     """
+    if read_only:
+        store = _sound(part, beside) or _held(part)
+        column = MetadataColumn(store.metadata, None, str(part))
+        return replace(store, corpus=replace(store.corpus, metadata=StoredFields(lambda: column)))
     store = _open(part, beside)
     fields = StoredFields(partial(_metadata, part, beside))
     return replace(store, corpus=replace(store.corpus, metadata=fields))
+
+
+def source_fingerprint(part: CollectionPart) -> str:
+    """The fingerprint of the documents of a file as they stand there now, whatever a store says; nothing is written.
+
+    Raises FormatError for a file that is no collection.
+    """
+    hashes = {name: ColumnHash() for name in _DOCUMENT_COLUMNS}
+    for batch in read_documents(part):
+        for name, column in zip(_DOCUMENT_COLUMNS, (batch.ids, batch.titles, batch.texts), strict=True):
+            hashes[name].append(column)
+    rows, titled = hashes["_id"].rows, hashes["title"].bytes > 0
+    return _fingerprint(rows, {n: h.digest() for n, h in hashes.items() if n != "title" or titled})
+
+
+def _sound(part: CollectionPart, beside: bool) -> CorpusStore | None:
+    """The store of a documents file where there is one, with all metadata, as the file is now."""
+    for place in store_paths(part, beside):
+        with suppress(StoreError):
+            store = _opened(place, part, read_only=True)
+            if store is not None and store.all_keys:
+                return store
+    return None
+
+
+def _held(part: CollectionPart) -> CorpusStore:
+    """The documents of a file in memory."""
+    batches = list(read_documents(part))
+    ids, titles, texts = (
+        Strings.concatenated([getattr(batch, name) for batch in batches])
+        for name in ("ids", "titles", "texts")
+    )
+    empty = [Strings.packed([b""] * len(batch)) for batch in batches]
+    metadata = Strings.concatenated([b.metadata or none for b, none in zip(batches, empty, strict=True)])
+    title = titles if len(titles.data) else None
+    columns = {"_id": ids, "text": texts} | ({} if title is None else {"title": title})
+    digests = {name: ColumnHash.of(column) for name, column in columns.items()}
+    corpus = Corpus(Ids.of(ids), texts, title, _fingerprint(len(ids), digests))
+    nulls = sum(batch.null_texts for batch in batches)
+    return CorpusStore(part.path, corpus, metadata if len(metadata.data) else None, True, nulls)
 
 
 def _metadata(part: CollectionPart, beside: bool) -> MetadataColumn:
@@ -93,7 +149,7 @@ def _metadata(part: CollectionPart, beside: bool) -> MetadataColumn:
     place = store.path.with_name(name)
     if not (place.is_dir() or writable(place.parent)):
         place = store_paths(part, beside=False)[0].with_name(name)
-    return MetadataColumn(store.metadata, place)
+    return MetadataColumn(store.metadata, place, str(place))
 
 
 def _open(part: CollectionPart, beside: bool, all_keys: bool = False) -> CorpusStore:
@@ -161,16 +217,7 @@ def fingerprint_of(store: Path) -> str:
     corpus = opened.corpus
     columns = (("_id", corpus.ids.column), ("title", corpus.title), ("text", corpus.text))
     whole = {name: column.slice(0, len(corpus)) for name, column in columns if column is not None}
-    return _fingerprint(len(corpus), {name: _digest(column) for name, column in whole.items()})
-
-
-def _digest(column: Strings) -> bytes:
-    hashes = (hashlib.sha256(), hashlib.sha256())
-    for at in range(0, len(column.data), _HASH_BLOCK):
-        hashes[0].update(column.data[at : at + _HASH_BLOCK].tobytes())
-    for at in range(1, len(column.ptr), _HASH_BLOCK):
-        hashes[1].update(column.ptr[at : at + _HASH_BLOCK].tobytes())
-    return hashes[0].digest() + hashes[1].digest()
+    return _fingerprint(len(corpus), {name: ColumnHash.of(column) for name, column in whole.items()})
 
 
 def _fingerprint(documents: int, digests: dict[str, bytes]) -> str:
@@ -185,7 +232,8 @@ def _fingerprint(documents: int, digests: dict[str, bytes]) -> str:
 
 def _build(place: Path, part: CollectionPart) -> None:
     with atomic_dir(place) as folder:
-        stat = part.path.stat()
+        now = _source(part, part.path.stat())
+        source = now | {CONTENT: _content(part.path, tuple(now.values()))}
         columns: dict[str, ColumnWriter] = {}
         with ExitStack() as opened:
             for name in _COLUMNS:
@@ -202,7 +250,7 @@ def _build(place: Path, part: CollectionPart) -> None:
             "format": FORMAT,
             "documents": rows,
             "fingerprint": _fingerprint(rows, digests),
-            "source": _source(part, stat),
+            SOURCE: source,
             "null_texts": nulls,
             "columns": list(columns),
             "all_keys": True,
@@ -211,8 +259,22 @@ def _build(place: Path, part: CollectionPart) -> None:
 
 
 def _source(part: CollectionPart, stat: os.stat_result) -> dict[str, object]:
-    """What tells that a file is still the one that was read."""
-    return {"name": str(part.member or part.path.name), "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+    """What tells that a file is still the one that was read, without reading it.
+
+    No program sets the time at which a file's place or times were changed, whatever it does to the others.
+    """
+    told: dict[str, object] = {"name": str(part.member or part.path.name), "size": stat.st_size}
+    return told | {"mtime_ns": stat.st_mtime_ns, "ctime_ns": stat.st_ctime_ns, "inode": stat.st_ino}
+
+
+@lru_cache(maxsize=256)
+def _content(path: Path, seen: object) -> str:
+    """The SHA-256 of a file; seen: what tells that it was not touched since it was read; a process reads it once.
+
+    A CRC would not do: a packed file ends in that of its content, so that a change of both leaves its own as it was.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _fill(columns: dict[str, ColumnWriter], part: CollectionPart) -> int:
@@ -253,17 +315,17 @@ def _write_index(folder: Path, part: CollectionPart) -> None:
 # Opening
 
 
-def _opened(place: Path, part: CollectionPart | None) -> CorpusStore | None:
+def _opened(place: Path, part: CollectionPart | None, read_only: bool = False) -> CorpusStore | None:
     """The store at a place; None where there is none, it is of another version, or its source has changed.
 
     Raises StoreError where it is damaged, as far as that is seen without reading the documents.
     """
     about = _record(place) if place.is_dir() else None
-    if about is None or (part is not None and not _fresh(about, part)):
+    if about is None or (part is not None and not _fresh(place, about, part, read_only)):
         return None
     try:
         files = checksums_read(about["files"])
-        rows, mend = int(about["documents"]), partial(_mend, place, part, about)
+        rows, mend = int(about["documents"]), _refused if read_only else partial(_mend, place, part, about)
         for name in (HASHES, CODES):
             files[name].verify(place / name, 0, 0)  # its length
         columns = {name: _column(place, name, files, mend) for name in about["columns"]}
@@ -326,6 +388,11 @@ def _index(
     return HashIndex(hashes, codes)
 
 
+def _refused(error: StoreError) -> None:
+    """Where nothing may be written, what is damaged stays so."""
+    raise error
+
+
 def _mend(place: Path, part: CollectionPart | None, about: dict[str, Any], error: StoreError) -> None:
     """Build a store again of which a part was found damaged while it was in use; the same bytes come back.
 
@@ -333,20 +400,36 @@ def _mend(place: Path, part: CollectionPart | None, about: dict[str, Any], error
     """
     if part is None or not part.path.exists():
         raise _unmendable(error, part) if part is not None else error
-    if not _fresh(about, part):
+    if not _fresh(place, about, part, read_only=True):
         raise StoreError(f"{error}, and {part} has changed since; start again to read it anew")
     with _alone(place):
         warnings.warn(StoreWarning(f"{error}; the store is built again"), stacklevel=2)
         _build(place, part)
-    if _record(place) != about:
+    built = _record(place)
+    if built is None or {**built, SOURCE: None} != {**about, SOURCE: None}:
         raise StoreError(f"{error}; built again it is another one: start again")
 
 
-def _fresh(about: dict[str, Any], part: CollectionPart) -> bool:
-    """Whether the source is the one the store was built from; one that is gone does not age its store."""
+def _fresh(place: Path, about: dict[str, Any], part: CollectionPart, read_only: bool) -> bool:
+    """Whether the source is the one the store was built from; one that is gone does not age its store.
+
+    A file that was moved or copied, or written with its time kept, is read, and noted where it is the same.
+    """
     try:
-        stat = part.path.stat()
+        now = _source(part, part.path.stat())
     except FileNotFoundError:
         return True
-    source = about.get("source")
-    return source == _source(part, stat)
+    source = about.get(SOURCE)
+    if not isinstance(source, dict) or any(
+        source.get(name) != now[name] for name in ("name", "size", "mtime_ns")
+    ):
+        return False
+    if all(source.get(name) == value for name, value in now.items()):
+        return True
+    if source.get(CONTENT) != _content(part.path, tuple(now.values())):
+        return False
+    if not read_only and writable(place):
+        with locked(place.with_name(f".{place.name}.lock"), wait=False) as alone:
+            if alone and _record(place) == about:
+                write_sealed(place / RECORD, {**about, SOURCE: {**source, **now}}, durable=False)
+    return True

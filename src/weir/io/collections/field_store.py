@@ -6,7 +6,8 @@ They stand in a folder `<file>.fields.weir` beside the store of the documents, w
     <hash of a name>/    a field: value.utf8 and value.offsets (see stored_strings.py), number.npy where all are
                          numbers, field.json with its digest, and the checksums of its files
 
-All of it is derived data: what is damaged, or of other metadata, is made again.
+All of it is derived data: what is damaged, or of other metadata, is made again. Where nothing may be written, a field
+is made in memory, with the same digest.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from weir.core.document_fields import (
     flattened,
     unknown_field,
 )
-from weir.core.strings import Strings
+from weir.core.strings import StringColumn, Strings
 from weir.errors import StoreError, StoreWarning
 from weir.io.collections.json_lines import parse_block
-from weir.io.collections.stored_strings import ColumnWriter, StoredStrings, column_files
+from weir.io.collections.stored_strings import ColumnHash, ColumnWriter, StoredStrings, column_files
 from weir.io.storage.arrays import read_array
 from weir.io.storage.atomic import atomic_dir, locked, storing
 from weir.io.storage.sealed import open_folder, read_sealed, seal_folder, write_sealed
@@ -50,16 +51,18 @@ KINDS: tuple[FieldKind, ...] = ("text", "number", "list")
 class MetadataColumn:
     """The metadata of documents as it was written, and the folder in which its fields may stand.
 
-    column: a JSON object for each document, "" for one without; None where no document has any.
+    column: a JSON object for each document, "" for one without; None where no document has any; folder: None where
+    nothing may be written; source: what messages call the documents.
     """
 
-    column: StoredStrings | None
-    folder: Path
+    column: StringColumn | None
+    folder: Path | None
+    source: str
 
     @property
     def identity(self) -> str:
         """What tells this metadata from other: a hash of the checksums of its files."""
-        if self.column is None:
+        if not isinstance(self.column, StoredStrings):
             return ""
         files = (self.column.data.checksum, self.column.offsets.checksum)
         return hashlib.sha256(repr([file.to_json() for file in files]).encode()).hexdigest()[:32]
@@ -70,7 +73,7 @@ class MetadataColumn:
             assert self.column is not None
             texts = self.column.slice(start, start + BATCH_DOCUMENTS).tolist()
             block = "\n".join(text or "{}" for text in texts).encode()
-            yield [flattened(row) for row in parse_block(block, start + 1, self.folder).rows]
+            yield [flattened(row) for row in parse_block(block, start + 1, self.source).rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +94,12 @@ class StoredFields:
         """See DocumentFields."""
         if name not in self._kinds:
             raise unknown_field(name, self.names())
-        if name not in self.held:
+        folder = self._metadata.folder
+        if name not in self.held and folder is None:
+            self.held[name] = self._in_memory(name, self._kinds[name])
+        elif name not in self.held and folder is not None:
             key = hashlib.blake2b(name.encode("utf-8"), digest_size=8).hexdigest()
-            place, about = self._metadata.folder / key, self._about(name)
+            place, about = folder / key, self._about(name)
             with locked(place.with_name(f".{key}.lock")):
                 self.held[name] = _read(place, about) or self._made(place, about)
         return self.held[name]
@@ -107,13 +113,15 @@ class StoredFields:
         metadata, seen = self._metadata, KindsSeen()
         if metadata.column is None:
             return {}
-        path = metadata.folder / CATALOGUE
-        known = _catalogue(path, metadata.identity)
+        path = None if metadata.folder is None else metadata.folder / CATALOGUE
+        known = None if path is None else _catalogue(path, metadata.identity)
         if known is not None:
             return known
         for documents in metadata.documents():
             for document in documents:
                 seen.add(document)
+        if path is None:
+            return seen.kinds()
         with storing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
         write_sealed(path, {"format": FORMAT, "metadata": metadata.identity, "kinds": seen.kinds()})
@@ -123,6 +131,15 @@ class StoredFields:
         """What the record of a field says of where it is from."""
         identity = self._metadata.identity
         return {"format": FORMAT, "metadata": identity, "field": name, "kind": self._kinds[name]}
+
+    def _in_memory(self, name: str, kind: FieldKind) -> FieldColumn:
+        """A field where nothing may be written."""
+        parts = [cells(documents, name, kind) for documents in self._metadata.documents()]
+        texts, numbers = Strings.concatenated([part for part, _ in parts]), [part for _, part in parts]
+        digest = hashlib.sha256(kind.encode() + ColumnHash.of(texts)).hexdigest()[:32]
+        return FieldColumn(
+            texts, np.concatenate(numbers) if kind == "number" else None, kind == "list", digest
+        )
 
     def _made(self, place: Path, about: Mapping[str, object]) -> FieldColumn:
         """Write a field, and open it."""

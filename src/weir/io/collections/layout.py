@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
 from weir.errors import FormatError, is_shortage
+from weir.io.storage.text_files import check_regular
 from weir.io.storage.toml_file import read_toml
 
 __all__ = ["ABOUT", "CHOICES", "DOCUMENTS", "QUERIES", "CollectionLayout", "CollectionPart", "find_layout"]
@@ -47,8 +48,9 @@ class CollectionPart:
         return PurePosixPath(self.member or self.path.name).name.removesuffix(".gz")
 
     def open(self) -> BinaryIO:
-        """The file's bytes, unpacked; raises FormatError where it is not there or the zip is damaged."""
+        """The file's bytes, unpacked; raises FormatError where it is not there, no file, or a damaged zip."""
         try:
+            check_regular(self.path)
             stream = self._open_member() if self.member else cast(BinaryIO, self.path.open("rb"))
         except FileNotFoundError:
             raise FormatError(self.path, "no such file", "a file of the collection") from None
@@ -119,10 +121,11 @@ def find_layout(path: Path, inside: str = "") -> CollectionLayout:
 
     Raises FormatError when there is nothing of that name, or neither documents, queries nor judgments in it.
     """
+    if not path.exists():
+        raise FormatError(path, "no such file or folder", "a folder, zip or TOML file of a collection")
+    check_regular(path)
     if path.is_dir():
         layout = _in_folder(path)
-    elif not path.exists():
-        raise FormatError(path, "no such file or folder", "a folder, zip or TOML file of a collection")
     elif path.suffix == ".toml":
         layout = _from_toml(path, CollectionLayout(path, None, None, {}))
     else:

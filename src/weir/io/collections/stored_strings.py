@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.core.strings import Bytes, Int64, Strings
+from weir.core.strings import Bytes, Int64, StringColumn, Strings
 from weir.errors import StoreError
 from weir.io.storage.checksums import BLOCK_BYTES, Checksum
 
-__all__ = ["CheckedFile", "ColumnWriter", "StoredStrings", "column_files"]
+__all__ = ["CheckedFile", "ColumnHash", "ColumnWriter", "StoredStrings", "column_files"]
 
 BATCH_STRINGS = 4096
 """Strings read together by who goes through all of them."""
@@ -30,30 +30,56 @@ def column_files(name: str) -> tuple[str, str]:
     return f"{name}.utf8", f"{name}.offsets"
 
 
-class ColumnWriter:
-    """Writes a text column batch by batch, with a SHA-256 of its bytes and one of its offsets, whatever the batches."""
+class ColumnHash:
+    """A SHA-256 of the bytes of a text column and one of its offsets, whatever the batches it comes in."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self) -> None:
         self.rows = self.bytes = 0
-        self._paths = tuple(folder / file for file in column_files(name))
-        self._data, self._offsets = (path.open("wb") for path in self._paths)
-        self._offsets.write(np.zeros(1, "<i8").tobytes())
         self._hash = (hashlib.sha256(), hashlib.sha256())
 
-    def append(self, texts: Strings) -> None:
-        """Write some texts; raises OSError where the disk refuses."""
+    @staticmethod
+    def of(column: StringColumn) -> bytes:
+        """The hash of a whole column."""
+        found = ColumnHash()
+        for start in range(0, len(column), BATCH_STRINGS):
+            found.append(column.slice(start, start + BATCH_STRINGS))
+        return found.digest()
+
+    def append(self, texts: Strings) -> tuple[bytes, bytes]:
+        """Take some more texts; returns their bytes, and where each of them ends in the column, as files hold them."""
         first = int(texts.ptr[0])
         offsets = (texts.ptr[1:] + (self.bytes - first)).astype("<i8", copy=False).tobytes()
         data = texts.data[first : int(texts.ptr[-1])].tobytes()
-        for file, digest, part in zip((self._data, self._offsets), self._hash, (data, offsets), strict=True):
-            file.write(part)
+        for digest, part in zip(self._hash, (data, offsets), strict=True):
             digest.update(part)
         self.bytes += len(data)
         self.rows += len(texts)
+        return data, offsets
 
     def digest(self) -> bytes:
         """The hash of the column: equal columns have equal ones."""
         return self._hash[0].digest() + self._hash[1].digest()
+
+
+class ColumnWriter:
+    """Writes a text column batch by batch, and hashes it."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._paths = tuple(folder / file for file in column_files(name))
+        self._data, self._offsets = (path.open("wb") for path in self._paths)
+        self._offsets.write(np.zeros(1, "<i8").tobytes())
+        self._hash = ColumnHash()
+        self.rows = self.bytes = 0
+
+    def append(self, texts: Strings) -> None:
+        """Write some texts; raises OSError where the disk refuses."""
+        for file, part in zip((self._data, self._offsets), self._hash.append(texts), strict=True):
+            file.write(part)
+        self.rows, self.bytes = self._hash.rows, self._hash.bytes
+
+    def digest(self) -> bytes:
+        """The hash of the column: equal columns have equal ones."""
+        return self._hash.digest()
 
     def close(self) -> None:
         """Close both files, which is when the last of their bytes are written."""

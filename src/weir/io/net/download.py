@@ -33,6 +33,10 @@ class Address:
     url: str
     token: str = field(default="", repr=False)
 
+    def masked(self, text: str) -> str:
+        """What the server said, without the token."""
+        return text.replace(self.token, "***") if self.token else text
+
     def __str__(self) -> str:
         return self.url
 
@@ -107,10 +111,11 @@ def download(
             return
         reasons = []
         for url in urls:
+            address = url if isinstance(url, Address) else Address(url)
             try:
-                _fetch(url if isinstance(url, Address) else Address(url), job)
+                _fetch(address, job)
             except _HopelessError as error:
-                reasons.append(f"{url}: {error}")
+                reasons.append(f"{url}: {address.masked(str(error))}")
                 continue
             with storing(to):
                 job.part.replace(to)
@@ -180,7 +185,7 @@ def _transfer(address: Address, job: _Job) -> None:
         with urllib.request.urlopen(request, timeout=job.patience.timeout) as response:
             start = _start(response, have)
             if start == 0:
-                _note_origin(url, response, job)
+                _note_origin(address, response, job)
             _receive(response, start, job)
     except urllib.error.HTTPError as error:
         _refusal(error, have, job)
@@ -268,10 +273,12 @@ def _origin(job: _Job) -> dict[str, str]:
     return {}
 
 
-def _note_origin(url: str, response: Any, job: _Job) -> None:  # noqa: ANN401  (as above)
+def _note_origin(address: Address, response: Any, job: _Job) -> None:  # noqa: ANN401  (as above)
     tag = response.headers.get("ETag", "")
     version = response.headers.get("Last-Modified", "") if not tag or tag.startswith("W/") else tag
-    write_text(job.origin, json.dumps({"url": url, "version": version}), durable=False)
+    write_text(
+        job.origin, json.dumps({"url": address.url, "version": address.masked(version)}), durable=False
+    )
 
 
 def _said(error: object) -> str:

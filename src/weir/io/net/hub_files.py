@@ -56,11 +56,12 @@ def hub_revision(repository: str, revision: str = "main") -> HubRevision:
     place = (
         f"{hub_endpoint()}/api/datasets/{quote(repository)}/revision/{quote(revision, safe='')}?blobs=true"
     )
+    address = _authorised(place)
     with tempfile.TemporaryDirectory(prefix="weir-") as folder:
         answer = Path(folder) / "revision.json"
         try:
-            download([_authorised(place)], answer, patience=_API)
-            told = json.loads(answer.read_bytes())
+            download([address], answer, patience=_API)
+            told = json.loads(address.masked(answer.read_text(encoding="utf-8")))
         except DownloadError as error:
             raise DownloadError(f"{shown}: {_reason(str(error))}") from None
         except (ValueError, RecursionError):

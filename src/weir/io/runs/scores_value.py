@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from weir.core.ids import Ids
 from weir.core.label_use import LabelUse
+from weir.core.notes import Note
 from weir.core.scores import Scores
 from weir.core.strings import Float64
 from weir.errors import FormatError
@@ -38,6 +39,8 @@ def write_scores_value(scores: Scores, path: Path | str) -> None:
         "high": None if scores.high is None else _numbers(scores.high),
         "asked": [list(pair) for pair in scores.asked],
         "labels": None if scores.labels is None else _use_fields(scores.labels),
+        "judged_at_10": None if math.isnan(scores.judged_at_10) else scores.judged_at_10,
+        "remarks": [[note.text, note.details] for note in scores.remarks],
     }
     with atomic_file(Path(path)) as temporary:
         temporary.write_text(json.dumps(fields, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -59,7 +62,11 @@ def read_scores_value(path: Path | str) -> Scores:
             None if fields["low"] is None else _array(fields["low"]),
             None if fields["high"] is None else _array(fields["high"]),
             tuple((str(theirs), str(ours)) for theirs, ours in fields["asked"]),
-            labels=_use_of(fields.get("labels")),  # none in files of before there were labels
+            judged_at_10=math.nan if fields.get("judged_at_10") is None else float(fields["judged_at_10"]),
+            labels=_use_of(
+                fields.get("labels")
+            ),  # none in files of before there were labels, nor what follows
+            remarks=tuple(Note(str(text), str(details)) for text, details in fields.get("remarks", ())),
         )
     except FileNotFoundError:
         raise FormatError(path, "no such file", _EXPECTED) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -58,15 +59,17 @@ class Checksum:
         time and place on the disk stay.
         """
         try:
-            stat = path.stat()
+            now = path.stat()
         except OSError as error:
             if is_shortage(error):
                 raise
             raise StoreError(f"{path}: {error.strerror or error}") from None
-        if stat.st_size != self.bytes:
-            raise StoreError(f"{path}: {stat.st_size} bytes, {self.bytes} were written")
+        if not stat.S_ISREG(now.st_mode):
+            raise StoreError(f"{path}: no file, such as was written")
+        if now.st_size != self.bytes:
+            raise StoreError(f"{path}: {now.st_size} bytes, {self.bytes} were written")
         first, last = start // BLOCK_BYTES, -(-(self.bytes if stop is None else stop) // BLOCK_BYTES)
-        known = (str(path), stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns, self)
+        known = (str(path), now.st_ino, now.st_mtime_ns, now.st_ctime_ns, self)
         try:
             damaged = _damaged(*known, first, min(last, len(self.blocks)))
         except OSError as error:
@@ -106,6 +109,12 @@ def checksums_read(value: Any) -> dict[str, Checksum]:  # noqa: ANN401 - whateve
 
 
 def verify_files(folder: Path, files: Mapping[str, Checksum]) -> None:
-    """Raise StoreError, naming the file, unless each of these files lies in a folder as it was written."""
+    """Raise StoreError, naming the file, unless each of these files lies in a folder as it was written.
+
+    A name or a link that leads out of the folder is refused, for a record may be somebody else's.
+    """
+    root = folder.resolve()
     for name, checksum in files.items():
+        if not (folder / name).resolve().is_relative_to(root):
+            raise StoreError(f"{folder / name}: it leads out of the folder of its record")
         checksum.verify(folder / name)

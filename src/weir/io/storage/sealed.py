@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from weir.errors import StoreError, is_shortage
+from weir.errors import FormatError, StoreError, is_shortage
 from weir.io.storage.atomic import write_json
 from weir.io.storage.checksums import checksums_of, checksums_read, verify_files
+from weir.io.storage.text_files import check_regular
 
 __all__ = ["open_folder", "read_sealed", "seal_folder", "write_sealed"]
 
@@ -29,7 +30,10 @@ def write_sealed(path: Path, facts: Mapping[str, object], durable: bool = True) 
 def read_sealed(path: Path) -> dict[str, Any]:
     """What `write_sealed` wrote; raises StoreError, naming the file, where it is missing, changed or no JSON."""
     try:
+        check_regular(path)
         facts = json.loads(path.read_text(encoding="utf-8"))
+    except FormatError as error:
+        raise StoreError(str(error)) from None
     except OSError as error:
         if is_shortage(error):
             raise

@@ -23,6 +23,7 @@ __all__ = [
     "LINE_BYTES",
     "PACKED",
     "LineBuffer",
+    "check_regular",
     "damaged",
     "open_bytes",
     "open_packed",
@@ -63,6 +64,13 @@ def open_bytes(path: Path) -> BinaryIO:
         raise FormatError(path, "no such file", "the path of an existing file") from error
     except PermissionError as error:
         raise FormatError(path, "a file without read permission", "a readable file") from error
+
+
+def check_regular(path: Path) -> None:
+    """Raise FormatError for a device, a pipe or a socket, which may have no end; OSError for what is not there."""
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise FormatError(path, "a device or a pipe", "a file")
 
 
 def read_bytes(path: Path, size: int = -1) -> bytes:

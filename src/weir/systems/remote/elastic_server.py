@@ -73,7 +73,8 @@ class ElasticServer:
             "Content-Type": kind,
             **self._authorised(),
         }
-        request = HttpRequest(call.method, self.settings.url.rstrip("/") + call.path, headers, body)
+        url = self.settings.url.rstrip("/") + call.path
+        request = HttpRequest(call.method, url, headers, body, (self.key,))
         reply = until_answered(
             lambda: self._once(request, call), self.limits, self.clock, lambda error, _: self.retried(error)
         )

@@ -189,7 +189,7 @@ class _EndpointAsker:
         params = {name: str(p).lower() if isinstance(p, bool) else p for name, p in params.items()}
         url = path + (f"?{urlencode(params, doseq=True)}" if params else "")
         body = None if template.body is None else json.dumps(filled(template.body, values)).encode("ascii")
-        request = HttpRequest(template.method, url, self.headers, body)
+        request = HttpRequest(template.method, url, self.headers, body, self.keys)
         limits = template.patience.limits()
         return until_answered(
             lambda: self._once(request), limits, self.pace[0], lambda error, _: self.retried(error)

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from weir.errors import BadValue, ServiceError, require
+from weir.services.keys import Key
 from weir.systems.remote.postgres_settings import PostgresSettings
 
 if TYPE_CHECKING:
@@ -58,9 +59,9 @@ def failing_as(settings: PostgresSettings) -> Iterator[None]:
 
 def said(error: Exception, settings: PostgresSettings) -> str:
     """What a server or the library says, in one line, without what is secret of the address."""
-    text = " ".join(str(error).split())
-    for secret_part in _secrets(settings):
-        text = text.replace(secret_part, "***")
+    text = str(error)
+    for secret_part in ("", *_secrets(settings)):
+        text = Key(None, secret_part).masked(text)
     return text[:SHOWN_CHARACTERS] or type(error).__name__
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from weir.errors import BadValue
+from weir.settings import KEY_VARIABLE
 
 __all__ = ["Program", "TimedOutError"]
 
@@ -45,9 +47,10 @@ class Program:
 
     @staticmethod
     def started(arguments: Sequence[str], silence: float) -> Program:
-        """Start a program, without a shell; raises BadValue where there is none of that name.
+        """Start a program, without a shell and without the keys of services.
 
-        silence: seconds without a line, where one is awaited, after which it is ended.
+        silence: seconds without a line, where one is awaited, after which it is ended. Raises BadValue where there is
+        no program of that name.
         """
         try:
             process = subprocess.Popen(
@@ -55,6 +58,9 @@ class Program:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
+                env={
+                    name: value for name, value in os.environ.items() if not re.fullmatch(KEY_VARIABLE, name)
+                },
                 start_new_session=True,  # so that what it starts ends with it, and an interrupt is ours to handle
             )
         except OSError as error:

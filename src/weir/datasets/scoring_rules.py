@@ -1,0 +1,127 @@
+"""How runs on a collection are scored: by conventions, and by what the collection says of its queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+from weir.core.corpus import Queries
+from weir.core.intents import IntentQrels
+from weir.core.judged import Judged
+from weir.core.notes import Note
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.core.scores import Scores
+from weir.datasets.load import Dataset, load
+from weir.datasets.query_rules import answerable, filtered, settled
+from weir.errors import FormatError
+from weir.measures.conventions import DEFAULT, Conventions
+from weir.measures.evaluate import DEFAULT_MEASURES, measures_of, ranked_by, scores_of
+from weir.measures.files import judge, judgments_for, names_of_runs
+from weir.measures.measure import Measure
+
+__all__ = ["NO_COLLECTION", "ScoringRules", "judged_collection"]
+
+Judgments = TypeVar("Judgments", Qrels, IntentQrels, Qrels | IntentQrels)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoringRules:
+    """What decides the score of a run besides the run, the judgments and the measure, with a collection or without.
+
+    conventions: with self-matches dropped where the collection says so; dataset: None where no collection is named.
+    """
+
+    conventions: Conventions = DEFAULT
+    dataset: Dataset | None = None
+
+    @staticmethod
+    def of(
+        collection: str | Path | Dataset | None = None, conventions: Conventions = DEFAULT
+    ) -> ScoringRules:
+        """The rules of a collection, by name, path or itself; its self-matches leave whatever the conventions say.
+
+        Raises as `load`.
+        """
+        dataset = collection if collection is None or isinstance(collection, Dataset) else load(collection)
+        if dataset is not None and dataset.self_match == "drop":
+            conventions = replace(conventions, self_matches="drop")
+        return ScoringRules(conventions, dataset)
+
+    @cached_property
+    def queries(self) -> Queries | None:
+        """The queries that the collection says something of, of every split; None where there are none."""
+        dataset = self.dataset
+        if dataset is None or dataset.layout.queries is None:
+            return None
+        if dataset.layout.qrels:
+            return dataset.settled_queries
+        known = dataset.all_queries
+        restricted = known.metadata is not None and known.metadata.filter is not None
+        return filtered(known, dataset.corpus) if restricted else known
+
+    @property
+    def remove_documents(self) -> bool:
+        """Whether documents may leave a ranking before it is scored."""
+        metadata = None if self.queries is None else self.queries.metadata
+        listed = metadata is not None and bool(metadata.lists() or metadata.filter is not None)
+        return listed or self.conventions.self_matches == "drop"
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What each convention that is not the usual one means."""
+        return tuple(map(Note, self.conventions.sentences()))
+
+    def counted(self, qrels: Judgments) -> Judgments:
+        """The judgments without those of queries that nothing answers, which are in no mean."""
+        if self.dataset is None or self.queries is None or isinstance(qrels, IntentQrels):
+            return qrels
+        return answerable(qrels, settled(self.dataset.all_queries, qrels, "", ""))
+
+    def ranked(self, run: Run) -> Run:
+        """The run as it is scored: what may be ranked, without self-matches where they are dropped, in order.
+
+        Raises BadValue for a run that was read without the identifiers of all its documents, if they matter.
+        """
+        return ranked_by(run if self.queries is None else run.allowed(self.queries), self.conventions)
+
+    def judge(self, run: Path, qrels: Qrels | IntentQrels) -> Judged:
+        """Join a run file with judgments; raises as `measures.files.judge`."""
+        return judge(run, qrels, self.conventions, self.queries)
+
+    def scores_of_files(
+        self, qrels: Path, runs: Sequence[Path], measures: Iterable[Measure | str] = ()
+    ) -> dict[str, Scores]:
+        """The scores of run files by name, which is the file's, or its path where two files are called the same.
+
+        measures: by default nDCG@10, R@100 and Judged@10. Raises the WeirErrors of reading and measuring.
+        """
+        wanted = measures_of(tuple(measures) or DEFAULT_MEASURES)
+        judgments = self.counted(judgments_for(qrels, wanted))
+        return {
+            name: scores_of(self.judge(run, judgments), wanted, self.conventions)
+            for name, run in zip(names_of_runs(runs), runs, strict=True)
+        }
+
+
+def judged_collection(qrels: Path, collection: str | None) -> tuple[Path, str | None]:
+    """(the file of judgments, the collection of the runs); the folder of a collection stands for both.
+
+    Raises as `load`, and FormatError for a collection whose judgments lie in an archive.
+    """
+    if not qrels.is_dir():
+        return qrels, collection
+    dataset = load(qrels)
+    part = dataset.layout.need_qrels(dataset.split)
+    if part.member is not None:
+        raise FormatError(
+            part, "judgments in an archive", "a file of judgments, or a folder with qrels/test.tsv"
+        )
+    return part.path, str(qrels) if collection is None else collection
+
+
+NO_COLLECTION = ScoringRules()
+"""The usual conventions, and nothing that a collection says."""

@@ -1,0 +1,211 @@
+"""What has to be said beside scores: who was not answered, what ties could change, which conventions hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from weir.core.intents import IntentQrels
+from weir.core.notes import Note
+from weir.core.qrels import Qrels
+from weir.core.result_row import Row
+from weir.core.rounding import count, probability, score, share
+from weir.core.scores import Scores
+from weir.measures.conventions import parse_conventions
+from weir.measures.measure import MEASURES, Measure
+from weir.stats.intervals import fewest
+from weir.stats.power import Reach
+
+__all__ = [
+    "convention_notes",
+    "few_notes",
+    "float_tie_notes",
+    "grade_notes",
+    "judged_notes",
+    "reach_note",
+    "row_notes",
+    "score_notes",
+    "system_notes",
+]
+
+_FEW_GRADES = 3  # mean judgments of a query up to which nothing is made of grades that all differ
+ENOUGH_JUDGED = 0.9
+"""Judged@10 from which nothing is said."""
+APART = 0.05
+"""Difference of two judged rates from which both are named."""
+LISTED_CELLS = 3
+
+
+def score_notes(scores: Scores) -> list[Note]:
+    """Notes on unanswered and unjudged queries, few queries, judged documents, ties, grades and conventions."""
+    rates = {} if math.isnan(scores.judged_at_10) else {"": scores.judged_at_10}
+    notes = [*_own_notes(scores), *few_notes(scores), *judged_notes(rates), *convention_notes(scores)]
+    return [*notes, *scores.remarks]
+
+
+def system_notes(scores: Mapping[str, Scores]) -> list[Note]:
+    """The same of several systems: what holds for one of them with its name, what holds for all once."""
+    everybody = [note for note in dict.fromkeys(note for one in scores.values() for note in one.remarks)
+                 if all(note in one.remarks for one in scores.values())]  # fmt: skip
+    notes = [
+        note.about(name) if len(scores) > 1 else note
+        for name, one in scores.items()
+        for note in [*_own_notes(one), *(n for n in one.remarks if n not in everybody)]
+    ]
+    rates = {
+        name if len(scores) > 1 else "": one.judged_at_10
+        for name, one in scores.items()
+        if not math.isnan(one.judged_at_10)
+    }
+    conventions = [note for one in scores.values() for note in convention_notes(one)]
+    return list(dict.fromkeys([*notes, *judged_notes(rates), *everybody, *conventions]))
+
+
+def few_notes(scores: Scores) -> list[Note]:
+    """A note where the mean is over too few queries for an interval."""
+    counted = int(scores.counted().max(initial=0))
+    if not 1 < counted < fewest():
+        return []
+    held = share(1 - 2.0 ** (1 - counted))
+    details = f"the range of all {counted} values holds the median {held} of the time"
+    return [Note(f"too few queries ({counted}) for a 95% interval", details)]
+
+
+def row_notes(rows: Iterable[Row]) -> list[Note]:
+    """Notes on the rows of a grid: queries that were not answered, and documents that nobody judged."""
+    rows = [row for row in rows if not row.group and row.groups is None]
+    unanswered = {(r.system, r.dataset): r for r in rows if r.answered < r.queries}
+    worst = sorted(unanswered.values(), key=lambda r: r.answered / r.queries)
+    notes = []
+    if worst:
+        named = [f"{r.queries - r.answered:,} of {r.queries:,} ({r.system} on {r.dataset})" for r in worst]
+        more = f" and {len(named) - LISTED_CELLS} more" if len(named) > LISTED_CELLS else ""
+        conventions = {r.conventions for r in worst}
+        outcome = "leave the mean" if all("missing=answered-only" in c for c in conventions) else "score 0"
+        notes.append(
+            Note(
+                f"queries that were not answered {outcome}: {', '.join(named[:LISTED_CELLS])}{more}",
+                ", ".join(named[LISTED_CELLS:]),
+            )
+        )
+    several = len({(r.system, r.dataset) for r in rows}) > 1
+    rates = {
+        f"{r.system} on {r.dataset}" if several else "": r.judged_at_10
+        for r in rows
+        if r.judged_at_10 is not None
+    }
+    return [*notes, *judged_notes(rates)]
+
+
+def judged_notes(rates: Mapping[str, float]) -> list[Note]:
+    """A note where fewer than 90% of the first 10 documents of a system are judged; rates: by system, "" for one."""
+    if not rates or min(rates.values()) >= ENOUGH_JUDGED:
+        return []
+    low, high = min(rates, key=lambda name: rates[name]), max(rates, key=lambda name: rates[name])
+    of = f" ({low})" if low else ""
+    few = f"as few as {share(rates[low])}" if len(rates) > 1 else share(rates[low])
+    apart = f", {share(rates[high])} of {high}'s" if rates[high] - rates[low] >= APART else ""
+    return [
+        Note(
+            f"{few} of the first 10 documents are judged{of}{apart}; unjudged ones count as not relevant",
+            "so scores can be too low, most for systems unlike those whose documents were judged, which can decide "
+            "between two systems; condensed(nDCG@10) leaves unjudged documents out",
+        )
+    ]
+
+
+def reach_note(reach: Reach, test: str, units: int, unit: str, tests: int) -> str:
+    """Why so many queries or datasets can show no difference, however large, and how many it takes."""
+    several = f", adjusted over {tests} comparisons" if tests > 1 else ""
+    takes = (
+        f"it takes {count(reach.fewest)} {unit} at least"
+        if reach.fewest is not None
+        else f"it takes {reach.draws:,} draws at least (--draws)"
+    )
+    return (
+        f"{count(units)} {unit} can show no difference, however large: {test} cannot give a p-value below "
+        f"{probability(reach.smallest)}{several}; {takes} to come below {reach.alpha:g}"
+    )
+
+
+def grade_notes(qrels: Qrels | IntentQrels, measures: Iterable[Measure]) -> list[Note]:
+    """Notes on grades with fractions, on what reads like scores, and on where judgments come from."""
+    found = []
+    between = int(np.count_nonzero((qrels.grade > 0) & (qrels.grade < 1)))
+    asking = [
+        m for m in measures if "rel" in MEASURES.get(m.name).defaults() and "rel" not in dict(m.settings)
+    ]
+    if between and asking:
+        found.append(
+            Note(
+                f"{between:,} of {len(qrels.grade):,} judgments have a grade above 0 and below 1, which "
+                f"{asking[0]} does not take for relevant; {asking[0](rel=0.5)} does from 0.5 on"
+            )
+        )
+    if isinstance(qrels, Qrels) and qrels.fractional and _like_scores(qrels):
+        found.append(Note("all grades of each query differ, as scores do; judgments come first, then runs"))
+    if isinstance(qrels, Qrels) and qrels.origin is not None:
+        above = qrels.origin.said(qrels.grade > 0)
+        found.append(Note(f"judgments by origin: {qrels.origin.said()}; above 0: {above or 'none'}"))
+    return found
+
+
+def _like_scores(qrels: Qrels) -> bool:
+    query = qrels.query_of_row()
+    order = np.lexsort((qrels.grade, query))
+    same = (np.diff(query[order]) == 0) & (np.diff(qrels.grade[order]) == 0)
+    return len(query) >= _FEW_GRADES * max(len(qrels), 1) and not same.any()
+
+
+def float_tie_notes(usual: Scores, as_floats: Scores) -> list[Note]:
+    """A note on each measure whose mean, as printed, is another where scores compare as floats."""
+    found = []
+    for measure, here, there in zip(
+        usual.measures, usual.mean_values(), as_floats.mean_values(), strict=True
+    ):
+        if score(float(here)) != score(float(there)):
+            found.append(
+                Note(
+                    f"{measure} is {score(float(there))} under trec_eval 9, which compares scores as floats "
+                    "(--ties trec9)"
+                )
+            )
+    return found
+
+
+def convention_notes(scores: Scores) -> list[Note]:
+    """A note on each convention that is not the usual one."""
+    return [Note(sentence) for sentence in parse_conventions(scores.conventions).sentences()]
+
+
+def _own_notes(scores: Scores) -> list[Note]:
+    """What became of queries without an answer or without judgments, and of tied documents."""
+    notes, missing = [], int(np.count_nonzero(~scores.answered))
+    if missing:
+        outcome = "leave the mean" if "missing=answered-only" in scores.conventions else "score 0"
+        of = len(scores.answered)
+        notes.append(Note(f"{missing:,} of {of:,} judged queries are not answered and {outcome}"))
+    if scores.ignored:
+        notes.append(Note(f"{scores.ignored:,} queries of the run have no judgments and are ignored"))
+    if scores.tied:
+        notes.append(Note(f"{share(scores.tied)} of the documents returned share their score with another"))
+    return [*notes, *_tie_notes(scores)]
+
+
+def _tie_notes(scores: Scores) -> list[Note]:
+    """For each measure how many queries the order of ties could change, and between which means."""
+    found = []
+    rows = zip(scores.measures, scores.movable(), scores.counted(), scores.tie_bounds(), strict=True)
+    for measure, movable, counted, (low, high) in rows:
+        if movable:
+            mean = f", its mean between {score(low)} and {score(high)}"
+            found.append(
+                Note(
+                    f"{measure}: {'up to ' if math.isnan(low) else ''}{movable} of {counted} queries could score "
+                    f"otherwise by the order of ties{'' if math.isnan(low) else mean}",
+                    "ties=expected is the mean over all orders of ties, ties=bounds the worst and the best",
+                )
+            )
+    return found

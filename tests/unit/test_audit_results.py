@@ -1,0 +1,129 @@
+"""An audit of a results folder: each run with the collection that its record names, wherever that lies now."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+pytest.importorskip("numba", reason="needs the `run` extra (numba)")
+
+import weir
+from tests.unit.brooklet import DOCUMENTS, write_collection
+from weir.cli import main
+from weir.errors import BadValue, RankingWarning, UnknownName
+from weir.experiment.audit_subjects import subjects_of
+from weir.experiment.finished import finished_cells
+from weir.measures import evaluate
+
+TWO = {name: (title, text) for name, (title, text) in DOCUMENTS.items() if name != "d6"}
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Results of one system on three collections: of the catalogue, and two by path."""
+    monkeypatch.chdir(tmp_path)
+    write_collection(tmp_path / "one")
+    write_collection(tmp_path / "two", TWO)
+    (tmp_path / "two" / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\nq2\td1\t1\n")
+    weir.benchmark(["brook-news", "one", "two"], ["bm25"], ["nDCG@10", "P@1"], tmp_path / "out")
+    return tmp_path
+
+
+def audited(subjects):
+    """The mean of each subject's run by its own judgments."""
+    return {
+        s.name: evaluate(s.need_qrels(), next(iter(s.runs.values())), "nDCG@10").means()["nDCG@10"]
+        for s in subjects
+    }
+
+
+def stored(place):
+    return {cell.dataset: cell.mean("nDCG@10") for cell in finished_cells(place / "out")}
+
+
+@pytest.mark.parametrize(
+    "collections", [(), ("one",), ("two", "one=one"), ("brook-news",), ("one=one", "two=two")]
+)
+def test_every_run_is_judged_by_its_own_collection_whichever_is_named(place, collections):
+    assert audited(subjects_of(["out"], collections)) == stored(place)
+
+
+@pytest.mark.filterwarnings("always::weir.errors.RankingWarning")
+def test_a_collection_that_was_moved_is_named_and_left_out_or_found_where_it_is_said_to_be(place, capsys):
+    shutil.move(place / "two", place / "elsewhere")
+    wanted = stored(place)
+    with pytest.warns(
+        RankingWarning, match=r"left out: two: .*two, or not as it was measured.*--collection two=PATH"
+    ):
+        found = subjects_of(["out"])
+    assert audited(found) == {name: wanted[name] for name in ("brook-news", "one")}
+    for collections in (["elsewhere"], ["two=elsewhere"], ["two=elsewhere", "one"]):
+        assert audited(subjects_of(["out"], collections)) == wanted
+    assert {
+        one.subject for one in weir.audits("out", only=["holes"], collection={"two": "elsewhere"})
+    } == set(wanted)
+    assert main(["audit", "out", "--only", "holes", "--json"]) == 0
+    told = capsys.readouterr()
+    assert {json.loads(line)["subject"] for line in told.out.splitlines()} == {"brook-news", "one"}
+    assert "warning: left out: two: " in told.err
+
+
+def test_what_is_none_of_the_folders_collections_is_refused(place, capsys):
+    with pytest.raises(
+        BadValue, match=r"brook-facts is none of brook-news, one, two .*--collection brook-news=brook-facts"
+    ):
+        subjects_of(["out"], ["brook-facts"])
+    with pytest.raises(UnknownName, match="three"):
+        subjects_of(["out"], ["three=one"])
+    with pytest.warns(
+        RankingWarning, match="left out: two: the documents of one are not those that were searched"
+    ):
+        assert set(audited(subjects_of(["out"], ["two=one"]))) == {"brook-news", "one"}
+    shutil.rmtree(place / "out" / "brook-news")
+    shutil.rmtree(place / "one")
+    shutil.rmtree(place / "two")
+    assert main(["audit", "out"]) == 2
+    said = capsys.readouterr().err
+    assert "--collection one=PATH" in said
+    assert "--collection two=PATH" in said
+
+
+def test_new_judgments_score_the_collection_again_whose_queries_they_are_of(place, capsys):
+    query = weir.load("brook-news").qrels.queries[0]
+    (place / "new.trec").write_text(f"{query} 0 never-returned 1\n")
+    assert main(["relabel", "new.trec", "out", "-o", "both.tsv", "--json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["subject"] for row in rows] == ["brook-news"]
+    assert rows[0]["after"] < rows[0]["before"] == stored(place)["brook-news"]
+    assert {row.subject for row in weir.relabel(weir.Qrels.of({"q1": {"d5": 1}}), "out")} == {"one", "two"}
+    (place / "none.trec").write_text("nobody 0 d1 1\n")
+    assert main(["relabel", "none.trec", "out"]) == 2
+    assert "none of the 1 queries judged anew is a query of brook-news, one, two" in capsys.readouterr().err
+
+
+def test_splits_of_one_collection_are_judged_apart(place, capsys):
+    dataset = weir.load(place / "two", "dev")
+    weir.benchmark([dataset], ["bm25"], ["nDCG@10"], place / "dev")
+    weir.benchmark(["two"], ["bm25"], ["nDCG@10"], place / "dev")
+    cells = {f"two {cell.split}": cell.mean("nDCG@10") for cell in finished_cells(place / "dev")}
+    assert audited(subjects_of(["dev"])) == cells
+    assert cells["two dev"] != cells["two test"]
+
+
+def test_why_and_diff_find_a_collection_that_was_given_by_path(place, capsys):
+    weir.benchmark(["one"], ["bm25(b=0.0)"], ["nDCG@10"], place / "out")
+    cells = [str(cell.folder) for cell in finished_cells(place / "out") if cell.dataset == "one"]
+    assert main(["why", *cells, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["notes"] == []
+    assert found["effects"] or found["without"]  # they were scored again
+    assert main(["diff", *cells, "--json"]) == 0
+    moves = json.loads(capsys.readouterr().out)
+    assert [moves["first_mean"], moves["second_mean"]] == [found["first_mean"], found["second_mean"]]
+    shutil.move(place / "one", place / "elsewhere")
+    assert main(["why", *cells]) == 0
+    assert "the judgments of one are not on this machine" in " ".join(capsys.readouterr().out.split())
+    assert main(["why", *cells, "--collection", "elsewhere", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["notes"] == []

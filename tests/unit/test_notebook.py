@@ -1,0 +1,56 @@
+"""What a notebook shows, in a real kernel: progress, and results as tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.brooklet import write_collection
+
+nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed: pip install -e '.[dev]'")
+nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed: pip install -e '.[dev]'")
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory) -> list[list[Any]]:
+    """The outputs of each cell of a notebook: a benchmark of two systems, and results of several kinds."""
+    folder = tmp_path_factory.mktemp("notebook")
+    write_collection(folder / "c")
+    cells = [
+        "import weir\ndone = weir.benchmark('c', ['bm25', 'rm3'], ['nDCG@10', 'RR'], out='results')",
+        "done",
+        "weir.efficiency('results')",
+        "done.compare()",
+        "weir.audits('results')",
+        "ds = weir.load('c')\nfirst, second = (weir.Run.load(p) for p in sorted(__import__('pathlib').Path('results').rglob('run.trec')))\n"
+        "weir.power(ds.qrels, first, second)",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(one) for one in cells])
+    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}}).execute()
+    return [cell.outputs for cell in notebook.cells]
+
+
+def html(outputs: list[Any]) -> str:
+    return next(one.data["text/html"] for one in outputs if one.output_type == "execute_result")
+
+
+def test_a_benchmark_shows_its_progress(outputs):
+    text = "".join(one.text for one in outputs[0] if one.output_type == "stream" and one.name == "stderr")
+    assert "search" in text
+    assert "\x1b" not in text
+    assert text.rstrip(" ").endswith("\r")  # the last line is cleared
+
+
+def test_results_are_tables(outputs):
+    assert "<table" in html(outputs[1])
+    efficiency = html(outputs[2])
+    assert efficiency.count("<tr>") == 3
+    assert "queries/s" in efficiency
+    comparison, audit, power = (html(one) for one in outputs[3:])
+    for column in ("difference", "adjusted", "won/lost/tied", "verdict"):
+        assert f"<bdi>{column}</bdi>" in comparison
+    assert "<bdi>severity</bdi>" in audit
+    assert audit.count("<tr>") > 3
+    assert "<bdi>queries needed</bdi>" in power
+    assert all("<pre" not in one for one in (efficiency, comparison, audit, power))
