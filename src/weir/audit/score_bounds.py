@@ -25,7 +25,7 @@ from weir.measures.library.arithmetic import place, ratio
 from weir.measures.library.gain_functions import found_gains, gain_of
 from weir.measures.library.gains import divisor_at
 from weir.measures.measure import Measure, parse_measure
-from weir.stats.power import detectable
+from weir.stats.power import detectable, excess_kurtosis
 
 __all__ = ["RISING", "ScoreBounds", "Unjudged", "discounted", "most_above", "score_bounds", "turning_pairs"]
 
@@ -262,7 +262,7 @@ def turning_pairs(
 ) -> dict[tuple[str, str], bool]:
     """Pairs (better, worse by score) whose order of nDCG some judging of the unjudged documents may turn round.
 
-    For each, whether the difference as it is is as large as a paired t-test on these queries detects with a probability
+    For each, whether the difference as it is is as large as the default test detects on these queries, with a power
     of 80%. Exact for each pair: some judging turns it, or none does. Raises as `score_bounds`.
     """
     k = _cutoff(measure)
@@ -277,9 +277,8 @@ def turning_pairs(
             differences.mean() > 0
             and most_above(columns[worse], columns[better], unjudged, measure).mean() >= 0
         ):
-            deviation = float(differences.std(ddof=1)) if len(differences) > 1 else np.inf
-            found[better, worse] = bool(
-                deviation < np.inf and differences.mean() >= detectable(deviation, len(differences))
+            found[better, worse] = len(differences) > 1 and float(differences.mean()) >= detectable(
+                float(differences.std(ddof=1)), len(differences), kurtosis=excess_kurtosis(differences[None])
             )
     return found
 
