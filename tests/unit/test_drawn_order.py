@@ -93,7 +93,7 @@ def test_a_pool_scores_as_chance_whatever_identifiers_and_lists_say(name: str) -
 @pytest.mark.parametrize(
     "reranker",
     ["score(bm25)", "score(bm25, depth=7)", "score(rm3) >> score(bm25)", nothing, unable],
-    ids=str,
+    ids=lambda one: one if isinstance(one, str) else one.__name__,
 )
 def test_a_reranker_that_fails_on_every_document_scores_as_chance(name: str, reranker: object) -> None:
     named = isinstance(reranker, str)
