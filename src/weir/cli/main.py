@@ -12,6 +12,7 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 
 import click
 
@@ -99,9 +100,9 @@ class _Lazy(click.Group):
             return None
         command = importlib.import_module(f"weir.cli.{MODULES.get(cmd_name, cmd_name)}").command
         assert isinstance(command, click.Command)
-        if all(parameter.name != RAW.name for parameter in command.params):
-            command.params.append(RAW)
-        return command
+        found = copy(command)  # so that the module's own is not changed by being called
+        found.params = [*command.params, RAW]
+        return found
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
