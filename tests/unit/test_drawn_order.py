@@ -10,6 +10,8 @@ from functools import cache
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
@@ -195,3 +197,19 @@ def test_places_of_a_first_stage_that_ranked_stay_as_they_are() -> None:
         warnings.simplefilter("ignore", RankingWarning)
         run = (weir.BM25() >> rule).index(dataset.corpus).search(weir.Queries.of({"x": "meadow"}), 10)
     assert list(run.to_dict()["x"]) == sorted(dataset.corpus.ids.tolist(), reverse=True)[:10]
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from([LOWEST_SCORE, -3e30, -1.0, 0.0, 1e-9, 0.1, 0.3, 7.25, 1e12]), max_size=9),
+        max_size=5,
+    )
+)
+def test_the_order_is_that_of_scores_then_places(queries: list[list[float]]) -> None:
+    ptr = np.concatenate([[0], np.cumsum([len(q) for q in queries])]).astype(np.int64)
+    settled = settled_by_place(np.array([v for q in queries for v in q], np.float64), ptr)
+    for start, own in zip(ptr.tolist(), queries, strict=False):
+        score = settled[start : start + len(own)]
+        expected = sorted(range(len(own)), key=lambda place: (-own[place], place))
+        assert np.argsort(-score).tolist() == expected
+        assert (np.diff(score[expected].astype(np.float32)) < 0).all()
