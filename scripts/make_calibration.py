@@ -378,9 +378,9 @@ How often the tests find what is not there, and how often the intervals hold wha
 from 10,000 repetitions (those of single tests from 20,000, intervals over datasets from 1,000, printed effects from
 5,000 for two systems and 1,500 for eight, whose seven alike pairs each tell), so that a share of 0.05 is known to
 within 0.0035 to 0.0044 and one of 95% to within 0.5 points (two standard errors). What draws, draws {DRAWS:,} times
-({FAMILY_DRAWS[2]:,} to {FAMILY_DRAWS[8]:,} for printed effects), {TOGETHER} repetitions sharing their draws. The values are simulated, or drawn
-with replacement from the topics of real tracks, two other systems in each repetition: TREC-8 ad hoc with its 129
-systems, and Web 2013 (scores from Urbano, Lima and Hanjalic, SIGIR 2019, CC BY-SA 4.0).
+({FAMILY_DRAWS[2]:,} to {FAMILY_DRAWS[8]:,} for printed effects), {TOGETHER} repetitions sharing their draws. The values
+are simulated, or drawn with replacement from the topics of real tracks, two other systems in each repetition: TREC-8 ad
+hoc with its 129 systems, and Web 2013 (scores from Urbano, Lima and Hanjalic, SIGIR 2019, CC BY-SA 4.0).
 """
 TITLES = {
     "equal systems": """Two systems whose scores could be swapped. `t` and `permutation` belong between 0.045 and 0.055.
