@@ -106,7 +106,7 @@ def test_a_small_measurement_has_every_figure(tmp_path, monkeypatch):
     monkeypatch.setattr(made, "SIZES", (25,))
     monkeypatch.setattr(made, "TOGETHER", 20)
     monkeypatch.setattr(made, "FAMILY_SIZES", {"datasets": (3, 10), "queries": (10,)})
-    monkeypatch.setattr(made, "FAMILY_DRAWS", 1_000)
+    monkeypatch.setattr(made, "FAMILY_DRAWS", {2: 1_000, 5: 1_000, 8: 1_000})
     found = made.measured(tmp_path, 20)
     kinds = {(r["kind"], r.get("source", ""), r["name"]) for r in STORED}
     assert {(r["kind"], r.get("source", ""), r["name"]) for r in found} == kinds

@@ -225,7 +225,10 @@ def test_grids_and_groups_say_it_too():
     cells = worse_on_all(2, 2)
     comparisons = compare_grid(cells, method=FAST)
     [grid, *_] = grid_tables([row for (d, s), one in cells.items() for row in rows(one, d, s)], comparisons)
-    assert "2 datasets can show no difference, however large" in grid.text()
+    assert "\n2 datasets can show no difference, however large" in grid.text()
+    few = [replace(c, reach=reach("permutation", 5), count=5) for c in comparisons[:1]]
+    [grid, *_] = grid_tables([row for (d, s), one in cells.items() for row in rows(one, d, s)], few)
+    assert "d00: 5 queries can show no difference, however large" in grid.text()
     names = [f"q{n:02}" for n in range(24)]
     groups = QueryGroups.of({name: "few" if n < 3 else "many" for n, name in enumerate(names)}, "kind")
     given = replace(table(noise(2, 2, 24)), queries=Ids.of(names))

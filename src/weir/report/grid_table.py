@@ -232,7 +232,8 @@ def _notes(
         if any(cell.letters for cell in there):
             notes.append(f"systems that share a letter cannot be told apart there ({how})")
         notes += dict.fromkeys(
-            reach_note(c.reach, c.method.test, c.count, c.unit, c.pairs[0].comparisons)
+            (f"{c.dataset}: " if c.unit == "queries" else "")
+            + reach_note(c.reach, c.method.test, c.count, c.unit, c.pairs[0].comparisons)
             for c in compared
             if c.pairs and not c.reach.possible
         )
