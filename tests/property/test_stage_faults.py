@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.unit.brooklet import write_collection
 
+from weir.cli.main import main
 from weir.experiment import Experiment
 from weir.experiment.finished import finished_cells
 from weir.experiment.results import rows_with_groups
 from weir.experiment.verify import verified
+from weir.stages.stage import Stage
 
 SYSTEMS = ("bm25", "rrf(bm25, rm3)", "bm25 >> score(rm3)")
 FAULTS = 60
@@ -92,3 +99,60 @@ def test_a_single_fault_moves_no_number(whole, tmp_path, part):
         assert not unsound or (not decides and "cell" not in unsound), said
         assert values_of(results) == values_of(whole / "more"), said
         shutil.rmtree(results)
+
+
+ODD = (
+    None,
+    "",
+    "x",
+    -1,
+    1.5,
+    10**30,
+    True,
+    float("nan"),
+    [],
+    {},
+    [1],
+    {"a": 1},
+    "/dev/zero",
+    "hf:a/b",
+    "nDCG@10",
+    "\u202e",
+)
+
+
+def places(value: object, at: tuple[object, ...] = ()) -> Iterator[tuple[object, ...]]:
+    """Where something stands in a JSON value, at any depth."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in inner:
+        yield (*at, key)
+        yield from places(one, (*at, key))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_record_that_somebody_wrote_with_its_checksums_is_no_mistake_in_weir(whole, tmp_path, seed, capsys):
+    """Any entry of any record another value, or gone: whoever reads the folder says one line, or is right."""
+    rng = np.random.default_rng(seed)
+    shutil.copytree(whole / "results", tmp_path / "results")
+    path = rng.choice(sorted([*tmp_path.rglob("stage.json"), *tmp_path.rglob("scores-*.json")]))
+    said = json.loads(path.read_text())
+    *way, last = sorted(places({k: v for k, v in said.items() if k not in ("check", "format")}), key=str)[
+        rng.integers(sum(1 for _ in places(said)) - 2)
+    ]
+    inside = reduce(lambda held, key: held[key], way, said)
+    if isinstance(inside, dict) and rng.random() < 0.2:
+        del inside[last]
+    else:
+        inside[last] = ODD[rng.integers(len(ODD))]
+    with suppress(KeyError, TypeError, AttributeError):
+        said["key"] = Stage(said["stage"], said["name"], said["declared"]).key
+    del said["check"]
+    said["check"] = hashlib.blake2b(
+        json.dumps(said, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass"), digest_size=16
+    ).hexdigest()
+    path.write_text(json.dumps(said))
+    folder, sound = str(tmp_path / "results"), str(whole / "results")
+    for command in (["verify", "-q", folder], ["results", folder], ["results", "--provenance", folder],
+                    ["compare", folder], ["gate", "-s", "bm25", folder, sound], ["efficiency", folder]):  # fmt: skip
+        assert main(command) in (0, 1, 2, 3)
+        assert "mistake in Weir" not in capsys.readouterr().err, (command, path.name, way, last)

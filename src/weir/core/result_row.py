@@ -52,6 +52,10 @@ class Row:
         for name, field in Row.__dataclass_fields__.items():
             if name in fields or field.default is MISSING:
                 known[name] = math.nan if fields[name] is None else fields[name]
+                if isinstance(known[name], str) != (field.type == "str") or isinstance(
+                    known[name], (dict, list)
+                ):
+                    raise TypeError(f"{name} of a row is {str(known[name])[:40]!r}")
         return Row(**known)
 
     def to_dict(self) -> dict[str, object]:

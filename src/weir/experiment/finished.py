@@ -296,6 +296,9 @@ def _cells_in(folder: Path) -> Iterator[Finished]:
     by_qrels: dict[str, list[tuple[Path, Record]]] = {}
     for path, record in records_in(folder, SCORES):
         if record.declared.get("run") == ranked.stage.key:
+            qrels, measures, interval = (record.declared.get(n) for n in ("qrels", "measures", "interval"))
+            if not (isinstance(qrels, str) and isinstance(measures, dict) and isinstance(interval, dict)):
+                raise FormatError(path, "another layout", "a record of weir run")
             by_qrels.setdefault(str(record.declared["qrels"]), []).append((path, record))
     for scored in by_qrels.values():
         scored.sort(key=lambda one: str(one[1].made.get("when")))
@@ -303,9 +306,9 @@ def _cells_in(folder: Path) -> Iterator[Finished]:
 
 
 def _finished(folder: Path, ranked: Record, scored: tuple[tuple[Path, Record], ...]) -> Finished:
-    rows = {row.measure: row for _, record in scored for row in rows_of(record)}  # the last made counts
-    facts = scored[-1][1].facts
     try:
+        rows = {row.measure: row for _, record in scored for row in rows_of(record)}  # the last made counts
+        facts = scored[-1][1].facts
         about = {name: facts[name] for name in ("dataset", "split", "fingerprint", "self_match")}
         about |= {"system": ranked.declared["system"], "k": facts["k"]}
         interval = scored[-1][1].declared["interval"]

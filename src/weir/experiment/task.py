@@ -38,7 +38,7 @@ from weir.stats.score_rows import rows
 from weir.systems.composite import adapted_to, titled
 from weir.systems.protocol import Retriever
 
-__all__ = ["SCORES", "Cell", "measure_number", "rows_of"]
+__all__ = ["SCORES", "Cell", "measure_number", "outcome", "rows_of"]
 
 SCORES = "scores-*.json"
 
@@ -207,7 +207,7 @@ class Cell:
             (("run", folder.name),),
             made_now(),
             made.cost(),
-            {**_collection(self), **_outcome(scores), "rows": [row.to_dict() for row in found]},
+            {**_collection(self), **outcome(scores), "rows": [row.to_dict() for row in found]},
         )
         write_record(path.with_suffix(".json"), record)
 
@@ -242,7 +242,7 @@ def _collection(cell: Cell) -> dict[str, object]:
     }
 
 
-def _outcome(scores: Scores) -> dict[str, object]:
+def outcome(scores: Scores) -> dict[str, object]:
     """What was found besides the values: how many queries are judged, answered and unjudged, and tied documents."""
     return {
         "queries": len(scores.queries),

@@ -23,7 +23,7 @@ from weir.core.scores import Scores
 from weir.datasets.load import Dataset, fingerprint_of_parts, load, load_here
 from weir.errors import BadValue, FormatError, StoreError, WeirError
 from weir.experiment.stage_store import INDEXES
-from weir.experiment.task import SCORES, measure_number, rows_of
+from weir.experiment.task import SCORES, measure_number, outcome, rows_of
 from weir.fusion.method import METHODS
 from weir.io.collections.corpus_store import source_fingerprint
 from weir.io.runs.read import judge_file
@@ -164,7 +164,15 @@ def _checked(folder: Path, collection: _Collections) -> _Finding:
                 named |= {path.name, *scored.files}
                 _check_scores(folder, path, (record, scored), found, collection if sound else None)
         found.problems += _strays(folder, named)
-    except (WeirError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (
+        WeirError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         found.problems.append(f"no record as weir run writes it ({type(error).__name__}: {error})"[:200])
     return found
 
@@ -196,6 +204,8 @@ def _stage_problems(folder: Path, record: Record, kind: str) -> Iterator[str]:
         return
     if kind != "index" and (len(record.files) != 1 or not record.files.keys() <= set(RUN_FILES)):
         yield f"{RECORD} speaks of {', '.join(record.files) or 'no file'}; expected {' or '.join(RUN_FILES)}"
+    if kind == "index" and not record.files and set(_kinds(record.declared)) <= {*CLOSED, *METHODS.names()}:
+        yield f"{RECORD} speaks of no file"
     if folder.name != record.stage.folder_name:
         yield f"its folder is that of another stage; {RECORD} is of {record.stage.folder_name}"
     yield from _misnamed(record.name, record)
@@ -360,6 +370,9 @@ def _differences(
         yield str(error).replace(f"{folder}/", "")
         return
     again = replace(scores_of(judged, measures), labels=uncalibrated(dataset.qrels))
+    for what, number in outcome(again).items():
+        if scored.facts.get(what) != number:
+            yield f"it says {what} = {scored.facts.get(what)}; the rankings give {number}"
     known = {row.measure: row for row in rows_of(scored)}
     at = stored.queries.codes(again.queries.strings)
     means = {row.measure: row for row in rows(again, str(scored.facts["dataset"]), scored.name)}

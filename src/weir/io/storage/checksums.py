@@ -46,6 +46,10 @@ class Checksum:
             blocks = tuple(int(text[i : i + 8], 16) for i in range(0, len(text), 8))
         except (KeyError, TypeError, ValueError):
             raise StoreError(f"a checksum is {str(value)[:80]!r}; expected bytes and crc32") from None
+        if len(text) % 8 or len(blocks) != -(-size // BLOCK_BYTES):
+            raise StoreError(
+                f"a checksum of {size} bytes has {len(text)} digits; expected 8 for each {BLOCK_BYTES}"
+            )
         return Checksum(size, blocks)
 
     def to_json(self) -> dict[str, object]:
