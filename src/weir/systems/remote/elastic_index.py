@@ -242,8 +242,7 @@ def _identity(server: ElasticServer, index: ElasticIndex, state: IndexState) -> 
             documents = sum(copy["docs"]["count"] for copy in primaries)
             deleted = sum(copy["docs"]["deleted"] for copies in shards for copy in copies)
             writes = sum(copy["seq_no"]["max_seq_no"] + 1 for copy in primaries)
-            size = sum(copy["store"]["size_in_bytes"] for copy in primaries)
-            return IndexIdentity(state.uuid, documents, deleted, writes), size
+            return IndexIdentity(state.uuid, documents, deleted, writes), _bytes(server, index)
     raise ServiceError(
         f"{url}: shards of {index.name} are lost: bring their nodes back, or weir drop removes it"
     )
@@ -251,8 +250,15 @@ def _identity(server: ElasticServer, index: ElasticIndex, state: IndexState) -> 
 
 def _shards(server: ElasticServer, index: ElasticIndex) -> list[list[dict[str, Any]]]:
     """The copies of each shard that is there."""
-    stats = server.call(ElasticCall("GET", f"/{index.name}/_stats/docs,store?level=shards"))
+    stats = server.call(ElasticCall("GET", f"/{index.name}/_stats/docs?level=shards"))
     return list(stats["indices"].get(index.name, {}).get("shards", {}).values())
+
+
+def _bytes(server: ElasticServer, index: ElasticIndex) -> int:
+    """Of the index without replicas; the size among the statistics may be ten seconds old."""
+    answer = server.call(ElasticCall("GET", f"/{index.name}/_segments"))
+    primaries = _primaries(list(answer["indices"].get(index.name, {}).get("shards", {}).values()))
+    return sum(one["size_in_bytes"] for copy in primaries for one in copy["segments"].values())
 
 
 def _primaries(shards: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
