@@ -50,7 +50,8 @@ def _paragraph(cell: Finished) -> Iterator[str]:
     for folder, record in _stages(cell):
         made = record.made
         engines = ", ".join(str(engine) for engine in record.engines)
-        seconds = f"{record.cost['seconds']:.3g} s" if "seconds" in record.cost else ""
+        taken = record.cost.get("seconds")
+        seconds = f"{taken:.3g} s" if isinstance(taken, (int, float)) else ""
         facts = [
             str(made.get("when", "")),
             f"weir {made.get('weir')} (code {made.get('code')})",

@@ -2,9 +2,9 @@
 
 A server may send a key back: in an error, in an answer, as the name of its model, as an identifier. What is masked is
 the key as it stands, with its characters written as JSON, an address or HTML may write them, in hexadecimal digits and
-in base 64, alone or behind "user:"; and, of one of more than PIECE_CHARACTERS, every piece of so many of its
-characters. What cannot be seen: a key in another encoding, encrypted, turned around, or cut into shorter pieces; and
-one of fewer than KEY_CHARACTERS within an answer, where it may be a word like any other.
+in base 64, alone or within a longer text; and, of one of more than PIECE_CHARACTERS, every piece of so many of its
+characters as it stands. What cannot be seen: a key in another encoding, encrypted, turned around, or cut into shorter
+pieces; and one of fewer than KEY_CHARACTERS within an answer, where it may be a word like any other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["KEY_CHARACTERS", "PIECE_CHARACTERS", "Key"]
 KEY_CHARACTERS = 8
 """Of a key that is looked for in answers."""
 PIECE_CHARACTERS = 16
-"""Of a piece of a key, or of it in another encoding, that is masked wherever it stands."""
+"""Of a piece of a key that is masked wherever it stands."""
 _SEED = PIECE_CHARACTERS // 2  # of a piece that long, one such part begins at a multiple of its length
 _MASK = b"***"
 
@@ -68,8 +68,8 @@ class Key:
                 data = _escaped(secret).sub(_MASK, data)
             for form in _forms(secret):
                 data = data.replace(form, _MASK)
-            for form in _forms(secret):
-                data = _without_pieces(data, form)
+            if len(secret) > PIECE_CHARACTERS:
+                data = _without_pieces(data, secret.encode("utf-8"))
         return data
 
     def hint(self) -> str:
@@ -112,16 +112,18 @@ def _escaped(secret: str) -> re.Pattern[bytes]:
     return re.compile("".join(each).encode("ascii"))
 
 
-def _without_pieces(data: bytes, form: bytes) -> bytes:
-    """The data without the longer pieces of a form of a secret."""
-    for begin in range(0, len(form) - _SEED + 1, _SEED):
-        seed, at = form[begin : begin + _SEED], 0
+def _without_pieces(data: bytes, secret: bytes) -> bytes:
+    """The data without the longer pieces of a secret."""
+    for begin in range(0, len(secret) - _SEED + 1, _SEED):
+        seed, at = secret[begin : begin + _SEED], 0
         while (at := data.find(seed, at)) >= 0:
             start, stop = at, at + _SEED
-            while start and begin - (at - start) > 0 and data[start - 1] == form[begin - (at - start) - 1]:
+            while start and begin - (at - start) > 0 and data[start - 1] == secret[begin - (at - start) - 1]:
                 start -= 1
             while (
-                stop < len(data) and begin + stop - at < len(form) and data[stop] == form[begin + stop - at]
+                stop < len(data)
+                and begin + stop - at < len(secret)
+                and data[stop] == secret[begin + stop - at]
             ):
                 stop += 1
             if stop - start >= PIECE_CHARACTERS:
