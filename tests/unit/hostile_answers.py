@@ -1,8 +1,8 @@
-"""Answers that say what a passage says, and honest ones; written from the prompts alone, with no regard to how answers are read."""
+"""Answers that say what a passage says, and honest ones: written from the prompts alone, not from how answers are read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import product
 
 __all__ = ["WRITINGS", "honest_answers", "hostile_answers", "hostile_passages"]
@@ -143,14 +143,12 @@ def hostile_passages(verdict: str, writings: tuple[str, ...]) -> Iterator[tuple[
         yield passage.replace("{w}", written), written
 
 
-def hostile_answers(
-    passage: str, written: str, verdict: str, form: Callable[[str], str]
-) -> Iterator[str]:
-    """Answers that give no verdict, but say what the passage says, or name the line that `form` asks for."""
+def hostile_answers(passage: str, written: str, line: str) -> Iterator[str]:
+    """Answers that give no verdict, but say what the passage says, or name the line that would give it."""
     for text in _SAYING:
         yield text.replace("{{", "{").replace("}}", "}").replace("{w}", written).replace("{p}", passage)
     for text in _NAMING:
-        yield text.replace("{f}", form(verdict))
+        yield text.replace("{f}", line)
 
 
 def honest_answers(token: str, verdict: str, other: str) -> Iterator[str]:

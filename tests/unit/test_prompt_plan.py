@@ -79,7 +79,7 @@ def test_what_is_not_here_is_planned_from_published_lengths():
     reranker = parse_system('bm25 >> llm("score", model="openai:m", depth=10)').reranker
     found = plan_of_words(reranker, 1000, 50, 600.0, 60.0)
     assert (found.prompts, found.most, found.longest) == (500, 10, None)
-    assert found.answer_tokens == 500 * 16
+    assert found.answer_tokens == 500 * 32
     more = plan_of_words(reranker, 1000, 50, 900.0, 60.0)
     assert more.tokens - found.tokens == pytest.approx(500 * 300 / 3, abs=2)
 
@@ -92,7 +92,7 @@ def test_a_plan_says_prompts_tokens_and_dollars_and_asks_nothing(house, monkeypa
         here, gone = planned(Experiment(("brook-news", "nq"), (name,)), lambda *_: None)
         main(["plan", "-d", "brook-news", "-s", name, "-q"])
         assert manners.asked == []
-    answers = here.queries * 3 * 16
+    answers = here.queries * 3 * 32
     assert here.dollars == pytest.approx((here.tokens + answers) / 1e6)
     [note] = here.notes
     assert f"at most {3 * here.queries} prompts to {url}/v1#m, 3 for a query" in note

@@ -97,7 +97,9 @@ def judge_prompt(name: str) -> JudgePrompt:
     checked = checked_template(path, asked, ("query", "passage"))
     if odd := [p for p in PLACE.findall(checked.system + checked.user) if p not in PLACES]:
         raise BadValue(f"{path}: {{{odd[0]}}} is no place that a judge fills; expected {', '.join(PLACES)}")
-    deciding = {entry: value for entry, value in entries.items() if entry != "answers"} | {"user": checked.user}
+    deciding = {entry: value for entry, value in entries.items() if entry != "answers"} | {
+        "user": checked.user
+    }
     template = replace(checked, digest=prompt_digest(deciding))
     scale = _scale(path, own)
     return JudgePrompt(template, scale, _answers(path, own.get("answers", []), scale))

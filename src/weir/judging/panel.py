@@ -142,7 +142,11 @@ class Panel:
             yield JudgeAnswer(row, int(jobs.sample[number]), verdict.grade, verdict.kind, *said, flagged)
 
     def _chat(self, jobs: Jobs, number: int) -> ChatPrompt:
-        shown, template, most = jobs.shown(int(jobs.row[number])), self.prompt.template, self.settings.max_length
+        shown, template, most = (
+            jobs.shown(int(jobs.row[number])),
+            self.prompt.template,
+            self.settings.max_length,
+        )
         passage, positive = (shortened(text, most) for text in (shown.passage, shown.positive))
         given = {"query": shown.query, "passage": passage, "positive": positive}
         filled = template.filled(given, shown.told if self.settings.objective else "")

@@ -28,8 +28,8 @@ _TAGS = _spaced(
     "system", "user", "assistant", "human", "think", "thinking", "thought", "reasoning", "tool_call", "tool_response",
 )  # fmt: skip
 _BRACKETED = _spaced(
-    "inst", "sys", "system_prompt", "available_tools", "tool_calls", "tool_results", "tool_content", "think", "bos", "eos",
-    "gmask", "sop", "eop",
+    "inst", "sys", "system_prompt", "available_tools", "tool_calls", "tool_results", "tool_content", "think", "bos",
+    "eos", "gmask", "sop", "eop",
 )  # fmt: skip
 _MARK = re.compile(
     rf"{_OPEN}(?={_GAP}(?:{_OPEN}{_GAP})?[/⁄∕]?{_GAP}"

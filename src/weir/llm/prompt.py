@@ -20,7 +20,14 @@ from weir.errors import BadValue
 from weir.io.storage.toml_file import read_toml
 from weir.llm.passage_text import fenced
 
-__all__ = ["FilledPrompt", "PromptTemplate", "checked_template", "drawn_token", "prompt_digest", "prompt_template"]
+__all__ = [
+    "FilledPrompt",
+    "PromptTemplate",
+    "checked_template",
+    "drawn_token",
+    "prompt_digest",
+    "prompt_template",
+]
 
 PLACES = ("query", "objective", "passage", "passages", "count", "requirement", "scale", "positive", "token")
 _ENTRIES = {

@@ -36,9 +36,9 @@ __all__ = [
 VerdictKind: TypeAlias = Literal[
     "ok", "repaired", "unsigned", "refused", "missing", "duplicate", "out of range"
 ]
-"""ok: in the form that was asked for; repaired: in that form but for a detail; unsigned: in the form of a prompt that is
-sent as published, without a token, so that a passage may know it; refused: the model would not; missing: no verdict, or
-a part of it is cut; duplicate: several that differ; out of range: beyond what was asked for."""
+"""ok: in the form that was asked for; repaired: in that form but for a detail; unsigned: in the form of a prompt that
+is sent as published, without a token, so that a passage may know it; refused: the model would not; missing: no verdict,
+or a part of it is cut; duplicate: several that differ; out of range: beyond what was asked for."""
 SCORED_KINDS = ("ok", "repaired", "unsigned")
 """Kinds of answers that have a verdict."""
 HIGHEST_SCORE = 10
@@ -168,7 +168,7 @@ def _behind(line: str, form: VerdictForm) -> str | None:
 
 
 def _after(words: Sequence[str], text: str | None) -> str | None:
-    """What stands behind words and the colon after them, whatever marks stand between; None where they do not begin it."""
+    """What stands behind words and the colon after them, whatever marks stand between; None for another beginning."""
     for word in words:
         if text is None or text[: len(word)].casefold() != word.casefold() or text[len(word) :][:1].isalnum():
             return None
