@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
@@ -37,12 +37,13 @@ class Benchmark:
 
     `table["scifact", "bm25"]` are the scores of a cell, by query. rows: a mean with its interval for each dataset,
     system and measure, those of whole groups last; scores: of each (dataset, system); folder: where the results are
-    kept, None where they are not.
+    kept, None where they are not; twins: by dataset, pairs of systems that ask and read exactly the same.
     """
 
     rows: ResultSet[Row]
     scores: Mapping[tuple[str, str], Scores]
     folder: Path | None = None
+    twins: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
 
     def __getitem__(self, cell: tuple[str | Dataset, object]) -> Scores:
         """The scores of a dataset and a system, by name or by themselves; raises UnknownName."""
@@ -120,7 +121,9 @@ class Benchmark:
 
         how = ComparisonMethod(method) if isinstance(method, str) else method
         wanted = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
-        return ResultSet("factors", tuple(study_factors(self.scores, factor_names(names), wanted, how)))
+        return ResultSet(
+            "factors", tuple(study_factors(self.scores, factor_names(names), wanted, how, self.twins))
+        )
 
     @overload
     def to_frame(self, library: Literal["pandas"] = "pandas") -> PandasFrame: ...
@@ -185,6 +188,7 @@ def benchmark(
 
 
 def _run(grid: Any, at: Path, kept: Path | None) -> Benchmark:  # noqa: ANN401  an Experiment, imported when used
+    from weir.experiment.factor_studies import twin_systems
     from weir.experiment.finished import cell_of
     from weir.report.progress import Progress
 
@@ -195,11 +199,13 @@ def _run(grid: Any, at: Path, kept: Path | None) -> Benchmark:  # noqa: ANN401  
         progress.close()
     wanted = measures_of(grid.measures)
     scores: dict[tuple[str, str], Scores] = {}
+    cells = []
     for cell in grid.cells(at):
         found = cell.finished(wanted)
         assert found is not None  # it was just made
-        scores[cell.shelf.dataset.name, str(cell.system)] = cell_of(*found).values()
-    return Benchmark(ResultSet("results", tuple(rows)), scores, kept)
+        cells.append(cell_of(*found))
+        scores[cell.shelf.dataset.name, str(cell.system)] = cells[-1].values()
+    return Benchmark(ResultSet("results", tuple(rows)), scores, kept, twin_systems(cells))
 
 
 def _several(datasets: Any) -> list[Any]:  # noqa: ANN401  one collection or several

@@ -14,6 +14,7 @@ from weir.cli.terminal import say
 
 if TYPE_CHECKING:
     from weir.core.scores import Scores
+    from weir.experiment.factor_studies import Twins
     from weir.experiment.finished import Finished
     from weir.measures.conventions import Conventions
     from weir.report.display import Display
@@ -188,6 +189,7 @@ def _folder(
     """Compare the systems of a results folder, on each dataset and across them."""
     from weir.cli.table_options import chosen_cells, display_of
     from weir.experiment.compare import lacking_notes
+    from weir.experiment.factor_studies import twin_notes, twin_systems
     from weir.experiment.finished import deepest, finished_cells
     from weir.experiment.results import mixed_worlds
     from weir.report.notes import judged_notes
@@ -198,9 +200,11 @@ def _folder(
     if not any("#" in system for system in chosen[1]):  # who names a label means that cell
         cells, said = deepest(cells)
     display = display_of(form, long, labels, [c.label for c in cells])
-    baseline = _named(baseline, display)
+    baseline, twins = _named(baseline, display), twin_systems(cells)
+    said += twin_notes(twins)
     if factors is not None:
-        _show_factors({(c.dataset, c.label or c.system): c.values() for c in cells}, asked, display)
+        scores = {(c.dataset, c.label or c.system): c.values() for c in cells}
+        _show_factors(scores, asked, display, twins)
     else:
         _compare_cells(cells, asked, groups, display)
     for note in [*said, *lacking_notes(cells, measures, baseline), *mixed_worlds(cells)]:
@@ -243,14 +247,16 @@ def _compare_cells(
     _show(found, display)
 
 
-def _show_factors(scores: Mapping[tuple[str, str], Scores], asked: Asked, display: Display) -> None:
-    """The factorial study of systems by dataset and name."""
+def _show_factors(
+    scores: Mapping[tuple[str, str], Scores], asked: Asked, display: Display, twins: Twins | None = None
+) -> None:
+    """The factorial study of systems by dataset and name; twins: those that ask and read the same."""
     from weir.cli.terminal import show
     from weir.experiment.factor_studies import factor_names, study_factors
     from weir.report import factors as report
 
     measures, _, method, factors = asked
-    found = study_factors(scores, factor_names(factors or ""), measures, method)
+    found = study_factors(scores, factor_names(factors or ""), measures, method, twins)
     shown = {
         "json": report.factors_json,
         "csv": report.factors_csv,

@@ -113,6 +113,7 @@ def show_cells(cells: Sequence[Finished], display: Display, measures: Sequence[s
     """Print finished cells, by these measures alone where some are named, and say what has to be said beside them."""
     from weir.cli.terminal import show
     from weir.experiment.compare import MOST_COMPARED, compare_cells, comparison_cost
+    from weir.experiment.factor_studies import twin_notes, twin_systems
     from weir.experiment.finished import deepest
     from weir.experiment.results import rows_with_groups
     from weir.report.display import rows_shown
@@ -133,6 +134,7 @@ def show_cells(cells: Sequence[Finished], display: Display, measures: Sequence[s
     if measures:
         rows = [row for measure in measures for row in rows if row.measure == measure]
     show(rows_shown(rows, display, compared))
+    notes += [f"note: {said}" for said in twin_notes(twin_systems(cells))]
     for note in [*notes, *judged_notes([r for r in rows if _is_member(r, cells)])]:
         say(note)
 
