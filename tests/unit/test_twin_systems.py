@@ -42,7 +42,7 @@ def server(tmp_path, monkeypatch):
     ],
 )
 def test_levels_that_ask_and_read_the_same_are_refused_and_told(server, tmp_path, capsys, varied, levels):
-    url, plain, told = server
+    url, plain, _ = server
     grid = GRID.replace("URL", url) % varied
     out = tmp_path / "out"
     assert main(["run", "-d", str(plain), "-s", grid, "-m", "nDCG@10", "-o", str(out), "-q"]) == 0

@@ -23,6 +23,8 @@ __all__ = ["command"]
 @click.option(
     "--stages", "graph_only", is_flag=True, help="Only the stages and what they share; nothing is probed."
 )
+@click.option("--precise", is_flag=True,
+              help="Run each system by itself on growing samples, however long that takes.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def command(
     experiment: Path | None,
@@ -32,13 +34,15 @@ def command(
     device: str | None,
     as_json: bool,
     graph_only: bool,
+    precise: bool,
     quiet: bool,
 ) -> None:
     """Say what weir run would make and take: stages, time, disk and memory.
 
-    EXPERIMENT: a TOML file as weir run takes it. Every system is run on a few documents of every collection, or on
-    texts of the published length where the collection is not here, and the cost extended to all of it. Embedding
-    APIs and language models are not asked: prompts and tokens are estimated.
+    EXPERIMENT: a TOML file as weir run takes it. The systems are run on a few documents of every collection, or on
+    texts of the published length where the collection is not here, each stage once and all within a minute, and the
+    cost is extended to all of it, with a range. Embedding APIs and language models are not asked: prompts and tokens
+    are estimated, and the last line counts what several systems ask alike once.
     """
     from weir.experiment import Experiment
     from weir.experiment.graph import stage_graph
@@ -62,7 +66,7 @@ def command(
         return
     progress = Progress(quiet)
     try:
-        found = planned(plan, progress)
+        found = planned(plan, progress, precise)
     finally:
         progress.close()
     show(plan_json(found) if as_json else plan_text(found, output_width()))

@@ -101,8 +101,8 @@ def _refuse_twins(
         for a, b in combinations(range(shape[axis]), 2):
             if by_level[a] == by_level[b]:
                 raise BadValue(
-                    f"{factor.name}={factor.levels[a]} and {factor.name}={factor.levels[b]} are no levels of a factor on "
-                    f"{dataset}: their systems ask and read exactly the same there; leave one out with -s, or the "
+                    f"{factor.name}={factor.levels[a]} and {factor.name}={factor.levels[b]} are no levels of a factor "
+                    f"on {dataset}: their systems ask and read exactly the same there; leave one out with -s, or the "
                     "collection with -d"
                 )
 

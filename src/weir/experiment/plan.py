@@ -1,16 +1,25 @@
-"""What a grid will take before it is started: time, disk and memory, from small runs of the same systems."""
+"""What a grid will take before it is started: time, disk and memory, from small runs of the same systems.
+
+By default all systems run together on a few documents of a collection, each stage once, and then on as many as the
+time that is left allows; what they took is extended to all documents, with a range. `precise` runs each system by
+itself on growing samples, until what a document takes stands out.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,14 +34,25 @@ from weir.experiment.prompt_plan import PromptPlan, plan_of_words, prompt_plan
 from weir.experiment.stage_store import Watch
 from weir.settings import settings
 from weir.systems.candidate_pool import CandidatePool
+from weir.systems.compose import Pipeline
 from weir.systems.composite import parts_of
 from weir.systems.expression import parse_system
 from weir.systems.protocol import Remote, Retriever
 from weir.systems.rerank.llm_reranker import LLMReranker
 
-__all__ = ["Planned", "planned"]
+__all__ = ["PlanTotal", "Planned", "planned", "planned_total"]
 
 SEED = 20210427
+PROBING_SECONDS = 45.0
+"""Seconds that all probes of a plan may take together, unless it is to be precise."""
+MIN_PROBING_SECONDS = 3.0
+"""Seconds below which no probe is started: a process and its imports take as long."""
+SAMPLE_SHARE = 0.5
+"""The share of the time left that a sample should take, judged by the one before."""
+TIME_NOISE_SHARE, TIME_NOISE_SECONDS = 0.25, 0.02
+"""How far a time of the same work differs between two runs, as a share of it and in seconds."""
+MEMORY_NOISE_SHARE = 0.1
+"""How far a peak of memory differs between two runs, as a share of it."""
 FIRST_PROBE_DOCUMENTS = 16
 """Documents of the first probe; each that follows has up to so many times more."""
 MAX_PROBE_DOCUMENTS = 20_000
@@ -49,6 +69,10 @@ RUN_LINE_BYTES = 48
 QUERY_WORDS, DOCUMENT_WORDS = 10.0, 130.0
 """Where nothing is published: about the mean of the BEIR paper's collections."""
 BYTES_PER_WORD = 6.0
+PROMPTS_SAID = (
+    "prompts are those asked at most; tokens those of documents of mean length and the longest answers, by estimate; "
+    "answers that are kept already cost nothing"
+)
 _NOT_HERE = "not on this machine: probed with made texts of the published length"
 
 
@@ -57,8 +81,10 @@ class Planned:
     """What a system will take on a collection; None is what a probe cannot tell.
 
     probed: documents of the smallest and the largest probe; index_seconds, search_seconds: of all documents and of all
-    queries; disk_bytes: of the index, the vectors and the rankings; peak_mb: of memory; tokens, dollars: of an
-    embedding API or a language model, which are not probed; notes: what has to be said beside them.
+    queries; disk_bytes: of the index, the vectors and the rankings; peak_mb: of memory; the four ranges: between which
+    such an estimate lies; prompts, tokens, dollars: of an embedding API or a language model, which are not probed;
+    longest_tokens: those of the longest documents; notes: what has to be said beside them; asks: (what is asked,
+    prompts, tokens, dollars) of each language model: what two systems ask alike is asked once.
     """
 
     dataset: str
@@ -73,6 +99,37 @@ class Planned:
     tokens: float | None = None
     dollars: float | None = None
     notes: tuple[str, ...] = ()
+    prompts: int | None = None
+    longest_tokens: float | None = None
+    index_range: tuple[float, float] | None = None
+    search_range: tuple[float, float] | None = None
+    disk_range: tuple[float, float] | None = None
+    peak_range: tuple[float, float] | None = None
+    asks: tuple[tuple[str, int, float, float | None], ...] = ()
+
+
+@dataclass(frozen=True)
+class PlanTotal:
+    """What all systems of a plan would ask together: what several of them ask alike counts once."""
+
+    prompts: int
+    tokens: float
+    dollars: float | None
+
+
+def planned_total(found: Sequence[Planned]) -> PlanTotal | None:
+    """What a plan asks of language models in all, None where it asks none."""
+    most: dict[tuple[str, str], tuple[int, float, float | None]] = {}
+    for one in found:
+        for key, prompts, tokens, dollars in one.asks:
+            before = most.get((one.dataset, key))
+            if before is None or before[0] < prompts:
+                most[one.dataset, key] = (prompts, tokens, dollars)
+    if not most:
+        return None
+    prices = [dollars for _, _, dollars in most.values() if dollars is not None]
+    totals = (sum(prompts for prompts, *_ in most.values()), sum(tokens for _, tokens, _ in most.values()))
+    return PlanTotal(*totals, sum(prices) if prices else None)
 
 
 @dataclass(frozen=True)
@@ -85,6 +142,13 @@ class _Subject:
     words: tuple[float, float]
     dataset: Dataset | None
 
+    @property
+    def document_bytes(self) -> float:
+        """Bytes of a document, on average."""
+        if self.dataset is None:
+            return BYTES_PER_WORD * self.words[0]
+        return _bytes(self.dataset.corpus) / max(1, self.documents)
+
     def sample(self, count: int, folder: Path) -> None:
         """Write a collection of so many of its documents, or of texts of their length, and a few queries."""
         rng = np.random.default_rng(SEED)
@@ -92,8 +156,13 @@ class _Subject:
         titles, texts, queries = self._taken(count, rng) if self.dataset else self._made(count, rng)
         rows = enumerate(zip(titles, texts, strict=True))
         _write_lines(folder / "corpus.jsonl", ({"_id": f"d{i}", "title": t, "text": x} for i, (t, x) in rows))
+        metadata = None if self.dataset is None else self.dataset.queries.metadata
+        pools = None if metadata is None or metadata.candidates is None else metadata.candidates.lengths()
+        pool = [f"d{i}" for i in range(0 if pools is None else min(count, math.ceil(pools.mean())))]
+        more = {"metadata": {"candidates": pool}} if pool else {}
         _write_lines(
-            folder / "queries.jsonl", ({"_id": f"q{i}", "text": text} for i, text in enumerate(queries))
+            folder / "queries.jsonl",
+            ({"_id": f"q{i}", "text": text, **more} for i, text in enumerate(queries)),
         )
         judged = "".join(f"q{i} 0 d0 1\n" for i in range(len(queries)))
         (folder / "qrels" / "test.tsv").write_text(judged, encoding="utf-8")
@@ -123,26 +192,89 @@ class _Probe:
     bytes: float
     search: float
     peak_mb: float
+    queries: int = PROBE_QUERIES
 
 
-def planned(experiment: Experiment, watch: Watch) -> list[Planned]:
+def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list[Planned]:
     """What each cell of a grid will take, from runs of it on a few documents, in a folder that goes afterwards.
 
-    A collection that is not on this machine is stood in for by texts of the published length. Raises UnknownName and
-    BadValue as running the grid would, BadValue where a probe fails, with the reason, and for a system that is a
-    function or object.
+    precise: whether each system is run by itself on growing samples, however long that takes; else all probes end
+    within PROBING_SECONDS. A collection that is not on this machine is stood in for by texts of the published length.
+    Raises UnknownName and BadValue as running the grid would, BadValue where a probe fails, with the reason, and for a
+    system that is a function or object.
     """
+    deadline = time.monotonic() + PROBING_SECONDS
     if not experiment.datasets or not experiment.systems:
         raise BadValue("a plan needs at least one dataset and one system")
     systems = experiment.parsed_systems()
     for system in systems:
         _refuse_object(system)
-    found = []
-    for subject in [s for name in experiment.datasets for s in _subjects(str(name))]:
+    found: list[Planned] = []
+    subjects = [s for name in experiment.datasets for s in _subjects(str(name))]
+    probed = [system for system in systems if _is_probed(system)]
+    quick: _Probed | None = None
+    for number, subject in enumerate(subjects):
+        if probed and not precise:
+            watch(f"{subject.name}  probes", number, len(subjects))
+            seconds = (deadline - time.monotonic()) / (len(subjects) - number)
+            quick = _sampled(subject, probed, experiment.k, seconds) or (
+                None if quick is None else quick.scaled(subject)
+            )
         for system in systems:
-            watch(f"{subject.name}  {system}  probe", 0, 1)
-            found.append(_planned(subject, system, experiment.k))
+            if precise:
+                watch(f"{subject.name}  {system}  probe", 0, 1)
+            found.append(_planned(subject, system, experiment.k, quick, precise))
     return found
+
+
+@dataclass(frozen=True)
+class _Probed:
+    """What probes on a collection took, by system; other: the collection that was probed in its place, "" for none."""
+
+    subject: _Subject
+    by_system: Mapping[str, list[_Probe]]
+    other: str = ""
+
+    def scaled(self, subject: _Subject) -> _Probed:
+        """The same as on another collection: what a document takes goes by its length."""
+        factor = subject.document_bytes / max(1.0, self.subject.document_bytes)
+        probes = {
+            system: [replace(p, index=p.index * factor, bytes=p.bytes * factor) for p in some]
+            for system, some in self.by_system.items()
+        }
+        return _Probed(subject, probes, self.other or self.subject.name)
+
+
+def _is_probed(system: Retriever) -> bool:
+    """Whether a system can be run on a few documents: it asks nobody else."""
+    return not _asks_an_api(system) and not any(isinstance(part, Remote) for part in parts_of(system))
+
+
+def _sampled(subject: _Subject, systems: Sequence[Retriever], k: int, seconds: float) -> _Probed | None:
+    """Probes of all systems together, each stage once: on a few documents, then on as many as so many seconds allow.
+
+    None where there is no time for any.
+    """
+    end = time.monotonic() + seconds
+    count, found = min(FIRST_PROBE_DOCUMENTS, subject.documents), dict[str, list[_Probe]]()
+    with tempfile.TemporaryDirectory(prefix="weir-plan-") as name:
+        while (left := end - time.monotonic()) >= MIN_PROBING_SECONDS:
+            begun = time.monotonic()
+            try:
+                probes = _probe(subject, systems, k, count, Path(name), left)
+            except subprocess.TimeoutExpired:
+                break
+            for system, probe in probes.items():
+                found.setdefault(system, []).append(probe)
+            took, left = time.monotonic() - begun, end - time.monotonic()
+            growing = sum(p.index + p.search * p.queries for p in probes.values())
+            starting = max(0.0, took - growing)
+            room = (SAMPLE_SHARE * left - starting) / max(growing, 1e-6) * count
+            larger = int(min(room, MAX_PROBE_DOCUMENTS, subject.documents))
+            if len(next(iter(found.values()))) > 1 or larger < 2 * count:
+                break
+            count = larger
+    return _Probed(subject, found) if found else None
 
 
 def _refuse_object(system: Retriever) -> None:
@@ -168,7 +300,7 @@ def _subjects(name: str) -> Iterator[_Subject]:
             yield _Subject(dataset.name, len(dataset.corpus), len(dataset.queries), (0.0, 0.0), dataset)
 
 
-def _planned(subject: _Subject, system: Retriever, k: int) -> Planned:
+def _planned(subject: _Subject, system: Retriever, k: int, quick: _Probed | None, precise: bool) -> Planned:
     notes = [] if subject.dataset else [_NOT_HERE]
     if _asks_an_api(system):
         return _paid(subject, system, notes)
@@ -178,7 +310,17 @@ def _planned(subject: _Subject, system: Retriever, k: int) -> Planned:
         notes += [f"{service} is asked {subject.queries:,} queries; it is not probed" for service in asked]
         cell = (subject.name, str(system), subject.documents, subject.queries)
         return Planned(*cell, None, None, None, None, None, notes=tuple(notes))
-    probes = _probes(subject, system, k)
+    if precise:
+        probes = _probes(subject, system, k)
+    elif quick is not None:
+        probes = quick.by_system[str(system)]
+        notes += [f"as {quick.other}, by the length of documents: no time was left"] if quick.other else []
+    else:
+        cell = (subject.name, str(system), subject.documents, subject.queries)
+        notes.append(
+            f"no probe ended within {PROBING_SECONDS:.0f} seconds; --precise takes the time that it needs"
+        )
+        return Planned(*cell, None, None, None, None, None, notes=tuple(notes))
     first, last = probes[0], probes[-1]
     index = _extended(subject.documents, (first.documents, first.index), (last.documents, last.index))
     search, peak = last.search, last.peak_mb
@@ -187,7 +329,7 @@ def _planned(subject: _Subject, system: Retriever, k: int) -> Planned:
     if _seen(first.peak_mb, last.peak_mb, NOISE_MB):
         peak = _extended(subject.documents, (first.documents, first.peak_mb), (last.documents, last.peak_mb))
     for what, value, measured in (("search", search, last.search), ("memory", peak, last.peak_mb)):
-        if value == measured and last.documents < subject.documents:
+        if precise and value == measured and last.documents < subject.documents:
             notes.append(
                 f"{what} is that of {last.documents} documents, in which no growth could be seen: at least"
             )
@@ -205,7 +347,54 @@ def _planned(subject: _Subject, system: Retriever, k: int) -> Planned:
         disk_bytes=size,
         peak_mb=peak,
         notes=(*notes, *_short_of(size, peak)),
+        index_range=_between(subject.documents, probes, "index"),
+        search_range=_times(_between(subject.documents, probes, "search"), subject.queries),
+        disk_range=_disk_between(subject.documents, probes, size),
+        peak_range=_between(subject.documents, probes, "peak_mb"),
     )
+
+
+def _between(documents: int, probes: Sequence[_Probe], name: str) -> tuple[float, float]:
+    """Between which values a time or a peak of memory lies for so many documents, by a line through two probes.
+
+    Either probe may be off by what two runs of the same differ; the line rises, at most in proportion. Of one probe:
+    from what it took to that in proportion.
+    """
+    first, last = probes[0], probes[-1]
+    v1, v2 = (
+        float({"index": p.index, "search": p.search, "peak_mb": p.peak_mb}[name]) for p in (first, last)
+    )
+    least = {"index": TIME_NOISE_SECONDS, "search": TIME_NOISE_SECONDS / last.queries, "peak_mb": 0.0}[name]
+    share = MEMORY_NOISE_SHARE if name == "peak_mb" else TIME_NOISE_SHARE
+    off1, off2 = (max(share * value, least) for value in (v1, v2))
+    more = documents - last.documents
+    most = (v2 + off2) / last.documents
+    low = high = most
+    if first.documents < last.documents:
+        step = last.documents - first.documents
+        low, high = ((v2 - v1 + sign * (off1 + off2)) / step for sign in (-1, 1))
+    else:
+        low = 0.0
+    return (
+        max(0.0, v2 - off2) + min(max(0.0, low), most) * more,
+        v2 + off2 + min(max(0.0, high), most) * more,
+    )
+
+
+def _times(given: tuple[float, float], count: int) -> tuple[float, float]:
+    return given[0] * count, given[1] * count
+
+
+def _disk_between(documents: int, probes: Sequence[_Probe], size: float) -> tuple[float, float]:
+    """Between which sizes an index lies: that of a small one holds more for each document than that of a large one."""
+    first, last = probes[0], probes[-1]
+    if last.documents == documents:
+        return size, size
+    step = last.documents - first.documents
+    slope = (last.bytes - first.bytes) / step if step else 0.0
+    rankings = size - last.bytes / last.documents * documents
+    low = last.bytes + max(0.0, slope) * (documents - last.documents) + rankings
+    return min(low, size), max(low, size)
 
 
 def _prompted(subject: _Subject, system: Retriever, prompted: list[LLMReranker], notes: list[str]) -> Planned:
@@ -219,36 +408,57 @@ def _prompted(subject: _Subject, system: Retriever, prompted: list[LLMReranker],
     remote = [part.service for part in parts_of(system) if isinstance(part, Remote)]
     others = [service for service in remote if service not in {part.service for part in prompted}]
     notes += [f"{service} is asked {subject.queries:,} queries; it is not probed" for service in others]
-    total, costs = 0, list[float]()
+    firsts = {id(part.reranker): str(part.first) for part in parts_of(system) if isinstance(part, Pipeline)}
+    asks, longest = [], list[int]()
     for part in prompted:
-        found = _prompt_plan(subject, system, part)
-        cost, worst = (
-            None if tokens is None or part.chat.local else limits.cost(tokens, found.answer_tokens)
-            for tokens in (found.tokens, found.longest)
-        )
-        total += found.tokens
-        costs += [] if cost is None else [cost]
-        said = f"at most {found.prompts:,} prompts to {part.service}, {found.most:,} for a query; the tokens"
-        said += " are those of documents of mean length and the longest answers"
-        if found.longest is not None:
-            said += f", at most {_tokens_said(found.longest, worst)} with the longest documents, by estimate"
-        notes.append(f"{said}; answers that are kept already cost nothing")
+        adapted = _adapted(subject, part)
+        found = _prompt_plan(subject, system, adapted)
+        price = None if part.chat.local else limits.cost(found.tokens, found.answer_tokens)
+        asks.append((_asked_of(adapted, firsts.get(id(part), "")), found.prompts, float(found.tokens), price))
+        longest += [] if found.longest is None else [found.longest]
     cell = (subject.name, str(system), subject.documents, subject.queries)
-    dollars = sum(costs) if costs else None
-    return Planned(*cell, None, None, None, None, None, total, dollars, tuple(notes))
+    costs = [price for *_, price in asks if price is not None]
+    return Planned(
+        *cell,
+        *(None, None, None, None, None),
+        tokens=sum(tokens for _, _, tokens, _ in asks),
+        dollars=sum(costs) if costs else None,
+        notes=(*notes, PROMPTS_SAID),
+        prompts=sum(prompts for _, prompts, _, _ in asks),
+        longest_tokens=sum(longest) if len(longest) == len(prompted) else None,
+        asks=tuple(asks),
+    )
+
+
+def _adapted(subject: _Subject, part: LLMReranker) -> LLMReranker:
+    """A re-ranker as it runs on a collection: an objective that nothing there has is none."""
+    if subject.dataset is None:
+        return part
+    adapted = part.adapted_to(subject.name, subject.dataset.instruction)
+    metadata = subject.dataset.queries.metadata
+    own = None if metadata is None or metadata.instruction is None else metadata.instruction.lengths()
+    aimed = bool(adapted.prompts.task) or (own is not None and bool(own.any()))
+    return adapted if aimed else replace(adapted, prompts=replace(adapted.prompts, objective=False))
+
+
+def _asked_of(part: LLMReranker, first: str) -> str:
+    """What stands for all prompts of a re-ranker behind a first stage: those of equal text are the same.
+
+    Where each document, or each two, are asked about by themselves, a lower depth asks a part of them.
+    """
+    told = {**part.describe(), "first": first}
+    if part.method in ("score", "reason", "subtask") or (
+        part.method == "pairwise" and told.get("sort") == "all"
+    ):
+        del told["depth"]
+    return hashlib.blake2b(json.dumps(told, sort_keys=True, default=str).encode(), digest_size=8).hexdigest()
 
 
 def _prompt_plan(subject: _Subject, system: Retriever, part: LLMReranker) -> PromptPlan:
     if subject.dataset is None:
         document, query = (BYTES_PER_WORD * words for words in subject.words)
         return plan_of_words(part, subject.documents, subject.queries, document, query)
-    adapted = part.adapted_to(subject.name, subject.dataset.instruction)
-    return prompt_plan(adapted, subject.dataset, any(isinstance(p, CandidatePool) for p in parts_of(system)))
-
-
-def _tokens_said(tokens: int, dollars: float | None) -> str:
-    price = "" if dollars is None else f" and {dollars:,.2f} dollars"
-    return f"{tokens:,} tokens{price}"
+    return prompt_plan(part, subject.dataset, any(isinstance(p, CandidatePool) for p in parts_of(system)))
 
 
 def _paid(subject: _Subject, system: Retriever, notes: list[str]) -> Planned:
@@ -279,18 +489,18 @@ def _probes(subject: _Subject, system: Retriever, k: int) -> list[_Probe]:
     """Runs of growing size, until what a document takes stands out from what starting takes."""
     count = min(FIRST_PROBE_DOCUMENTS, subject.documents)
     with tempfile.TemporaryDirectory(prefix="weir-plan-") as name:
-        found = [_probe(subject, system, k, count, Path(name))]
+        found = list(_probe(subject, [system], k, count, Path(name)).values())
         while found[-1].documents < min(MAX_PROBE_DOCUMENTS, subject.documents):
             last = found[-1]
             if last.index - found[0].index >= ENOUGH_SECONDS or (
                 last.index > MAX_PROBE_SECONDS and len(found) > 1
             ):
                 break
-            bearable = int(MAX_PROBE_SECONDS * last.documents / last.index)
+            bearable = int(MAX_PROBE_SECONDS * last.documents / max(last.index, 0.001))
             count = min(
                 max(2 * last.documents, bearable), 16 * last.documents, MAX_PROBE_DOCUMENTS, subject.documents
             )
-            found.append(_probe(subject, system, k, count, Path(name)))
+            found += _probe(subject, [system], k, count, Path(name)).values()
             if (
                 found[1].index < found[0].index
             ):  # the first one compiled kernels, or read a model from a cold disk
@@ -298,27 +508,45 @@ def _probes(subject: _Subject, system: Retriever, k: int) -> list[_Probe]:
     return found
 
 
-def _probe(subject: _Subject, system: Retriever, k: int, count: int, place: Path) -> _Probe:
-    """One run in a process and a home of its own: nothing is reused, and nothing but its own memory is counted."""
+def _probe(
+    subject: _Subject,
+    systems: Sequence[Retriever],
+    k: int,
+    count: int,
+    place: Path,
+    seconds: float | None = None,
+) -> dict[str, _Probe]:
+    """What each system takes on so many documents, in a process and a home of their own: nothing is reused.
+
+    seconds: at most, None for any. Raises BadValue where they fail, subprocess.TimeoutExpired.
+    """
     home, sample, results = place / f"home-{count}", place / f"sample-{count}", place / f"results-{count}"
     subject.sample(count, sample)
     for known in ("encoders", "openvino"):  # hashes of checkpoints, and what was quantised before
         if (settings().home / known).is_dir():
             shutil.copytree(settings().home / known, home / known)
-    command = [sys.executable, "-m", "weir", "run", "-d", str(sample), "-s", str(system), "-m", "P@1"]
+    command = [sys.executable, "-m", "weir", "run", "-d", str(sample), "-m", "P@1"]
+    command += [argument for system in systems for argument in ("-s", str(system))]
     command += ["-k", str(min(k, count)), "-o", str(results), "--json", "-q"]
     environment = os.environ | {"WEIR_HOME": str(home)}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment, check=False, timeout=seconds
+    )
     if done.returncode != 0:
         reason = (done.stderr.strip().split("\n") or [""])[-1].removeprefix("weir: ")
-        raise BadValue(f"{system}: the probe on {count} documents of {subject.name} failed: {reason}")
-    (cell,) = finished_cells(results)
-    index, search = index_cost(cell), search_cost(cell)
+        named = str(systems[0]) if len(systems) == 1 else f"{len(systems)} systems"
+        raise BadValue(f"{named}: the probe on {count} documents of {subject.name} failed: {reason}")
+    found = {}
+    for cell in finished_cells(results):
+        index, search = index_cost(cell), search_cost(cell)
+        asked = max(1, search["queries"])
+        peak = max(index.get("peak_mb", 0.0), search["peak_mb"])
+        made = (index.get("seconds", 0.0), index.get("bytes", 0))
+        found[cell.system] = _Probe(count, *made, search["seconds"] / asked, peak, asked)
     for folder in (home, sample, results):
         shutil.rmtree(folder, ignore_errors=True)
-    asked = max(1, search["queries"])
-    peak = max(index["peak_mb"], search["peak_mb"])
-    return _Probe(count, index["seconds"], index["bytes"], search["seconds"] / asked, peak)
+    # Systems of one key share a cell, which bears one of their names.
+    return {str(system): found.get(str(system), next(iter(found.values()))) for system in systems}
 
 
 def _extended(documents: int, small: tuple[int, float], large: tuple[int, float]) -> float:
@@ -369,6 +597,6 @@ def _some_words() -> list[str]:
             for word in text.split()]  # fmt: skip
 
 
-def _write_lines(path: Path, rows: Iterator[dict[str, str]]) -> None:
+def _write_lines(path: Path, rows: Iterator[dict[str, Any]]) -> None:
     with path.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
