@@ -96,7 +96,7 @@ def test_a_plan_comes_from_runs_and_leaves_nothing_behind(small, home, tmp_path,
 
 
 def test_each_part_is_probed_once_and_all_systems_together(small, monkeypatch):
-    """Two runs at most for a collection, whatever the grid; where no time is left the first collection stands in."""
+    """A few runs, whatever the grid, each of all systems on all collections."""
     commands, run = [], subprocess.run
 
     def counted(command, **settings):
@@ -107,8 +107,8 @@ def test_each_part_is_probed_once_and_all_systems_together(small, monkeypatch):
     monkeypatch.setattr(subprocess, "run", counted)
     systems = ("bm25", "bm25 >> score(rm3, depth=5)", "rrf(bm25, rm3)", "bm25(b=0.5)")
     found = planned(Experiment((str(small), "brook-news"), systems), silent)
-    assert len(commands) <= 4
-    assert all(command.count("-s") == 4 for command in commands)
+    assert 1 <= len(commands) <= 3
+    assert all((command.count("-s"), command.count("-d")) == (4, 2) for command in commands)
     assert all(one.probed is not None and one.index_range is not None for one in found)
     assert [(one.dataset, one.system) for one in found] == [
         (d, s) for d in ("small", "brook-news") for s in systems

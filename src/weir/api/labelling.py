@@ -79,25 +79,24 @@ def holes(
     qrels: object,
     *runs: object,
     human: object,
-    model: object,
+    model: object = None,
     measure: Measure | str = "nDCG@10",
     rel: float = 1,
 ) -> ResultSet[HoleStudy]:
     """What people and a model find among the unjudged documents of runs: `weir holes`.
 
-    qrels, runs: as `weir.evaluate` takes them; human, model: labels as `agree` takes them; rel: the grade from which a
-    document is relevant. Raises BadValue where nothing is unjudged or no hole is judged by both, and for a measure
-    without a corridor, and the WeirErrors of reading.
+    qrels, runs: as `weir.evaluate` takes them; human, model: labels as `agree` takes them, model None for people
+    alone; rel: the grade from which a document is relevant. Raises BadValue where nothing is unjudged or no hole is
+    judged by all of them, and for a measure without a corridor, and the WeirErrors of reading.
     """
     from weir.audit.hole_study import hole_study
     from weir.io.runs.frames import qrels_from
     from weir.io.runs.labels import labels_from
     from weir.measures.measure import parse_measure
 
-    labels = labels_from(human), labels_from(model)
-    return ResultSet(
-        "holes", (hole_study(_systems(runs), qrels_from(qrels), *labels, parse_measure(str(measure)), rel),)
-    )
+    by_model = None if model is None else labels_from(model)
+    judged = qrels_from(qrels), labels_from(human), by_model
+    return ResultSet("holes", (hole_study(_systems(runs), *judged, parse_measure(str(measure)), rel),))
 
 
 def _systems(runs: Mapping[str, object] | Sequence[object]) -> dict[str, Run]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from weir.cli.completion import datasets_option, systems_option
+from weir.cli.table_options import price_option
 from weir.cli.terminal import output_width, say, show
 
 __all__ = ["command"]
@@ -19,6 +20,7 @@ __all__ = ["command"]
 @systems_option("As for weir run; repeatable.")
 @click.option("-k", "depth", type=int, help="Documents returned for each query, at most.  [default: 1000]")
 @click.option("--device", help="Where neural models run: cpu, cuda or cuda:1.")
+@price_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
 @click.option(
     "--stages", "graph_only", is_flag=True, help="Only the stages and what they share; nothing is probed."
@@ -32,6 +34,7 @@ def command(
     systems: tuple[str, ...],
     depth: int | None,
     device: str | None,
+    price: str | None,
     as_json: bool,
     graph_only: bool,
     precise: bool,
@@ -49,10 +52,11 @@ def command(
     from weir.experiment.plan import planned
     from weir.report.plan import graph_json, graph_text, plan_json, plan_notes, plan_text
     from weir.report.progress import Progress
-    from weir.settings import use_device
+    from weir.settings import use_budget, use_device
 
     if device is not None:
         use_device(device)
+    use_budget(None, price)
     plan = Experiment.read(experiment) if experiment is not None else Experiment((), ())
     plan = replace(
         plan,

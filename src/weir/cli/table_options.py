@@ -60,6 +60,14 @@ def scorer_option(command: F) -> F:
         help="A benchmark's own figures, beside the scores and why they differ.")(command)  # fmt: skip
 
 
+budget_option = click.option(
+    "--budget", help="What may be spent, such as '5 dollars' or '2000000 tokens'.  [default: WEIR_API_BUDGET]"
+)
+price_option = click.option(
+    "--price", help="Dollars for a million tokens, such as '0.15 in, 0.6 out'.  [default: WEIR_API_PRICE]"
+)
+
+
 def show_birco(found: Sequence[BircoScore], notes: Sequence[str], form: str | None) -> None:
     """Print BIRCO's figures, as text or JSON lines, and say what has to be said beside them."""
     from weir.cli.terminal import output_width, show

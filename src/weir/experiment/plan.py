@@ -16,10 +16,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -47,11 +47,15 @@ PROBING_SECONDS = 45.0
 """Seconds that all probes of a plan may take together, unless it is to be precise."""
 MIN_PROBING_SECONDS = 3.0
 """Seconds below which no probe is started: a process and its imports take as long."""
-SAMPLE_SHARE = 0.5
-"""The share of the time left that a sample should take, judged by the one before."""
+MAX_SAMPLES = 3
+"""Samples of growing size at most, the first of a few documents to see how large the next may be."""
+SAMPLE_SHARE = 0.6
+"""The share of the time left that a sample may take, judged by those before."""
+SAMPLE_GROWTH = 64
+"""How many times as many documents a sample has at most as the one before."""
 TIME_NOISE_SHARE, TIME_NOISE_SECONDS = 0.25, 0.02
 """How far a time of the same work differs between two runs, as a share of it and in seconds."""
-MEMORY_NOISE_SHARE = 0.1
+MEMORY_NOISE_SHARE = 0.03
 """How far a peak of memory differs between two runs, as a share of it."""
 FIRST_PROBE_DOCUMENTS = 16
 """Documents of the first probe; each that follows has up to so many times more."""
@@ -142,13 +146,6 @@ class _Subject:
     words: tuple[float, float]
     dataset: Dataset | None
 
-    @property
-    def document_bytes(self) -> float:
-        """Bytes of a document, on average."""
-        if self.dataset is None:
-            return BYTES_PER_WORD * self.words[0]
-        return _bytes(self.dataset.corpus) / max(1, self.documents)
-
     def sample(self, count: int, folder: Path) -> None:
         """Write a collection of so many of its documents, or of texts of their length, and a few queries."""
         rng = np.random.default_rng(SEED)
@@ -195,6 +192,10 @@ class _Probe:
     queries: int = PROBE_QUERIES
 
 
+_Probes: TypeAlias = dict[tuple[str, str], list[_Probe]]
+"""What runs of growing size took, by names of collection and system."""
+
+
 def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list[Planned]:
     """What each cell of a grid will take, from runs of it on a few documents, in a folder that goes afterwards.
 
@@ -209,17 +210,14 @@ def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list
     systems = experiment.parsed_systems()
     for system in systems:
         _refuse_object(system)
-    found: list[Planned] = []
     subjects = [s for name in experiment.datasets for s in _subjects(str(name))]
     probed = [system for system in systems if _is_probed(system)]
-    quick: _Probed | None = None
-    for number, subject in enumerate(subjects):
-        if probed and not precise:
-            watch(f"{subject.name}  probes", number, len(subjects))
-            seconds = (deadline - time.monotonic()) / (len(subjects) - number)
-            quick = _sampled(subject, probed, experiment.k, seconds) or (
-                None if quick is None else quick.scaled(subject)
-            )
+    quick: _Probes = {}
+    if probed and not precise:
+        watch(f"{len(subjects)} collections  probes", 0, 1)
+        quick = _sampled(subjects, probed, experiment.k, deadline)
+    found = []
+    for subject in subjects:
         for system in systems:
             if precise:
                 watch(f"{subject.name}  {system}  probe", 0, 1)
@@ -227,54 +225,47 @@ def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list
     return found
 
 
-@dataclass(frozen=True)
-class _Probed:
-    """What probes on a collection took, by system; other: the collection that was probed in its place, "" for none."""
+def _sampled(subjects: Sequence[_Subject], systems: Sequence[Retriever], k: int, deadline: float) -> _Probes:
+    """Probes of all systems on all collections together, each stage once: on a few documents, then on as many as the
+    time until the deadline allows."""
+    counts, found = [min(FIRST_PROBE_DOCUMENTS, subject.documents) for subject in subjects], _Probes()
+    with tempfile.TemporaryDirectory(prefix="weir-plan-") as name:
+        for number in range(MAX_SAMPLES):
+            begun = time.monotonic()
+            if deadline - begun < MIN_PROBING_SECONDS:
+                break
+            samples = list(zip(subjects, counts, strict=True))
+            place = Path(name) / str(number)
+            for cell, probe in _probe(samples, systems, k, place, deadline - begun).items():
+                found.setdefault(cell, []).append(probe)
+            left = deadline - time.monotonic()
+            worked = sum(some[-1].index + some[-1].search * some[-1].queries for some in found.values())
+            room = SAMPLE_SHARE * left - max(0.0, time.monotonic() - begun - worked)
+            larger = [_larger(subject, count, found, room / len(subjects)) for subject, count in samples]
+            if larger == counts or len(found) < len(subjects) * len(systems):
+                break
+            counts = larger
+    return found
 
-    subject: _Subject
-    by_system: Mapping[str, list[_Probe]]
-    other: str = ""
 
-    def scaled(self, subject: _Subject) -> _Probed:
-        """The same as on another collection: what a document takes goes by its length."""
-        factor = subject.document_bytes / max(1.0, self.subject.document_bytes)
-        probes = {
-            system: [replace(p, index=p.index * factor, bytes=p.bytes * factor) for p in some]
-            for system, some in self.by_system.items()
-        }
-        return _Probed(subject, probes, self.other or self.subject.name)
+def _larger(subject: _Subject, count: int, found: _Probes, seconds: float) -> int:
+    """The next sample of a collection: as many documents as so many seconds are likely to allow."""
+    probes = [some for (name, _), some in found.items() if name == subject.name]
+    most = min(SAMPLE_GROWTH * count, MAX_PROBE_DOCUMENTS, subject.documents)
+
+    def likely(documents: int) -> float:
+        ends = [(_between(documents, some, what), some[-1].queries if what == "search" else 1)
+                for some in probes for what in ("index", "search")]  # fmt: skip
+        return sum(times * (low + high) / 2 for (low, high), times in ends)
+
+    while most > count and likely(most) > seconds:
+        most //= 2
+    return max(most, count)
 
 
 def _is_probed(system: Retriever) -> bool:
     """Whether a system can be run on a few documents: it asks nobody else."""
     return not _asks_an_api(system) and not any(isinstance(part, Remote) for part in parts_of(system))
-
-
-def _sampled(subject: _Subject, systems: Sequence[Retriever], k: int, seconds: float) -> _Probed | None:
-    """Probes of all systems together, each stage once: on a few documents, then on as many as so many seconds allow.
-
-    None where there is no time for any.
-    """
-    end = time.monotonic() + seconds
-    count, found = min(FIRST_PROBE_DOCUMENTS, subject.documents), dict[str, list[_Probe]]()
-    with tempfile.TemporaryDirectory(prefix="weir-plan-") as name:
-        while (left := end - time.monotonic()) >= MIN_PROBING_SECONDS:
-            begun = time.monotonic()
-            try:
-                probes = _probe(subject, systems, k, count, Path(name), left)
-            except subprocess.TimeoutExpired:
-                break
-            for system, probe in probes.items():
-                found.setdefault(system, []).append(probe)
-            took, left = time.monotonic() - begun, end - time.monotonic()
-            growing = sum(p.index + p.search * p.queries for p in probes.values())
-            starting = max(0.0, took - growing)
-            room = (SAMPLE_SHARE * left - starting) / max(growing, 1e-6) * count
-            larger = int(min(room, MAX_PROBE_DOCUMENTS, subject.documents))
-            if len(next(iter(found.values()))) > 1 or larger < 2 * count:
-                break
-            count = larger
-    return _Probed(subject, found) if found else None
 
 
 def _refuse_object(system: Retriever) -> None:
@@ -300,7 +291,7 @@ def _subjects(name: str) -> Iterator[_Subject]:
             yield _Subject(dataset.name, len(dataset.corpus), len(dataset.queries), (0.0, 0.0), dataset)
 
 
-def _planned(subject: _Subject, system: Retriever, k: int, quick: _Probed | None, precise: bool) -> Planned:
+def _planned(subject: _Subject, system: Retriever, k: int, quick: _Probes, precise: bool) -> Planned:
     notes = [] if subject.dataset else [_NOT_HERE]
     if _asks_an_api(system):
         return _paid(subject, system, notes)
@@ -312,13 +303,17 @@ def _planned(subject: _Subject, system: Retriever, k: int, quick: _Probed | None
         return Planned(*cell, None, None, None, None, None, notes=tuple(notes))
     if precise:
         probes = _probes(subject, system, k)
-    elif quick is not None:
-        probes = quick.by_system[str(system)]
-        notes += [f"as {quick.other}, by the length of documents: no time was left"] if quick.other else []
+    elif any(of == str(system) for _, of in quick):
+        here = quick.get((subject.name, str(system)))
+        probes = here[-2:] if here else []
+        if not here:
+            other = next(name for name, of in quick if of == str(system))
+            probes = quick[other, str(system)][-2:]
+            notes.append(f"as {other}, document for document: no time was left for a probe")
     else:
         cell = (subject.name, str(system), subject.documents, subject.queries)
         notes.append(
-            f"no probe ended within {PROBING_SECONDS:.0f} seconds; --precise takes the time that it needs"
+            f"no probe ended within {PROBING_SECONDS:g} seconds; --precise takes the time that it needs"
         )
         return Planned(*cell, None, None, None, None, None, notes=tuple(notes))
     first, last = probes[0], probes[-1]
@@ -357,10 +352,10 @@ def _planned(subject: _Subject, system: Retriever, k: int, quick: _Probed | None
 def _between(documents: int, probes: Sequence[_Probe], name: str) -> tuple[float, float]:
     """Between which values a time or a peak of memory lies for so many documents, by a line through two probes.
 
-    Either probe may be off by what two runs of the same differ; the line rises, at most in proportion. Of one probe:
-    from what it took to that in proportion.
+    Either probe may be off by what two runs of the same differ; the line rises, at most in proportion. Of one probe,
+    and where the larger took less, as when the first loads what is compiled: from what it took to that in proportion.
     """
-    first, last = probes[0], probes[-1]
+    first, last = probes[max(0, len(probes) - 2)], probes[-1]
     v1, v2 = (
         float({"index": p.index, "search": p.search, "peak_mb": p.peak_mb}[name]) for p in (first, last)
     )
@@ -370,7 +365,7 @@ def _between(documents: int, probes: Sequence[_Probe], name: str) -> tuple[float
     more = documents - last.documents
     most = (v2 + off2) / last.documents
     low = high = most
-    if first.documents < last.documents:
+    if first.documents < last.documents and v1 <= v2:
         step = last.documents - first.documents
         low, high = ((v2 - v1 + sign * (off1 + off2)) / step for sign in (-1, 1))
     else:
@@ -489,7 +484,7 @@ def _probes(subject: _Subject, system: Retriever, k: int) -> list[_Probe]:
     """Runs of growing size, until what a document takes stands out from what starting takes."""
     count = min(FIRST_PROBE_DOCUMENTS, subject.documents)
     with tempfile.TemporaryDirectory(prefix="weir-plan-") as name:
-        found = list(_probe(subject, [system], k, count, Path(name)).values())
+        found = list(_probe([(subject, count)], [system], k, Path(name) / "0").values())
         while found[-1].documents < min(MAX_PROBE_DOCUMENTS, subject.documents):
             last = found[-1]
             if last.index - found[0].index >= ENOUGH_SECONDS or (
@@ -500,7 +495,7 @@ def _probes(subject: _Subject, system: Retriever, k: int) -> list[_Probe]:
             count = min(
                 max(2 * last.documents, bearable), 16 * last.documents, MAX_PROBE_DOCUMENTS, subject.documents
             )
-            found += _probe(subject, [system], k, count, Path(name)).values()
+            found += _probe([(subject, count)], [system], k, Path(name) / str(len(found))).values()
             if (
                 found[1].index < found[0].index
             ):  # the first one compiled kernels, or read a model from a cold disk
@@ -509,44 +504,58 @@ def _probes(subject: _Subject, system: Retriever, k: int) -> list[_Probe]:
 
 
 def _probe(
-    subject: _Subject,
+    samples: Sequence[tuple[_Subject, int]],
     systems: Sequence[Retriever],
     k: int,
-    count: int,
     place: Path,
     seconds: float | None = None,
-) -> dict[str, _Probe]:
-    """What each system takes on so many documents, in a process and a home of their own: nothing is reused.
+) -> dict[tuple[str, str], _Probe]:
+    """What each system takes on so many documents of each collection, in a process and a home of their own.
 
-    seconds: at most, None for any. Raises BadValue where they fail, subprocess.TimeoutExpired.
+    seconds: after which it ends with what is finished, None for never. Raises BadValue where it fails.
     """
-    home, sample, results = place / f"home-{count}", place / f"sample-{count}", place / f"results-{count}"
-    subject.sample(count, sample)
+    home, results = place / "home", place / "results"
+    for number, (subject, count) in enumerate(samples):
+        subject.sample(count, place / f"sample-{number}")
     for known in ("encoders", "openvino"):  # hashes of checkpoints, and what was quantised before
         if (settings().home / known).is_dir():
             shutil.copytree(settings().home / known, home / known)
-    command = [sys.executable, "-m", "weir", "run", "-d", str(sample), "-m", "P@1"]
-    command += [argument for system in systems for argument in ("-s", str(system))]
-    command += ["-k", str(min(k, count)), "-o", str(results), "--json", "-q"]
+    command = [sys.executable, "-m", "weir", "run", "-m", "P@1", "-k", str(k), "-o", str(results)]
+    command += ["--json", "-q"]
+    command += [part for number in range(len(samples)) for part in ("-d", str(place / f"sample-{number}"))]
+    command += [part for system in systems for part in ("-s", str(system))]
     environment = os.environ | {"WEIR_HOME": str(home)}
-    done = subprocess.run(
-        command, capture_output=True, text=True, env=environment, check=False, timeout=seconds
-    )
-    if done.returncode != 0:
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=environment, check=False, timeout=seconds
+        )
+    except subprocess.TimeoutExpired:
+        done = None
+    if done is not None and done.returncode != 0:
         reason = (done.stderr.strip().split("\n") or [""])[-1].removeprefix("weir: ")
         named = str(systems[0]) if len(systems) == 1 else f"{len(systems)} systems"
-        raise BadValue(f"{named}: the probe on {count} documents of {subject.name} failed: {reason}")
+        of = samples[0][0].name if len(samples) == 1 else f"{len(samples)} collections"
+        raise BadValue(f"{named}: the probe on {samples[0][1]} documents of {of} failed: {reason}")
     found = {}
-    for cell in finished_cells(results):
+    for cell in finished_cells(results) if next(results.glob("*/*/scores-*.json"), None) else ():
         index, search = index_cost(cell), search_cost(cell)
+        subject, count = samples[int(cell.dataset.removeprefix("sample-"))]
         asked = max(1, search["queries"])
         peak = max(index.get("peak_mb", 0.0), search["peak_mb"])
         made = (index.get("seconds", 0.0), index.get("bytes", 0))
-        found[cell.system] = _Probe(count, *made, search["seconds"] / asked, peak, asked)
-    for folder in (home, sample, results):
-        shutil.rmtree(folder, ignore_errors=True)
-    # Systems of one key share a cell, which bears one of their names.
-    return {str(system): found.get(str(system), next(iter(found.values()))) for system in systems}
+        probe = _Probe(count, *made, search["seconds"] / asked, peak, asked)
+        for system in systems:  # those of one key share a cell, which bears one of their names
+            if str(system) == cell.system or (
+                (subject.name, str(system)) not in found and _same_key(system, cell.system)
+            ):
+                found[subject.name, str(system)] = probe
+    shutil.rmtree(place, ignore_errors=True)
+    return found
+
+
+def _same_key(system: Retriever, name: str) -> bool:
+    """Whether a system is described like the one of a name, so that both share what they make."""
+    return system.describe() == parse_system(name).describe()
 
 
 def _extended(documents: int, small: tuple[int, float], large: tuple[int, float]) -> float:

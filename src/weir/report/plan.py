@@ -13,9 +13,9 @@ from weir.report.terminal_layout import columns
 
 __all__ = ["graph_json", "graph_text", "plan_json", "plan_notes", "plan_text"]
 
-HEAD = ("dataset", "system", "documents", "queries")
-TAKEN = ("index", "search", "disk", "memory")
-ASKED = ("prompts", "tokens", "dollars")
+HEAD_COLUMNS = ("dataset", "system", "documents", "queries")
+TAKEN_COLUMNS = ("index", "search", "disk", "memory")
+ASKED_COLUMNS = ("prompts", "tokens", "dollars")
 
 
 def plan_text(found: Sequence[Planned], width: int | None = None) -> str:
@@ -39,11 +39,11 @@ def plan_text(found: Sequence[Planned], width: int | None = None) -> str:
         for one in found
     ]
     if total is not None and len(found) > 1:
-        blank = ("", "", *(("",) * len(TAKEN) if taken else ()))
+        blank = ("", "", *(("",) * len(TAKEN_COLUMNS) if taken else ()))
         lines.append(
             ("in all, what is shared once", "", *blank, *_asked(total.prompts, total.tokens, total.dollars))
         )
-    head = (*HEAD, *(TAKEN if taken else ()), *(ASKED if asked else ()))
+    head = (*HEAD_COLUMNS, *(TAKEN_COLUMNS if taken else ()), *(ASKED_COLUMNS if asked else ()))
     return columns([head, *lines], len(head) - 2, width, keys=2)
 
 
