@@ -36,9 +36,9 @@ __all__ = [
 VerdictKind: TypeAlias = Literal[
     "ok", "repaired", "unsigned", "refused", "missing", "duplicate", "out of range"
 ]
-"""ok: in the form that was asked for; repaired: in that form but for a detail; unsigned: in the form of a prompt that
-is sent as published, without a token, so that a passage may know it; refused: the model would not; missing: no verdict,
-or a part of it is cut; duplicate: several that differ; out of range: beyond what was asked for."""
+"""ok: in the form that was asked for; repaired: in that form but for a detail; unsigned: in the form of a prompt
+without a token, as it was published or of JSON, so that a passage may know it; refused: the model would not; missing:
+no verdict, or a part of it is cut; duplicate: several that differ; out of range: beyond what was asked for."""
 SCORED_KINDS = ("ok", "repaired", "unsigned")
 """Kinds of answers that have a verdict."""
 HIGHEST_SCORE = 10
@@ -124,13 +124,12 @@ def read_verdict(
     if form.json:
         found, kind = _of_object(text, parse, entries)
     elif not (form.token or form.line or form.last):
-        found, kind = parse(_bare(text))
+        found, kind = (None, "missing") if reply.finish == "length" else parse(_bare(text))
     else:
         found, kind = _of_last_line(text, form, parse, reply.finish == "length", shown)
     if found is None and kind == "missing":
         return None, nothing_said(reply, text)
-    unsigned = not form.token and not form.json and kind in SCORED_KINDS
-    return found, "unsigned" if unsigned else kind
+    return found, "unsigned" if not form.token and kind in SCORED_KINDS else kind
 
 
 def _of_last_line(
