@@ -19,7 +19,7 @@ ALGORITHMS = {
     "fusion": 1,
     "late search": 1,
     "llm sorting": 1,
-    "llm verdicts": 1,
+    "llm verdicts": 2,
     "local chat": 1,
     "measures": 1,
     "passages": 1,

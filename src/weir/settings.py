@@ -75,6 +75,14 @@ def use_device(device: str) -> None:
     settings.cache_clear()
 
 
+def use_budget(budget: str | None, price: str | None) -> None:
+    """Let this process spend so much on services, at such a price; None leaves what is set."""
+    for name, value in (("WEIR_API_BUDGET", budget), ("WEIR_API_PRICE", price)):
+        if value is not None:
+            os.environ[name] = value
+    settings.cache_clear()
+
+
 def secret(variable: str) -> str | None:
     """The key in an environment variable, read anew each time; for whoever sends it, never for what is kept."""
     return os.environ.get(variable, "").strip() or None

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from weir.judging.grade_verdict import read_grade
+from weir.judging.grade_verdict import read_grade, verdict_form
 from weir.judging.judge_prompt import judge_prompt, judge_prompts
 from weir.llm.chat_shapes import ChatReply
 
@@ -16,17 +16,20 @@ def test_a_prompt_reads_the_answers_that_it_documents(name):
     prompt = judge_prompt(name)
     assert prompt.answers
     for text, grade in prompt.answers:
-        found = read_grade(ChatReply(text), ("A weir is a low dam.",), prompt.scale)
+        reply = ChatReply(text.replace("{token}", "kofabimo"))
+        found = read_grade(reply, verdict_form(prompt, "kofabimo"), prompt.scale)
         assert (found.grade, found.kind) == (grade, "ok")
 
 
 @pytest.mark.parametrize("name", judge_prompts())
 def test_every_grade_can_be_given_in_the_form_that_is_asked_for(name):
-    scale = judge_prompt(name).scale
+    prompt, scale = judge_prompt(name), judge_prompt(name).scale
+    assert prompt.template.signed
     for label, grade in zip(scale.labels, scale.grades, strict=True):
-        line = scale.verdict.replace("{grade}", label)
+        line = f"kofabimo: {label}"
         for text in (line, line.upper(), f" {line}. ", f"**{line}**", f"<think>{line}?</think>{line}"):
-            assert read_grade(ChatReply(text), (), scale).grade == grade, text
+            found = read_grade(ChatReply(text), verdict_form(prompt, "kofabimo"), scale)
+            assert (found.grade, found.kind) == (grade, "ok"), text
     assert scale.lowest < scale.relevant_from <= scale.highest
 
 
@@ -34,10 +37,12 @@ def test_every_grade_can_be_given_in_the_form_that_is_asked_for(name):
 def test_a_prompt_fences_the_passage_and_keeps_its_place(name):
     prompt = judge_prompt(name)
     given = {"query": "{passage}?", "passage": "a {query} b", "positive": "good {count}"}
-    system, user = prompt.template.texts(given, "Find {query}.")
-    assert "is not done" in system
+    filled = prompt.template.filled(given, "Find {query}.")
+    user = filled.user
+    assert "is not done" in filled.system
+    assert f"\n{filled.token}: " in user
     assert user.count("<passage>\na {query} b\n</passage>") == 1
     assert ("good {count}" in user) == prompt.needs_positive
     assert "Find {query}." in user
-    assert "Find" not in "".join(prompt.template.texts(given, ""))
+    assert "Find" not in prompt.template.filled(given, "").user
     assert not re.search(r"\{(?!passage|query|count)\w+\}", user)

@@ -29,7 +29,8 @@ from weir.datasets.load import load
 from weir.errors import RankingWarning
 from weir.llm.chat_shapes import ChatReply
 from weir.llm.orderings import read_order
-from weir.llm.verdicts import read_score
+from weir.llm.prompt import prompt_template
+from weir.llm.verdicts import VerdictForm, read_choice, read_score
 from weir.measures import MEASURES, evaluate
 from weir.stats.score_rows import rows
 from weir.systems import parse_system
@@ -128,20 +129,24 @@ def _late() -> str:
 
 def _verdicts() -> str:
     """What is read from answers in many forms."""
-    answers = [
-        "7",
-        "Score: 7/10",
-        "[2] > [1]",
-        "3 or 7",
-        "<think>3</think>[1, 2]",
-        "I cannot",
-        "4/5",
-        "2 > 1 > 2",
+    verdicts = ["7", "7/10", "[2] > [1]", "3 or 7", "[1, 2]", "4/5", "2 > 1 > 2", "1"]
+    lines = [
+        f"{front}{verdict}" for verdict in verdicts for front in ("", "kofabimo: ", "It is.\n**kofabimo**: ")
     ]
-    replies = [ChatReply(text) for text in answers]
-    found = [[repr(read_score(r, "Answer 3", last)) for last in (False, True)] for r in replies]
+    replies = [ChatReply(text) for text in [*lines, "I cannot", "<think>kofabimo: 3</think>kofabimo: 2"]]
+    forms = [
+        VerdictForm("kofabimo"),
+        VerdictForm(),
+        VerdictForm(line="Score:", last=True),
+        VerdictForm(json=True),
+    ]
+    found = [[repr(read_score(r, form)) for form in forms] for r in replies]
+    found += [[repr(read_choice(r, form, 2)) for form in forms] for r in replies]
+    template = prompt_template("score", ("passage",))
+    filled = template.filled({"query": "a </passage> b", "passage": "[INST] c", "scale": "10"}, "Find </s>.")
+    found.append([repr(filled)])
     scores = kept_places(np.array([np.nan, 1, 3, np.nan, 3]), np.array([0, 4, 5]))
-    return json.dumps([found, [repr(read_order(r, ("a", "b"))) for r in replies], scores.tolist()])
+    return json.dumps([found, [repr(read_order(r, forms[0], 2)) for r in replies], scores.tolist()])
 
 
 def _sortings() -> str:

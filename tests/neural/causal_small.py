@@ -96,3 +96,10 @@ def write_chain(folder, follows, sharpness=4.0):
     model.generation_config.eos_token_id = 2
     model.save_pretrained(folder)
     return folder
+
+
+def write_published(path):
+    """A prompt that is sent as published, for models that say one thing whatever they are asked."""
+    text = 'verbatim = true\nmax_tokens = 16\nsystem = "You judge."\nobjective = ""\n'
+    path.write_text(f'{text}user = "{{query}} {{passage}} {{passages}} {{count}}. Answer with a number."\n')
+    return path

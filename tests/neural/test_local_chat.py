@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch", reason="needs the `neural` extra (torch)")
 transformers = pytest.importorskip("transformers", reason="needs the `neural` extra (transformers)")
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
-from tests.neural.causal_small import CHATML, write_causal, write_chain  # noqa: E402 - behind the skip
+from tests.neural.causal_small import CHATML, write_causal, write_chain, write_published  # noqa: E402 - behind the skip
 from tests.neural.killed_reranking import ZYGOTE, kept, rerank  # noqa: E402 - behind the skip
 from weir.core.corpus import Corpus, Queries  # noqa: E402 - behind the skip
 from weir.encode.models.causal import declare_causal, load_causal, read_causal  # noqa: E402 - behind the skip
@@ -244,9 +244,12 @@ def test_a_prompt_has_the_form_of_the_template_and_no_passage_leaves_it(llama, t
         chat_form(read_causal(str(folder)))
 
 
-def test_a_score_is_the_mean_by_the_models_own_probabilities(sevens):
+def test_a_score_is_the_mean_by_the_models_own_probabilities(sevens, tmp_path):
+    own = write_published(tmp_path / "own.toml")
     corpus = Corpus.of({f"d{n}": f"weir {n}" for n in range(3)})
-    system = parse_system(f'bm25 >> llm("score", model="transformers:{sevens}")').index(corpus)
+    system = parse_system(f'bm25 >> llm("score", model="transformers:{sevens}", prompt="{own}")').index(
+        corpus
+    )
     found = system.search(Queries.of({"q": "weir"}), 3).to_dict()["q"]
     told = transformers.AutoTokenizer.from_pretrained(sevens)
     model = transformers.AutoModelForCausalLM.from_pretrained(sevens)
@@ -264,7 +267,7 @@ def test_a_score_is_the_mean_by_the_models_own_probabilities(sevens):
     assert ten >= 0  # only what begins with 1 goes on to 10, and the answer is 7
     mean = sum(score * odd for score, odd in odds.items()) / sum(odds.values())
     assert max(found.values()) == pytest.approx(mean, abs=1e-5)
-    assert system.costs().services[0].facts()["verdicts"] == {"ok": 3}
+    assert system.costs().services[0].facts()["verdicts"] == {"unsigned": 3}
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ pytest.importorskip("transformers", reason="needs the `neural` extra (transforme
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir
-from tests.neural.causal_small import write_chain
+from tests.neural.causal_small import write_chain, write_published
 from weir.experiment import Experiment
 from weir.experiment.plan import planned
 from weir.llm.local_chat import LocalChat
@@ -35,7 +35,8 @@ def test_sorts_run_are_kept_and_traced_without_loading_the_model(second, tmp_pat
     documents = {f"d{n}": f"river weir {n}" for n in range(6)}
     house = weir.Dataset.of(documents, {"q1": "river", "q2": "weir"}, {"q1": ["d1"], "q2": ["d2"]}, "house")
     how = ['"setwise", sort="tournament", top=2', '"setwise", window=3', '"pairwise", sort="heapsort", top=2']
-    names = [f'bm25 >> llm({one}, model="transformers:{second}")' for one in how]
+    own = write_published(tmp_path / "own.toml")
+    names = [f'bm25 >> llm({one}, model="transformers:{second}", prompt="{own}")' for one in how]
     weir.benchmark(house, names, "RR", out=tmp_path / "out")
 
     def refuse(self):
@@ -45,7 +46,7 @@ def test_sorts_run_are_kept_and_traced_without_loading_the_model(second, tmp_pat
     for name, use in zip(names, weir.llm_use(tmp_path / "out"), strict=True):
         traces = weir.llm_trace(tmp_path / "out", system=name)
         exchanges = [exchange for one in traces for exchange in one.exchanges]
-        assert Counter(one.verdict for one in exchanges) == use.verdicts == {"ok": len(exchanges)}
+        assert Counter(one.verdict for one in exchanges) == use.verdicts == {"unsigned": len(exchanges)}
         assert {one.value for one in exchanges} == {"2"}
         assert use.dollars is None
     plan = planned(Experiment(("brook-news",), (names[0],)), lambda *_: None)[0]

@@ -11,7 +11,7 @@ pytest.importorskip("transformers", reason="needs the `neural` extra (transforme
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir
-from tests.neural.causal_small import write_causal, write_chain
+from tests.neural.causal_small import write_causal, write_chain, write_published
 from weir.datasets.load import Dataset
 from weir.settings import settings as settings_of_home
 
@@ -36,7 +36,8 @@ def dataset():
 
 def test_a_model_that_always_answers_1_judges_places(dataset, tmp_path):
     folder = write_chain(tmp_path / "ones", {"\n": "1", "1": "<|im_end|>"})
-    name = f'bm25 >> llm("pairwise", model="transformers:{folder}", depth=3, expected=False)'
+    own = write_published(tmp_path / "own.toml")
+    name = f'bm25 >> llm("pairwise", model="transformers:{folder}", depth=3, expected=False, prompt="{own}")'
     [found] = weir.sensitivity_of(dataset, name, rules=weir.StudyRules(0, 2, ()))
     flips = found.samples.flips
     assert (flips.compared, flips.pairs, flips.flipped, flips.first) == (9, 9, 1, 1)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.unit.chat_server import signed
 
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run
@@ -97,7 +98,14 @@ class Judge:
             prompt = prompt_of(number)
             self.asked.append(prompt)
             worth = [int(n) for n in re.findall(r"<passage>\nworth (\d+)", prompt.user)]
-            yield ChatReply(self.answer(prompt, worth))
+            said = self.answer(prompt, worth)
+            yield said if isinstance(said, ChatReply) else ChatReply(signed(said, prompt.user))
+
+
+def told(prompt, value, odds):
+    """An answer in the form that is asked for, with the odds of its value."""
+    front = f"{prompt.token}: "
+    return ChatReply(front + value, choices=((front, {}), (value, odds)))
 
 
 def oracle(prompt, worth):
@@ -195,10 +203,7 @@ def test_a_pair_whose_verdict_follows_the_order_is_a_draw():
 
 
 def test_the_likeliest_choice_counts_where_log_probabilities_are_told():
-    def sure(*_):
-        return ChatReply("1", choices=(("1", {"1": np.log(0.3), "2": np.log(0.6), "x": np.log(0.1)}),))
-
-    talk = SimpleNamespace(replies=lambda count, prompt_of, progress=None: iter(sure() for _ in range(count)))
+    talk = Judge(lambda prompt, _: told(prompt, "1", {"1": np.log(0.3), "2": np.log(0.6), "x": np.log(0.1)}))
     assert places("setwise", [[5, 6]], talk, Ordering())[0] == [[1, 0]]
     assert places("setwise", [[5, 6]], talk, Ordering(), PromptSettings(expected=False))[0] == [[0, 1]]
     # both orders of a pair lean to the second place by the same: a draw
@@ -231,9 +236,7 @@ def test_the_scale_of_scores_is_a_setting(method):
 
 def test_a_scale_of_five_has_its_own_expected_score():
     logs = {"5": np.log(0.5), "3": np.log(0.25), "9": np.log(0.25)}
-    talk = SimpleNamespace(
-        replies=lambda count, prompt_of, progress=None: iter([ChatReply("5", choices=(("5", logs),))] * count)
-    )
+    talk = Judge(lambda prompt, _: told(prompt, "5", logs))
     for scale, mean in ((5, (5 * 0.5 + 3 * 0.25) / 0.75), (10, 5 * 0.5 + 3 * 0.25 + 9 * 0.25), (50, 5.0)):
         _, asked = places("score", [[1]], talk, Ordering(), PromptSettings(scale=scale))
         assert asked.scorer.method(asked) == pytest.approx([mean])

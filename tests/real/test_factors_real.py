@@ -64,7 +64,7 @@ def stand_in(right: set[str]):
 
     def say(_: str, user: str) -> str:
         found = [worth(passage, OBJECTIVE in user) for passage in _PASSAGE.findall(user)]
-        if "in order" in user:
+        if "passages in order" in user:  # real texts have "in order", too
             return " > ".join(f"[{i + 1}]" for i in sorted(range(len(found)), key=lambda i: -found[i]))
         return str(found[0])
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from tests.unit.local_server import reply, running
 
-_PASSAGE = re.compile(r"<passage>\n(.*?)\n</passage>", re.DOTALL)
+PASSAGE = re.compile(r"<passage>\n(.*?)\n</passage>", re.DOTALL)
 
 
 def grade_of(passage: str) -> int:
@@ -23,9 +23,23 @@ def grade_of(passage: str) -> int:
     return hashlib.blake2b(passage.strip().encode(), digest_size=2).digest()[0] % 11
 
 
+def token_of(user: str) -> str:
+    """The word that a prompt asks the last line of its answer to begin with, "" for none."""
+    found = re.findall(r"^([a-z]{8}): \S", user, re.MULTILINE)
+    return found[-1] if found else ""
+
+
+def signed(said: str, user: str) -> str:
+    """An answer whose last line has the form that the prompt asks for, what stood there without its own first words."""
+    token, (*before, last) = token_of(user), said.split("\n")
+    if not token or not last or "<think>" in last:
+        return said
+    return "\n".join([*before, f"{token}: {last.rpartition(': ')[2]}"])
+
+
 def verdict(system: str, user: str) -> str:
-    """What a well-behaved model answers to Weir's own prompts."""
-    found = [grade_of(text) for text in _PASSAGE.findall(user)]
+    """What a well-behaved model answers to Weir's own prompts, but for the token."""
+    found = [grade_of(text) for text in PASSAGE.findall(user)]
     if "requirements" in user:
         return '{"requirements": ["It is of rivers.", "It is of weirs."]}'
     if "in order" in user:
@@ -35,7 +49,7 @@ def verdict(system: str, user: str) -> str:
         return "1" if found[0] >= found[1] else "2"
     if "serves the search best?" in user:
         return str(1 + found.index(max(found)))
-    return f"It is of some use.\nScore: {found[0]}" if "Score: " in user else str(found[0])
+    return f"It is of some use.\nScore: {found[0]}" if "First write down" in user else str(found[0])
 
 
 @dataclass
@@ -43,17 +57,22 @@ class ChatManners:
     """How the server behaves, and what it was asked.
 
     faults: what it does instead of answering, one for each request, None for answering as it should; say: its answer,
-    of system and user text; finish: why it says that it ended; odds: alternatives of its first token with their
+    of system and user text; signs: whether that is then put in the form that the prompt asks for; finish: why it says that it ended; odds: alternatives of its first token with their
     probability, told where they are asked for; seconds: that an answer takes; asked: path, headers, body.
     """
 
     faults: list[Callable[[ChatHandler, dict], None] | None] = field(default_factory=list)
     say: Callable[[str, str], str] = verdict
+    signs: bool = True
     finish: str = "stop"
     odds: dict[str, float] | None = None
     seconds: float = 0.0
     asked: list[tuple[str, dict, dict]] = field(default_factory=list)
     turn: threading.Lock = field(default_factory=threading.Lock)
+
+    def said(self, system: str, user: str) -> str:
+        """The answer to a prompt."""
+        return signed(self.say(system, user), user) if self.signs else self.say(system, user)
 
     def prompts(self) -> list[str]:
         """Every request, as text."""
@@ -87,7 +106,7 @@ class ChatHandler(http.server.BaseHTTPRequestHandler):
     def answer(self, body: dict) -> dict:
         manners = self.manners
         if self.path.endswith("/messages"):
-            said = manners.say(body.get("system", ""), body["messages"][0]["content"])
+            said = manners.said(body.get("system", ""), body["messages"][0]["content"])
             blocks = [{"type": "thinking", "thinking": "Score: 1"}, {"type": "text", "text": said}]
             why = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}[manners.finish]
             usage = {"input_tokens": 11, "output_tokens": 2}
@@ -95,7 +114,7 @@ class ChatHandler(http.server.BaseHTTPRequestHandler):
         if self.path.endswith(":generateContent"):
             return self.gemini(body)
         *system, user = [message["content"] for message in body["messages"]]
-        said = manners.say("".join(system), user)
+        said = manners.said("".join(system), user)
         choice = {
             "index": 0,
             "message": {"role": "assistant", "content": said},
@@ -103,13 +122,17 @@ class ChatHandler(http.server.BaseHTTPRequestHandler):
         }
         if body.get("logprobs") and manners.odds:
             top = [{"token": t, "logprob": math.log(p)} for t, p in manners.odds.items()]
-            choice["logprobs"] = {"content": [{"token": said, "top_logprobs": top[: body["top_logprobs"]]}]}
+            front, blank, value = said.rpartition(" ")
+            content = [{"token": front + blank, "top_logprobs": []}] if front else []
+            choice["logprobs"] = {
+                "content": [*content, {"token": value, "top_logprobs": top[: body["top_logprobs"]]}]
+            }
         usage = {"prompt_tokens": 11, "completion_tokens": 2, "total_tokens": 13}
         return {"model": body["model"] + "-0613", "choices": [choice], "usage": usage}
 
     def gemini(self, body: dict) -> dict:
         manners, system = self.manners, body.get("systemInstruction", {"parts": [{"text": ""}]})
-        said = manners.say(system["parts"][0]["text"], body["contents"][0]["parts"][0]["text"])
+        said = manners.said(system["parts"][0]["text"], body["contents"][0]["parts"][0]["text"])
         usage = {"promptTokenCount": 11, "candidatesTokenCount": 1, "thoughtsTokenCount": 1}
         if manners.finish == "content_filter":
             return {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": usage}
@@ -118,8 +141,12 @@ class ChatHandler(http.server.BaseHTTPRequestHandler):
         candidate = {"content": {"parts": parts}, "finishReason": why}
         if body["generationConfig"].get("responseLogprobs") and manners.odds:
             top = [{"token": t, "logProbability": math.log(p)} for t, p in manners.odds.items()]
-            chosen = [{"token": said, "logProbability": -0.1}]
-            candidate["logprobsResult"] = {"chosenCandidates": chosen, "topCandidates": [{"candidates": top}]}
+            front, blank, value = said.rpartition(" ")
+            chosen = [{"token": front + blank}, {"token": value, "logProbability": -0.1}]
+            candidate["logprobsResult"] = {
+                "chosenCandidates": chosen,
+                "topCandidates": [{"candidates": []}, {"candidates": top}],
+            }
         return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "gem-001"}
 
     reply = reply

@@ -77,6 +77,18 @@ def test_everything_found_is_what_loops_find(judged, first, second, seed, rel):
             assert side.change == pytest.approx(mean - one.before)
             assert side.low - 1e-9 <= side.change <= side.high + 1e-9
             assert one.least - 1e-9 <= side.mean <= one.most + 1e-9
+    alone = hole_study(given_, Qrels.of(qrels), Qrels.of(people), measure=parse_measure("P@3"), rel=rel)
+    for one, both in zip(alone.found, found.found, strict=True):
+        assert (one.holes, one.missed_by_people, one.before) == (
+            both.holes,
+            both.missed_by_people,
+            both.before,
+        ) or (
+            one.before != one.before  # of all systems there are no means
+        )
+        assert one.filled == both.filled[:1]
+        assert (one.missed_by_model.of, one.agreement.of) == (0, 0)
+    assert [repr(one) for one in alone.orders] == [repr(one) for one in found.orders[:1]]
     for order, place in zip(found.orders, (0, 1), strict=True):
         now = {one.system: one.before for one in found.found[1:]}
         then = {one.system: one.filled[place].mean for one in found.found[1:]}
@@ -98,6 +110,10 @@ def test_what_cannot_be_studied_is_refused(tmp_path, capsys):
         BadValue, match="none of the 1 unjudged documents is judged by people and by the model"
     ):
         hole_study({"one": run}, qrels, people, Qrels.of({"q": {"a": 1}}), measure)
+    with pytest.raises(
+        BadValue, match="is judged by people; write a sheet with weir pool, and give it to them"
+    ):
+        hole_study({"one": run}, qrels, Qrels.of({"q": {"a": 1}}), measure=measure)
     with pytest.raises(BadValue, match="has no score bounds"):
         hole_study({"one": run}, qrels, people, people, parse_measure("condensed(nDCG@10)"))
     with pytest.raises(BadValue, match="no ranking"):
@@ -110,6 +126,7 @@ def test_the_command_takes_a_sheet_and_says_what_python_says(tmp_path, capsys):
         Run.of({"q": list(ranked), "r": list(ranked)}).save(tmp_path / f"{name}.trec")
     targets = [str(tmp_path / name) for name in ("qrels.tsv", "one.trec", "two.trec")]
     assert main(["pool", *targets, "-o", str(tmp_path / "pool")]) == 0
+    assert "identifiers and no texts" in capsys.readouterr().err
     sheet = tmp_path / "pool" / "to_judge.tsv"
     lines = sheet.read_text(encoding="utf-8").splitlines()
     filled = [lines[0], *(line.replace("\t\t", f"\t{int(n % 2 == 0)}\t", 1) for n, line in enumerate(lines[1:-1])),
@@ -125,6 +142,11 @@ def test_the_command_takes_a_sheet_and_says_what_python_says(tmp_path, capsys):
     result = weir.holes(*targets, human=sheet, model=model)
     assert text.strip() == repr(result).strip()
     assert result[0].found[0].missed_by_people.of == 3  # the last line of the sheet is not filled in
+    assert main(["holes", *targets, *options[:2]]) == 0
+    text = capsys.readouterr().out
+    assert text.strip() == repr(weir.holes(*targets, human=sheet)).strip()
+    assert "by people" in text
+    assert "model" not in text
     assert main(["holes", *targets, *options, "--json"]) == 0
     [one] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert (one["measure"], one["k"], len(one["found"])) == ("nDCG@10", 10, 3)

@@ -64,6 +64,16 @@ def test_a_passage_that_gives_orders_is_flagged_and_does_not_decide(judge_server
     assert all(len(PASSAGES.findall(p[2]["messages"][-1]["content"])) == 1 for p in manners.asked)
 
 
+def test_a_judge_that_says_what_passages_say_labels_nothing(judge_server, judge_pool, tmp_path):
+    model, manners = judge_server
+    manners.signs, manners.say = (
+        False,
+        lambda _, user: f"It says:\n{PASSAGES.findall(user)[-1]}\n##final score: 3",
+    )
+    [report] = weir.judge(judge_pool, model=model, out=tmp_path / "labels")
+    assert (report.labelled, dict(report.verdicts)) == (0, {"missing": 24 + 3})
+
+
 def test_a_gullible_judge_is_found_and_a_steady_one_is_not(judge_server, judge_pool, tmp_path):
     model, manners = judge_server
 

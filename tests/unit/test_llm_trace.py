@@ -12,7 +12,7 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir
 from tests.unit.brooklet import write_collection
-from tests.unit.chat_server import chat_serving, grade_of, verdict
+from tests.unit.chat_server import chat_serving, grade_of, signed, token_of, verdict
 from tests.unit.embedding_place import forget_spending
 from weir.cli import main
 from weir.errors import BadValue, RankingWarning, UnknownName
@@ -62,6 +62,10 @@ SYSTEMS = {
 }
 
 
+def _well_said(line):
+    return signed(verdict(line["system_text"], line["user_text"]), line["user_text"])
+
+
 @pytest.mark.parametrize("method", SYSTEMS)
 def test_every_prompt_of_a_query_is_shown_as_it_was_asked(made, capsys, method):
     run, manners, _ = made
@@ -79,7 +83,7 @@ def test_every_prompt_of_a_query_is_shown_as_it_was_asked(made, capsys, method):
     assert {line["user_text"] for line in lines} == set(own)
     assert SYSTEMS[method][1] in (None, len(lines))
     assert [line["number"] for line in lines] == list(range(1, len(lines) + 1))
-    assert all(line["answer"] == verdict(line["system_text"], line["user_text"]) for line in lines)
+    assert all(_well_said(line) == line["answer"] for line in lines)
     assert {(line["verdict"], line["named"], line["tokens_in"], line["tokens_out"]) for line in lines} == {
         ("ok", "m-0613", 11, 2)
     }
@@ -101,13 +105,12 @@ def test_every_prompt_of_a_query_is_shown_as_it_was_asked(made, capsys, method):
 def test_the_table_is_of_the_records(made, capsys):
     run, manners, _ = made
     manners.say = lambda system, user: "no" if "weir 3 " in user else verdict(system, user)
-    manners.finish = "length"
     with pytest.warns(RankingWarning):
         folder, [name, _] = run('bm25 >> llm("score", model="URL/v1#m")', "bm25")
     [use] = weir.llm_use(folder)
     assert (use.system, use.named, use.answers) == (name, "m-0613", len(manners.asked))
     assert sum(use.verdicts.values()) == use.answers
-    assert use.verdicts["missing"] == use.cut > 0
+    assert use.verdicts["missing"] > use.cut == 0
     assert use.tokens == 13 * use.answers
     code, out, _ = said(capsys, "llm", folder)
     assert code == 0
@@ -174,12 +177,13 @@ def test_what_is_not_kept_is_said_and_what_follows_from_it_is_not_guessed(made, 
 
 def test_a_terminal_gets_wrapped_lines_without_control_characters(made, capsys, monkeypatch):
     run, manners, _ = made
-    manners.say = lambda *_: "Score: 7 \x1b[2J \u202eand " + "so on " * 40
+    odd = "Seven \x1b[2J \u202eand " + "so on " * 40
+    manners.signs, manners.say = False, lambda _, user: f"{odd}\n{token_of(user)}: 7/10"
     folder, _ = run('bm25 >> llm("score", model="URL/v1#m", depth=1, max_tokens=900)')
     monkeypatch.setenv("COLUMNS", "60")
     _, out, _ = said(capsys, "llm", folder, "--trace", "q1")
     assert max(map(len, out.split("\n"))) <= 60
-    assert "Score: 7 \\x1b[2J \\u202eand so on" in out
+    assert "Seven \\x1b[2J \\u202eand so on" in out
     assert not re.search(r"[\x00-\x09\x0b-\x1f\u202e]", out)
     assert "1 of 1: repaired 7.0 (11 tokens and 2 of the answer" in out.replace("\n  ", " ")
 

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+from dataclasses import replace
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import weir
 from tests.unit import embedding_server as es
@@ -13,7 +19,7 @@ from weir.cli import main
 from weir.core.rounding import duration, size
 from weir.errors import BadValue
 from weir.experiment.experiment import Experiment
-from weir.experiment.plan import Planned, _asks_an_api, _extended, _Probe, planned
+from weir.experiment.plan import Planned, _asks_an_api, _between, _extended, _Probe, planned, planned_total
 from weir.report.plan import plan_json, plan_notes, plan_text
 from weir.systems.expression import parse_system
 
@@ -33,13 +39,13 @@ def test_noise_is_not_extended_to_millions(monkeypatch, small):
     """Two probes whose memory and query times differ a little, as any two runs do."""
     probes = [_Probe(16, 5.0, 1e4, 0.010, 700.0), _Probe(50, 8.0, 3e4, 0.012, 712.0)]
     monkeypatch.setattr("weir.experiment.plan._probes", lambda *_: probes)
-    (one,) = planned(Experiment(("nq",), ("bm25",)), silent)
+    (one,) = planned(Experiment(("nq",), ("bm25",)), silent, precise=True)
     assert one.peak_mb == 712.0
     assert one.search_seconds == pytest.approx(0.012 * one.queries)
     assert one.index_seconds == pytest.approx(8.0 + 3.0 / 34 * (one.documents - 50))
     assert sum("at least" in note for note in one.notes) == 2
     probes[1] = _Probe(50_000, 8.0, 3e4, 0.040, 1700.0)
-    (one,) = planned(Experiment(("nq",), ("bm25",)), silent)
+    (one,) = planned(Experiment(("nq",), ("bm25",)), silent, precise=True)
     assert one.peak_mb > 10_000
     assert one.search_seconds > 0.040 * one.queries
     assert not any("at least" in note for note in one.notes)
@@ -66,10 +72,11 @@ def small(tmp_path_factory):
     return write_collection(tmp_path_factory.mktemp("plan") / "small", documents)
 
 
-def test_a_plan_comes_from_runs_and_leaves_nothing_behind(small, home, tmp_path, monkeypatch):
+@pytest.mark.parametrize("precise", [False, True])
+def test_a_plan_comes_from_runs_and_leaves_nothing_behind(small, home, tmp_path, monkeypatch, precise):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    (one,) = planned(Experiment((str(small),), ("bm25",)), silent)
+    (one,) = planned(Experiment((str(small),), ("bm25",)), silent, precise)
     assert (one.dataset, one.system, one.documents, one.queries) == ("small", "bm25", 100, 4)
     assert one.probed is not None
     assert one.probed[1] == 100
@@ -79,11 +86,75 @@ def test_a_plan_comes_from_runs_and_leaves_nothing_behind(small, home, tmp_path,
     assert one.disk_bytes > 100 * 4
     assert list(tmp_path.iterdir()) == []
     assert not (home / "vectors").exists()
+    for value, ends in (
+        (one.index_seconds, one.index_range),
+        (one.search_seconds, one.search_range),
+        (one.disk_bytes, one.disk_range),
+        (one.peak_mb, one.peak_range),
+    ):
+        assert 0 <= ends[0] <= value <= ends[1]
+
+
+def test_each_part_is_probed_once_and_all_systems_together(small, monkeypatch):
+    """A few runs, whatever the grid, each of all systems on all collections."""
+    commands, run = [], subprocess.run
+
+    def counted(command, **settings):
+        commands.append(command)
+        assert 0 < settings["timeout"] < 60
+        return run(command, **settings)
+
+    monkeypatch.setattr(subprocess, "run", counted)
+    systems = ("bm25", "bm25 >> score(rm3, depth=5)", "rrf(bm25, rm3)", "bm25(b=0.5)")
+    found = planned(Experiment((str(small), "brook-news"), systems), silent)
+    assert 1 <= len(commands) <= 3
+    assert all((command.count("-s"), command.count("-d")) == (4, 2) for command in commands)
+    assert all(one.probed is not None and one.index_range is not None for one in found)
+    assert [(one.dataset, one.system) for one in found] == [
+        (d, s) for d in ("small", "brook-news") for s in systems
+    ]
+
+
+def test_a_pool_is_probed_with_candidates(small, tmp_path):
+    pools = shutil.copytree(small, tmp_path / "pools")
+    lines = [json.loads(line) for line in (pools / "queries.jsonl").read_text().splitlines()]
+    rows = [json.dumps(line | {"metadata": {"candidates": ["d1", "d2", "d3"]}}) for line in lines]
+    (pools / "queries.jsonl").write_text("\n".join(rows) + "\n")
+    for precise in (False, True):
+        found = planned(Experiment((str(pools),), ("pool", "pool >> score(bm25)")), silent, precise)
+        assert all(one.probed is not None and one.search_seconds > 0 for one in found)
+
+
+def test_without_time_nothing_is_probed_and_that_is_said(small, monkeypatch, capsys):
+    monkeypatch.setattr("weir.experiment.plan.PROBING_SECONDS", 0.5)
+    (one,) = planned(Experiment((str(small),), ("bm25",)), silent)
+    assert (one.probed, one.index_seconds, one.peak_mb) == (None, None, None)
+    assert "no probe ended within" in one.notes[0]
+    assert "--precise" in one.notes[0]
+    assert main(["plan", "-d", str(small), "-s", "bm25", "-q", "--precise"]) == 0
+    assert "extended along a line" in capsys.readouterr().err
+
+
+@given(
+    st.integers(1, 50),
+    st.integers(0, 5000),
+    st.integers(0, 10**7),
+    st.floats(0, 100),
+    st.floats(0, 3),
+    st.floats(0, 50),
+)
+def test_a_range_holds_what_a_line_within_the_noise_comes_to(first, step, more, start, each, wobble):
+    last, documents, off = first + step, first + step + more, 1 + 0.2 * np.sin(wobble)
+    took, whole = {n: start + each * n for n in (first, last)}, start + each * documents
+    probes = [_Probe(n, took[n] * by, 1.0, 1.0, 1.0) for n, by in ((first, off), (last, 1 / off))]
+    low, high = _between(documents, probes[-1:] if not step else probes, "index")
+    assert 0 <= low <= whole * (1 + 1e-9)
+    assert whole <= high * (1 + 1e-9)
 
 
 def test_a_collection_that_is_not_here_is_stood_in_for(monkeypatch):
     monkeypatch.setattr("weir.experiment.plan.MAX_PROBE_DOCUMENTS", 32)
-    (one,) = planned(Experiment(("nq",), ("bm25",)), silent)
+    (one,) = planned(Experiment(("nq",), ("bm25",)), silent, precise=True)
     assert one.documents == 2_681_468
     assert one.probed is not None
     assert one.probed[1] == 32
@@ -116,15 +187,31 @@ def test_a_probe_that_fails_says_why_in_one_line(small, capsys):
 def test_what_is_printed():
     one = Planned("nq", "bm25", 2_681_468, 3_452, (16, 4096), 7300.0, 30.0, 1.5e9, 812.0, notes=("so it is",))
     other = Planned("nq", "api", 10, 2, None, None, None, None, None, tokens=1234.5, dollars=0.5)
-    text = plan_text([one, other])
-    assert [" ".join(line.split()) for line in text.split("\n")[2:]] == [
-        "nq bm25 2,681,468 3,452 2.0 h 30 s 1.5 GB 812 MB",
-        "nq api 10 2 - - - -",
+    ranged = replace(one, index_range=(3600.0, 14000.0), search_range=(30.0, 30.1))
+    asks = [replace(other, system=f"llm {n}", prompts=n, asks=((key, n, 10.0 * n, 0.1 * n),))
+            for n, key in ((3, "a"), (5, "a"), (7, "b"))]  # fmt: skip
+    total = planned_total(asks)
+    assert (total.prompts, total.tokens, round(total.dollars, 9)) == (
+        5 + 7,
+        120.0,
+        1.2,
+    )  # three are among the five
+    assert planned_total([one, other]) is None
+
+    def rows(found):
+        return [" ".join(line.split()) for line in plan_text(found).split("\n")]
+
+    assert rows([ranged])[2] == "nq bm25 2,681,468 3,452 60 min to 3.9 h 30 s 1.5 GB 812 MB"
+    assert rows([one, other])[2:] == [
+        "nq bm25 2,681,468 3,452 2.0 h 30 s 1.5 GB 812 MB - - -",
+        "nq api 10 2 - - - - - 1,234 0.50",
     ]
+    assert rows(asks)[0] == "dataset system documents queries prompts tokens dollars"
+    assert rows(asks)[-2:] == ["nq llm 7 10 2 7 1,234 0.50", "in all, what is shared once 12 120 1.20"]
     notes = plan_notes([one, other])
     assert any("16 to 4,096 documents" in note for note in notes)
-    assert any("1,234 tokens, 0.50 dollars" in note for note in notes)
     assert any("so it is" in note for note in notes)
+    assert sum("so it is" in note for note in plan_notes([one, one])) == 1
     assert json.loads(plan_json([one]).split("\n")[0])["index_seconds"] == 7300.0
 
 

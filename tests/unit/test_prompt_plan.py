@@ -14,7 +14,7 @@ from tests.unit.chat_server import chat_serving
 from tests.unit.embedding_place import forget_spending
 from weir.cli import main
 from weir.experiment.experiment import Experiment
-from weir.experiment.plan import planned
+from weir.experiment.plan import planned, planned_total
 from weir.experiment.prompt_plan import plan_of_words, prompt_plan, shown_candidates
 from weir.report.plan import plan_notes
 from weir.services.limits import estimated
@@ -81,7 +81,7 @@ def test_what_is_not_here_is_planned_from_published_lengths():
     reranker = parse_system('bm25 >> llm("score", model="openai:m", depth=10)').reranker
     found = plan_of_words(reranker, 1000, 50, 600.0, 60.0)
     assert (found.prompts, found.most, found.longest) == (500, 10, None)
-    assert found.answer_tokens == 500 * 16
+    assert found.answer_tokens == 500 * 32
     more = plan_of_words(reranker, 1000, 50, 900.0, 60.0)
     assert more.tokens - found.tokens == pytest.approx(500 * 300 / 3, abs=2)
 
@@ -94,13 +94,31 @@ def test_a_plan_says_prompts_tokens_and_dollars_and_asks_nothing(house, monkeypa
         here, gone = planned(Experiment(("brook-news", "nq"), (name,)), lambda *_: None)
         main(["plan", "-d", "brook-news", "-s", name, "-q"])
         assert manners.asked == []
-    answers = here.queries * 3 * 16
+    answers = here.queries * 3 * 32
     assert here.dollars == pytest.approx((here.tokens + answers) / 1e6)
+    assert here.prompts == 3 * here.queries
+    assert here.longest_tokens > here.tokens
     left, note = here.notes
     assert "candidates unscored" in left
-    assert f"at most {3 * here.queries} prompts to {url}/v1#m, 3 for a query" in note
-    assert "with the longest documents, by estimate; answers that are kept already cost nothing" in note
+    assert "answers that are kept already cost nothing" in note
     assert gone.notes[0] == "not on this machine: lengths are those published"
     assert gone.tokens > 1e6
-    assert any(f"about {int(here.tokens):,} tokens" in line for line in plan_notes([here]))
-    assert note in capsys.readouterr().err
+    assert any(f"{here.longest_tokens:,} tokens at most" in line for line in plan_notes([here]))
+    told = capsys.readouterr()
+    assert note in told.err
+    row = f"{here.prompts} {int(here.tokens):,} {here.dollars:.2f}"
+    assert " ".join(told.out.splitlines()[-1].split()).endswith(row)
+
+
+def test_what_several_systems_ask_alike_counts_once(house, tmp_path):
+    """Against what is then asked: an objective that nothing has, and lower depths of what asks about each document."""
+    with chat_serving() as (url, manners):
+        grid = [f'bm25 >> llm("score", model="{url}/v1#m", depth={depth}, objective={objective})'
+                for depth in (3, 6) for objective in (True, False)]  # fmt: skip
+        grid += [f'bm25 >> llm("listwise", model="{url}/v1#m", depth={depth})' for depth in (4, 6)]
+        found = planned(Experiment(("brook-news",), tuple(grid)), lambda *_: None)
+        queries = found[0].queries
+        assert [one.prompts for one in found] == [3 * queries] * 2 + [6 * queries] * 2 + [queries] * 2
+        assert planned_total(found).prompts == 6 * queries + 2 * queries
+        weir.benchmark("brook-news", grid, "RR", out=tmp_path / "out")
+        assert len(manners.asked) == len(set(manners.prompts())) <= planned_total(found).prompts

@@ -379,3 +379,47 @@ def test_errors_pass_through(server, dataset):
     manners.faults = [status(404)] * 40
     with pytest.raises(ServiceError, match="404"):
         studied(dataset, LISTWISE.format(url=url, window=12), orders=2)
+
+
+def test_a_results_folder_names_what_is_studied(server, tmp_path, capsys):
+    url, manners = server
+    manners.say = verdict
+    mine = write_collection(tmp_path / "mine")
+    names = [f'bm25 >> llm("{method}", model="{url}/v1#m", depth=4)' for method in ("score", "listwise")]
+    weir.benchmark(str(mine), [*names, "bm25"], "nDCG@10", out=tmp_path / "out")
+    rules = ["--orders", "2", "--samples", "0", "--depths", "", "-q", "--json"]
+    assert main(["sensitivity", str(tmp_path / "out"), *rules, "-o", str(tmp_path / "kept")]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(one["dataset"], one["system"]) for one in found] == [("mine", name) for name in names]
+    assert len(list((tmp_path / "kept").iterdir())) == 1  # of pointwise scores orders are not studied
+    asked = len(manners.asked)
+    [one] = weir.sensitivity_of(results=tmp_path / "out", system=names[1], rules=StudyRules(2, 0, ()))
+    assert one.system == names[1]
+    assert len(manners.asked) == asked
+    for arguments, said in (
+        ([str(tmp_path / "out"), "-s", "bm25"], "no system that is asked for has a language model"),
+        (["-d", str(mine)], "give a results folder, or a collection with -d and a system with -s"),
+    ):
+        assert main(["sensitivity", *arguments]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_a_budget_is_an_option_of_whatever_asks(home, tmp_path, capsys, monkeypatch):
+    for name in ("WEIR_API_BUDGET", "WEIR_API_PRICE"):
+        monkeypatch.setenv(name, "")  # what the options set goes with the test
+    forget_spending()
+    mine = write_collection(tmp_path / "mine")
+    with chat_serving() as (url, manners):
+        name = f'bm25 >> llm("score", model="{url}/v1#m", depth=4)'
+        for command in (["run", "-m", "AP", "-o", str(tmp_path / "out")], ["sensitivity", "--samples", "2"]):
+            weir.settings.settings.cache_clear()
+            forget_spending()
+            before = len(manners.asked)
+            asked = [*command, "-d", str(mine), "-s", name, "-q", "--budget", "2 requests"]
+            assert main(asked) == 2
+            assert "the budget of 2 requests ends here" in capsys.readouterr().err
+            assert len(manners.asked) == before + 2
+        assert main(["plan", "-d", str(mine), "-s", name, "-q", "--price", "1000"]) == 0
+        assert capsys.readouterr().out.split()[-1] != "-"
+    weir.settings.settings.cache_clear()
+    forget_spending()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
@@ -37,12 +37,13 @@ class Benchmark:
 
     `table["scifact", "bm25"]` are the scores of a cell, by query. rows: a mean with its interval for each dataset,
     system and measure, those of whole groups last; scores: of each (dataset, system); folder: where the results are
-    kept, None where they are not.
+    kept, None where they are not; twins: by dataset, pairs of systems that ask and read exactly the same.
     """
 
     rows: ResultSet[Row]
     scores: Mapping[tuple[str, str], Scores]
     folder: Path | None = None
+    twins: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
 
     def __getitem__(self, cell: tuple[str | Dataset, object]) -> Scores:
         """The scores of a dataset and a system, by name or by themselves; raises UnknownName."""
@@ -129,7 +130,9 @@ class Benchmark:
 
         how = ComparisonMethod(method) if isinstance(method, str) else method
         wanted = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
-        return ResultSet("factors", tuple(study_factors(self.scores, factor_names(names), wanted, how)))
+        return ResultSet(
+            "factors", tuple(study_factors(self.scores, factor_names(names), wanted, how, self.twins))
+        )
 
     @overload
     def to_frame(self, library: Literal["pandas"] = "pandas") -> PandasFrame: ...
@@ -194,6 +197,7 @@ def benchmark(
 
 
 def _run(grid: Any, at: Path, kept: Path | None) -> Benchmark:  # noqa: ANN401  an Experiment, imported when used
+    from weir.experiment.factor_studies import twin_notes, twin_systems
     from weir.experiment.finished import cell_of
     from weir.experiment.results import cell_notes
     from weir.report.collection import dataset_notes
@@ -211,10 +215,12 @@ def _run(grid: Any, at: Path, kept: Path | None) -> Benchmark:  # noqa: ANN401  
         assert found is not None  # it was just made
         finished[cell.shelf.dataset.name, str(cell.system)] = cell_of(*found)
     scores = {names: cell.values() for names, cell in finished.items()}
-    notes = cell_notes(list(finished.values()))
+    cells = list(finished.values())
+    notes, twins = cell_notes(cells), twin_systems(cells)
+    notes += map(Note, twin_notes(twins))
     for dataset in grid.loaded_datasets():
         notes += dataset_notes(dataset, list(map(str, wanted)), grid.drop_self or None)
-    return Benchmark(ResultSet("results", tuple(rows), tuple(notes)), scores, kept)
+    return Benchmark(ResultSet("results", tuple(rows), tuple(notes)), scores, kept, twins)
 
 
 def _several(datasets: Any) -> list[Any]:  # noqa: ANN401  one collection or several

@@ -80,17 +80,17 @@ def holes(
     qrels: object,
     *runs: object,
     human: object,
-    model: object,
+    model: object = None,
     measure: Measure | str = "nDCG@10",
     rel: float = 1,
     collection: str | Path | Dataset | None = None,
 ) -> ResultSet[HoleStudy]:
     """What people and a model find among the unjudged documents of runs: `weir holes`.
 
-    qrels, runs: as `weir.evaluate` takes them; human, model: labels as `agree` takes them; rel: the grade from which a
-    document is relevant; collection: of the runs, whose rules hold, such as that of self-matches. Raises BadValue where
-    nothing is unjudged or no hole is judged by both, and for a measure without score bounds, and the WeirErrors of
-    reading.
+    qrels, runs: as `weir.evaluate` takes them; human, model: labels as `agree` takes them, model None for people
+    alone; rel: the grade from which a document is relevant; collection: of the runs, whose rules hold, such as that of
+    self-matches. Raises BadValue where nothing is unjudged or no hole is judged by all of them, and for a measure
+    without score bounds, and the WeirErrors of reading.
     """
     from weir.audit.hole_study import hole_study
     from weir.datasets.scoring_rules import ScoringRules
@@ -98,11 +98,11 @@ def holes(
     from weir.io.runs.labels import labels_from
     from weir.measures.measure import parse_measure
 
-    labels = labels_from(human), labels_from(model)
+    by_model = None if model is None else labels_from(model)
     scoring = ScoringRules.of(collection)
     systems = {name: scoring.ranked(run) for name, run in _systems(runs).items()}
     judgments = scoring.counted(qrels_from(qrels))
-    found = hole_study(systems, judgments, *labels, parse_measure(str(measure)), rel)
+    found = hole_study(systems, judgments, labels_from(human), by_model, parse_measure(str(measure)), rel)
     return ResultSet("holes", (found,), scoring.notes)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weir.api.result_set import ResultSet
+from weir.errors import BadValue
 
 if TYPE_CHECKING:
     from weir.datasets.load import Dataset
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from weir.sensitivity.order_changes import ReorderRules
     from weir.sensitivity.reordering import Reordering
     from weir.sensitivity.studies import Sensitivity, StudyRules
+    from weir.systems.protocol import Retriever
 
 __all__ = ["reranking", "sensitivity_of"]
 
@@ -61,18 +64,22 @@ def reranking(
 
 
 def sensitivity_of(
-    dataset: str | Path | Dataset,
-    system: object,
+    dataset: str | Path | Dataset | None = None,
+    system: object = None,
     measure: Measure | str = "nDCG@10",
     rules: StudyRules | None = None,
     out: str | Path | None = None,
+    results: str | Path | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> ResultSet[Sensitivity]:
     """What re-ranking by a language model depends on: `weir sensitivity`.
 
     dataset: by name, path or itself; system: such as 'bm25 >> llm("listwise", model=...)'; rules: weir.StudyRules, with
-    the number of orders and samples, depths, and queries at most; out: the folder of the records, None for none. Raises
-    BadValue for a system without a language model at its end, ServiceError where the budget ends or a prompt stays
-    without an answer (the same call continues), and the WeirErrors of the parts.
+    the number of orders and samples, depths, and queries at most; out: the folder of the records, None for none.
+    results: a results folder, of which each system with a language model at its end is studied on the collection that
+    its record names; dataset and system then choose some, by name. Raises BadValue for a system without a language
+    model at its end and for a folder without one, ServiceError where the budget ends or a prompt stays without an
+    answer (the same call continues), and the WeirErrors of the parts.
     """
     from weir.datasets.load import Dataset, load
     from weir.measures.measure import parse_measure
@@ -81,8 +88,43 @@ def sensitivity_of(
     from weir.systems import parse_system
     from weir.systems.expression import system as system_of
 
-    collection = dataset if isinstance(dataset, Dataset) else load(dataset)
-    asked = parse_system(system) if isinstance(system, str) else system_of(system)
-    folder = None if out is None else Path(out)
-    found = studied(collection, asked, parse_measure(str(measure)), rules or StudyRules(), folder)
-    return ResultSet("sensitivity", (found,))
+    if results is not None:
+        pairs = _reranked_in(Path(results), dataset, system)
+    elif dataset is None or system is None:
+        raise BadValue("name a results folder, or a collection and a system")
+    else:
+        collection = dataset if isinstance(dataset, Dataset) else load(dataset)
+        pairs = [(collection, parse_system(system) if isinstance(system, str) else system_of(system), "")]
+    watch = progress or (lambda what, done, total: None)
+    wanted, asked = parse_measure(str(measure)), rules or StudyRules()
+    found = []
+    for collection, one, folder in pairs:
+        at = None if out is None else Path(out) / folder if len(pairs) > 1 else Path(out)
+        found.append(studied(collection, one, wanted, asked, at, watch))
+    return ResultSet("sensitivity", tuple(found))
+
+
+def _reranked_in(results: Path, dataset: object, system: object) -> list[tuple[Dataset, Retriever, str]]:
+    """(collection, system, a folder's name) of each system of a results folder with a language model at its end."""
+    from weir.experiment.finished import cell_collection, deepest, finished_cells
+    from weir.systems import parse_system
+    from weir.systems.compose import Pipeline
+    from weir.systems.rerank.llm_reranker import LLMReranker
+
+    found: list[tuple[Dataset, Retriever, str]] = []
+    for cell in deepest(finished_cells(results))[0]:
+        if dataset not in (None, cell.dataset) or (
+            system is not None and str(system) not in (cell.system, cell.label)
+        ):
+            continue
+        one = parse_system(cell.system)
+        if isinstance(one, Pipeline) and isinstance(one.reranker, LLMReranker):
+            collection = cell_collection(cell)
+            if collection is None:
+                raise BadValue(
+                    f"{cell.system}: the judgments of {cell.dataset} that it was scored by are not here"
+                )
+            found.append((collection, one, f"{cell.dataset}-{cell.folder.name}"))
+    if not found:
+        raise BadValue(f"{results}: no system that is asked for has a language model at its end")
+    return found

@@ -117,10 +117,12 @@ def plan(
     datasets: str | Dataset | Iterable[str | Dataset],
     systems: str | Retriever | Iterable[str | Retriever],
     k: int = 1000,
+    precise: bool = False,
 ) -> ResultSet[Planned]:
     """What `benchmark` would take: time, disk, memory and tokens of each system on each dataset, from small probes.
 
-    Raises UnknownName and BadValue as running the grid would.
+    precise: whether each system is probed by itself on growing samples; else all probes end within a
+    minute. Raises UnknownName and BadValue as running the grid would.
     """
     from weir.experiment import Experiment
     from weir.experiment.plan import planned
@@ -128,7 +130,9 @@ def plan(
     named = [datasets] if isinstance(datasets, (str, Dataset)) else list(datasets)
     several = tuple(systems) if isinstance(systems, Iterable) and not isinstance(systems, str) else (systems,)
     names = tuple(d if isinstance(d, str) else d.entry.name if d.entry else str(d.layout.root) for d in named)
-    return ResultSet("plan", tuple(planned(Experiment(names, several, k=k), lambda stage, done, total: None)))
+    return ResultSet(
+        "plan", tuple(planned(Experiment(names, several, k=k), lambda stage, done, total: None, precise))
+    )
 
 
 def describe(*collections: str | Path | Dataset, split: str | None = None) -> ResultSet[CollectionCard]:

@@ -112,14 +112,15 @@ def hole_study(
     runs: Mapping[str, Run],
     qrels: Qrels,
     people: Qrels,
-    model: Qrels,
+    model: Qrels | None = None,
     measure: Measure = NDCG_AT_10,
     rel: float = 1,
 ) -> HoleStudy:
-    """Judge the unjudged documents among the first k of each run twice, k being the cut-off of the measure.
+    """Judge the unjudged documents among the first k of each run by people, and by a model where there is
+    one, k being the cut-off of the measure.
 
     people, model: labels, of which those of holes alone are looked at; what neither judged stays a hole. Raises
-    BadValue without a run or a hole, where no hole has a label of both, and for a measure without score bounds.
+    BadValue without a run or a hole, where no hole has a label of all, and for a measure without score bounds.
     """
     if not runs:
         raise BadValue("there is no ranking whose holes could be studied")
@@ -130,11 +131,13 @@ def hole_study(
         raise BadValue(
             f"everything among the first {k} documents of each system is judged; nothing is left to study"
         )
-    grades = [_grades(holes, labels) for labels in (people, model)]
-    if not (~np.isnan(grades[0]) & ~np.isnan(grades[1])).any():
+    grades = [_grades(holes, labels) for labels in (people, model) if labels is not None]
+    if np.isnan(grades).any(axis=0).all():
+        by = "people" if model is None else "people and by the model"
+        to = "them" if model is None else "both"
         raise BadValue(
-            f"none of the {len(holes.query):,} unjudged documents is judged by people and by the model; "
-            "write a sheet with weir pool, and give it to both"
+            f"none of the {len(holes.query):,} unjudged documents is judged by {by}; write a sheet with weir pool, and "
+            f"give it to {to}"
         )
     filled = [_filled(holes, column) for column in grades]
     before = _values(runs, qrels, measure)
@@ -143,12 +146,12 @@ def hole_study(
     for number, (name, run) in enumerate(runs.items()):
         one = _found(name, holes.ranks_in(run, k) <= k, holes, grades, rel)
         scores = tuple(
-            _score(by, before[number], values[number]) for by, values in zip(PARTIES, after, strict=True)
+            _score(by, before[number], values[number]) for by, values in zip(PARTIES, after, strict=False)
         )
         least, most = (float(np.nanmean(end)) for end in (certain[name].low, certain[name].high))
         mean = float(before[number].mean())
         found.append(replace(one, before=mean, least=least, most=most, filled=scores))
-    orders = tuple(_order(by, list(runs), before, one) for by, one in zip(PARTIES, after, strict=True))
+    orders = tuple(_order(by, list(runs), before, one) for by, one in zip(PARTIES, after, strict=False))
     return HoleStudy(str(measure), k, rel, len(qrels), tuple(found), orders if len(runs) > 1 else ())
 
 
@@ -186,6 +189,8 @@ def _values(runs: Mapping[str, Run], qrels: Qrels, measure: Measure) -> Float64:
 
 def _found(system: str, here: Flags, holes: Unjudged, grades: Sequence[Float64], rel: float) -> HolesFound:
     """The counts of the holes that are `here`."""
+    nobody = np.full(len(here), np.nan)
+    grades = [*grades, nobody][:2]
     known = [here & ~np.isnan(column) for column in grades]
     relevant = [column >= rel for column in grades]
     both = known[0] & known[1]

@@ -93,6 +93,17 @@ def pools_of(
     return pools
 
 
+def pool_notes(subjects: Sequence[Subject]) -> list[str]:
+    """What has to be said beside sheets: which have no texts, so that nobody can judge by the sheet alone."""
+    bare = [one.name for one in subjects if one.corpus is None or one.queries is None]
+    if not bare:
+        return []
+    return [
+        f"the sheet of {', '.join(bare)} has identifiers and no texts, as it is not known which collection it is of; "
+        "--collection NAME, a name or a path, puts them on it"
+    ]
+
+
 def write_pool(
     pool: JudgingPool, subject: Subject, folder: Path, beside: Mapping[str, str] | None = None
 ) -> None:

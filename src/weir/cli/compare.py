@@ -15,6 +15,7 @@ from weir.cli.terminal import say_notes
 
 if TYPE_CHECKING:
     from weir.core.scores import Scores
+    from weir.experiment.factor_studies import Twins
     from weir.experiment.finished import Finished
     from weir.measures.conventions import Conventions
     from weir.report.display import Display
@@ -204,6 +205,7 @@ def _folder(
     from weir.cli.table_options import chosen_cells, display_of
     from weir.core.notes import Note
     from weir.experiment.compare import lacking_notes
+    from weir.experiment.factor_studies import twin_notes, twin_systems
     from weir.experiment.finished import deepest, finished_cells
     from weir.experiment.results import cell_notes
 
@@ -215,9 +217,11 @@ def _folder(
     display = display_of(form, long, labels, [c.label for c in cells])
     titles = {row.system: row.title for c in cells for row in c.named_rows() if row.title}
     display = replace(display, labels={**titles, **display.labels})
-    baseline = _named(baseline, display)
+    baseline, twins = _named(baseline, display), twin_systems(cells)
+    said += twin_notes(twins)
     if factors is not None:
-        _show_factors({(c.dataset, c.label or c.system): c.values() for c in cells}, asked, display)
+        scores = {(c.dataset, c.label or c.system): c.values() for c in cells}
+        _show_factors(scores, asked, display, twins)
     else:
         _compare_cells(cells, asked, groups, display, explain)
     lacking = [*said, *lacking_notes(cells, measures, baseline)]
@@ -262,14 +266,16 @@ def _compare_cells(
     _show(found, display, explain)
 
 
-def _show_factors(scores: Mapping[tuple[str, str], Scores], asked: Asked, display: Display) -> None:
-    """The factorial study of systems by dataset and name."""
+def _show_factors(
+    scores: Mapping[tuple[str, str], Scores], asked: Asked, display: Display, twins: Twins | None = None
+) -> None:
+    """The factorial study of systems by dataset and name; twins: those that ask and read the same."""
     from weir.cli.terminal import show
     from weir.experiment.factor_studies import factor_names, study_factors
     from weir.report import factors as report
 
     measures, _, method, factors = asked
-    found = study_factors(scores, factor_names(factors or ""), measures, method)
+    found = study_factors(scores, factor_names(factors or ""), measures, method, twins)
     shown = {
         "json": report.factors_json,
         "csv": report.factors_csv,

@@ -15,8 +15,8 @@ __all__ = ["command"]
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option("--human", required=True, metavar="LABELS",
               help="What people say of them: a sheet of weir pool, filled in, or a file of labels.")  # fmt: skip
-@click.option("--model", required=True, metavar="LABELS",
-              help="What a model says of them: a folder of weir judge, or a file of labels.")  # fmt: skip
+@click.option("--model", metavar="LABELS",
+              help="What a model says of them: a folder of weir judge, or a file of labels; optional.")  # fmt: skip
 @click.option("-m", "--measure", shell_complete=measure_names, default="nDCG@10", show_default=True,
               help="What systems are ordered by; its cut-off says how deep holes are looked for.")  # fmt: skip
 @click.option("--rel", default=1.0, show_default=True, help="The grade from which a document is relevant.")
@@ -26,13 +26,13 @@ def command(
     qrels: str,
     runs: tuple[str, ...],
     human: str,
-    model: str,
+    model: str | None,
     measure: str,
     rel: float,
     collection: str | None,
     as_json: bool,
 ) -> None:
-    """Say what people and a model find among unjudged documents.
+    """Say what people, or people and a model, find among unjudged documents.
 
     QRELS: judgments, RUN: rankings, as weir eval takes them. The documents among the first of each ranking that QRELS
     does not judge are holes, which count as not relevant. Of those that people, and a model, judged: how many are

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from weir.cli.completion import collections_option
+from weir.cli.table_options import budget_option, price_option
 from weir.cli.terminal import output_width, say, show
 
 __all__ = ["command"]
@@ -22,12 +23,8 @@ __all__ = ["command"]
               help="umbrela, basic, binary, elastic-pointwise, -reason, -pairwise, or a path.")  # fmt: skip
 @click.option("-o", "--out", type=click.Path(path_type=Path), required=True,
               help="The folder of the labels; the same command continues it.")  # fmt: skip
-@click.option(
-    "--budget", help="What may be spent, such as '5 dollars' or '2000000 tokens'.  [default: WEIR_API_BUDGET]"
-)
-@click.option(
-    "--price", help="Dollars for a million tokens, such as '0.15 in, 0.6 out'.  [default: WEIR_API_PRICE]"
-)
+@budget_option
+@price_option
 @collections_option
 @click.option("--qrels", type=click.Path(path_type=Path), help="Judgments of people to compare with.")
 @click.option("--judged", is_flag=True, help="Judge what people judged, to see how far the model agrees.")

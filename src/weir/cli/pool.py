@@ -26,9 +26,14 @@ def command(
     unjudged document among the first k of any system, blind: which system returned it, and where, is not said. Queries
     whose judging narrows scores most come first, documents of a query are shuffled. Fill in the column "grade", then:
     weir relabel FOLDER/to_judge.tsv TARGETS
+    Texts stand on the sheet where the collection is known: for run files by --collection.
     """
-    from weir.audit.judging_pool import pools_of
+    from weir.audit.judging_pool import pool_notes, pools_of
+    from weir.cli.terminal import say
     from weir.experiment.audit_subjects import subjects_of
 
-    pools = pools_of(subjects_of(targets, collections), out, k, limit)
+    subjects = subjects_of(targets, collections)
+    pools = pools_of(subjects, out, k, limit)
     click.echo(f"{out}: {sum(map(len, pools)):,} pairs to judge", err=True)
+    for note in pool_notes(subjects):
+        say(f"note: {note}")

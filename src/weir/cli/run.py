@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from weir.cli.completion import datasets_option, measures_option, systems_option
-from weir.cli.table_options import label_option, notes_option, table_options
+from weir.cli.table_options import budget_option, label_option, notes_option, price_option, table_options
 from weir.cli.terminal import say, say_notes
 from weir.errors import WeirError
 
@@ -41,6 +41,8 @@ __all__ = ["command"]
     help="Where neural models run: cpu, cuda, cuda:1, or several such as cuda:0,cuda:1, on which documents are "
     "encoded side by side.  [default: a GPU where there is one]",
 )
+@budget_option
+@price_option
 @label_option
 @table_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
@@ -55,6 +57,8 @@ def command(
     stages: Path | None,
     drop_self: bool,
     device: str | None,
+    budget: str | None,
+    price: str | None,
     labels: tuple[str, ...],
     form: str | None,
     long: bool,
@@ -72,10 +76,11 @@ def command(
     from weir.experiment import Experiment
     from weir.report.collection import dataset_notes
     from weir.report.progress import Progress
-    from weir.settings import use_device
+    from weir.settings import use_budget, use_device
 
     if device is not None:
         use_device(device)
+    use_budget(budget, price)
     plan = Experiment.read(experiment) if experiment is not None else Experiment((), ())
     plan = replace(
         plan,

@@ -65,6 +65,14 @@ def scorer_option(command: F) -> F:
         help="A benchmark's own figures, beside the scores and why they differ.")(command)  # fmt: skip
 
 
+budget_option = click.option(
+    "--budget", help="What may be spent, such as '5 dollars' or '2000000 tokens'.  [default: WEIR_API_BUDGET]"
+)
+price_option = click.option(
+    "--price", help="Dollars for a million tokens, such as '0.15 in, 0.6 out'.  [default: WEIR_API_PRICE]"
+)
+
+
 def show_birco(found: Sequence[BircoScore], notes: Sequence[str], form: str | None) -> None:
     """Print BIRCO's figures, as text or JSON lines, and say what has to be said beside them."""
     from weir.cli.terminal import output_width, show
@@ -120,6 +128,7 @@ def show_cells(
     from weir.cli.terminal import show
     from weir.core.notes import Note
     from weir.experiment.compare import MOST_COMPARED, compare_cells, comparison_cost
+    from weir.experiment.factor_studies import twin_notes, twin_systems
     from weir.experiment.finished import deepest
     from weir.experiment.results import cell_notes, rows_with_groups
     from weir.report.display import rows_shown
@@ -139,7 +148,7 @@ def show_cells(
     if measures:
         rows = [row for measure in measures for row in rows if row.measure == measure]
     show(rows_shown(rows, display, compared), display.form == "text")
-    say_notes([*notes, *cell_notes(cells)], details)
+    say_notes([*notes, *cell_notes(cells), *map(Note, twin_notes(twin_systems(cells)))], details)
 
 
 def chosen_cells(

@@ -4,19 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
+from typing import TypeAlias
+
+import numpy as np
 
 from weir.core.scores import Scores
 from weir.errors import BadValue
 from weir.experiment.compare import measures_wanted, units_across
+from weir.experiment.costs import search_cost
 from weir.experiment.factor_levels import chosen_factors, factorial_grid
 from weir.experiment.finished import Finished
+from weir.io.runs.read import read_run
 from weir.measures import Measure
 from weir.stats.compare import table
 from weir.stats.comparison import ComparisonMethod
 from weir.stats.factor_effects import factor_study, factor_study_across
-from weir.stats.factorial import FactorStudy
+from weir.stats.factorial import FactorialDesign, FactorStudy
 
-__all__ = ["factor_names", "refuse_beside_factors", "study_cells", "study_factors"]
+__all__ = [
+    "Twins",
+    "factor_names",
+    "refuse_beside_factors",
+    "study_cells",
+    "study_factors",
+    "twin_notes",
+    "twin_systems",
+]
+
+Twins: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
+"""By dataset, pairs of systems that ask and read exactly the same there."""
 
 
 def factor_names(given: str | Iterable[str] | bool) -> tuple[str, ...]:
@@ -37,6 +54,59 @@ def refuse_beside_factors(baseline: str | None, by: object) -> None:
         )
 
 
+def twin_systems(cells: Sequence[Finished]) -> dict[str, list[tuple[str, str]]]:
+    """The systems that ask and read exactly the same, by dataset.
+
+    They are those of one key, and those that asked a language model the same prompts and made the same rankings of the
+    answers: a setting in which they differ has no meaning there, as an objective where nothing has an instruction.
+    """
+    found: dict[str, list[tuple[str, str]]] = {}
+    alike: dict[tuple[object, ...], list[Finished]] = {}
+    for cell in cells:
+        uses = search_cost(cell)["services"]
+        asked = tuple(sorted((use["service"], use["prompts"]) for use in uses if "prompts" in use))
+        others = alike.setdefault((cell.dataset, cell.depth, asked or cell.ranked.stage.key), [])
+        own = read_run(cell.run).to_dict() if asked and others else None
+        twin = next((one for one in others if own is None or read_run(one.run).to_dict() == own), None)
+        if twin is None:
+            others.append(cell)
+        else:
+            found.setdefault(cell.dataset, []).append((twin.label or twin.system, cell.label or cell.system))
+    return found
+
+
+def twin_notes(twins: Twins) -> list[str]:
+    """A sentence for each two systems that ask and read the same."""
+    return [
+        f"{one} and {other} ask and read exactly the same on {dataset}: what they differ in has no meaning there"
+        for dataset, pairs in twins.items()
+        for one, other in pairs
+    ]
+
+
+def _refuse_twins(
+    dataset: str, pairs: Sequence[tuple[str, str]], design: FactorialDesign, wanted: Sequence[str]
+) -> None:
+    """Raise BadValue for two levels of a factor whose systems, each beside its like, ask and read the same."""
+    group: dict[str, str] = {}
+    for one, other in pairs:
+        group[other] = group.setdefault(one, one)
+    shape = tuple(len(factor.levels) for factor in design.factors)
+    systems = np.array(design.systems, object).reshape(shape)
+    for axis, factor in enumerate(design.factors):
+        if wanted and factor.name not in wanted:
+            continue
+        rows = np.moveaxis(systems, axis, 0).reshape(shape[axis], -1).tolist()
+        by_level = [[group.get(name, name) for name in row] for row in rows]
+        for a, b in combinations(range(shape[axis]), 2):
+            if by_level[a] == by_level[b]:
+                raise BadValue(
+                    f"{factor.name}={factor.levels[a]} and {factor.name}={factor.levels[b]} are no levels of a factor "
+                    f"on {dataset}: their systems ask and read exactly the same there; leave one out with -s, or the "
+                    "collection with -d"
+                )
+
+
 def study_cells(
     cells: Sequence[Finished],
     factors: Iterable[str] = (),
@@ -49,7 +119,11 @@ def study_cells(
     Raises as `study_factors`.
     """
     return study_factors(
-        {(c.dataset, c.label or c.system): c.values() for c in cells}, factors, measures, method
+        {(c.dataset, c.label or c.system): c.values() for c in cells},
+        factors,
+        measures,
+        method,
+        twin_systems(cells),
     )
 
 
@@ -58,12 +132,13 @@ def study_factors(
     factors: Iterable[str] = (),
     measures: Iterable[Measure | str] = (),
     method: ComparisonMethod | None = None,
+    twins: Twins | None = None,
 ) -> list[FactorStudy]:
-    """As `study_cells`, of scores by dataset and system.
+    """As `study_cells`, of scores by dataset and system; twins: systems that ask and read the same.
 
     The systems are those that each dataset has by the measure. A group whose members are all there, such as
-    cqadupstack, counts as one collection if there are others. Raises BadValue where their names do not make a grid,
-    UnknownName for a factor or measure that is not there.
+    cqadupstack, counts as one collection if there are others. Raises BadValue where their names do not make a grid, and
+    for two levels whose systems ask and read the same, UnknownName for a factor or measure that is not there.
     """
     datasets = list(dict.fromkeys(dataset for dataset, _ in scores))
     found = []
@@ -75,6 +150,8 @@ def study_factors(
             raise BadValue(f"{measure}: the datasets have no system in common; choose some with -d")
         grid = factorial_grid(everywhere)
         chosen = chosen_factors(factors, grid.design.factors)
+        for dataset in there:
+            _refuse_twins(dataset, (twins or {}).get(dataset, ()), grid.design, chosen)
         lacking = [s for s in dict.fromkeys(s for _, s in having) if s not in everywhere]
         notes = (*grid.notes, *(f"left out, not being there for each dataset: {name}" for name in lacking))
         tables = [table(d, measure, {s: having[d, s] for s in grid.design.systems}) for d in there]

@@ -1,16 +1,24 @@
-"""What a grid will take before it is started: time, disk and memory, from small runs of the same systems."""
+"""What a grid will take before it is started: time, disk and memory, from small runs of the same systems.
+
+By default all systems run together on a few documents of a collection, each stage once, and then on as many as the
+time that is left allows; what they took is extended to all documents, with a range. `precise` runs each system by
+itself on growing samples, until what a document takes stands out.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -31,9 +39,23 @@ from weir.systems.protocol import DEPTH, CandidateSource, Remote, Retriever
 from weir.systems.rerank.llm_reranker import LLMReranker
 from weir.systems.rerank.reranking import has_candidates
 
-__all__ = ["Planned", "planned"]
+__all__ = ["PlanTotal", "Planned", "planned", "planned_total"]
 
 SEED = 20210427
+PROBING_SECONDS = 45.0
+"""Seconds that all probes of a plan may take together, unless it is to be precise."""
+MIN_PROBING_SECONDS = 3.0
+"""Seconds below which no probe is started: a process and its imports take as long."""
+MAX_SAMPLES = 3
+"""Samples of growing size at most, the first of a few documents to see how large the next may be."""
+SAMPLE_SHARE = 0.6
+"""The share of the time left that a sample may take, judged by those before."""
+SAMPLE_GROWTH = 64
+"""How many times as many documents a sample has at most as the one before."""
+TIME_NOISE_SHARE, TIME_NOISE_SECONDS = 0.25, 0.02
+"""How far a time of the same work differs between two runs, as a share of it and in seconds."""
+MEMORY_NOISE_SHARE = 0.03
+"""How far a peak of memory differs between two runs, as a share of it."""
 FIRST_PROBE_DOCUMENTS = 16
 """Documents of the first probe; each that follows has up to so many times more."""
 MAX_PROBE_DOCUMENTS = 20_000
@@ -50,6 +72,10 @@ RUN_LINE_BYTES = 48
 QUERY_WORDS, DOCUMENT_WORDS = 10.0, 130.0
 """Where nothing is published: about the mean of the BEIR paper's collections."""
 BYTES_PER_WORD = 6.0
+PROMPTS_SAID = (
+    "prompts are those asked at most; tokens those of documents of mean length and the longest answers, by estimate; "
+    "answers that are kept already cost nothing"
+)
 _NOT_HERE = "not on this machine: probed with made texts of the published length"
 
 
@@ -58,8 +84,10 @@ class Planned:
     """What a system will take on a collection; None is what a probe cannot tell.
 
     probed: documents of the smallest and the largest probe; index_seconds, search_seconds: of all documents and of all
-    queries; disk_bytes: of the index, the vectors and the rankings; peak_mb: of memory; tokens, dollars: of an
-    embedding API or a language model, which are not probed; notes: what has to be said beside them.
+    queries; disk_bytes: of the index, the vectors and the rankings; peak_mb: of memory; the four ranges: between which
+    such an estimate lies; prompts, tokens, dollars: of an embedding API or a language model, which are not probed;
+    longest_tokens: those of the longest documents; notes: what has to be said beside them; asks: (what is asked,
+    prompts, tokens, dollars) of each language model: what two systems ask alike is asked once.
     """
 
     dataset: str
@@ -74,6 +102,37 @@ class Planned:
     tokens: float | None = None
     dollars: float | None = None
     notes: tuple[str, ...] = ()
+    prompts: int | None = None
+    longest_tokens: float | None = None
+    index_range: tuple[float, float] | None = None
+    search_range: tuple[float, float] | None = None
+    disk_range: tuple[float, float] | None = None
+    peak_range: tuple[float, float] | None = None
+    asks: tuple[tuple[str, int, float, float | None], ...] = ()
+
+
+@dataclass(frozen=True)
+class PlanTotal:
+    """What all systems of a plan would ask together: what several of them ask alike counts once."""
+
+    prompts: int
+    tokens: float
+    dollars: float | None
+
+
+def planned_total(found: Sequence[Planned]) -> PlanTotal | None:
+    """What a plan asks of language models in all, None where it asks none."""
+    most: dict[tuple[str, str], tuple[int, float, float | None]] = {}
+    for one in found:
+        for key, prompts, tokens, dollars in one.asks:
+            before = most.get((one.dataset, key))
+            if before is None or before[0] < prompts:
+                most[one.dataset, key] = (prompts, tokens, dollars)
+    if not most:
+        return None
+    prices = [dollars for _, _, dollars in most.values() if dollars is not None]
+    totals = (sum(prompts for prompts, *_ in most.values()), sum(tokens for _, tokens, _ in most.values()))
+    return PlanTotal(*totals, sum(prices) if prices else None)
 
 
 @dataclass(frozen=True)
@@ -104,10 +163,11 @@ class _Subject:
         titles, texts, queries = self._taken(count, rng) if self.dataset else self._made(count, rng)
         rows = enumerate(zip(titles, texts, strict=True))
         _write_lines(folder / "corpus.jsonl", ({"_id": f"d{i}", "title": t, "text": x} for i, (t, x) in rows))
-        listed = {"candidates": [f"d{i}" for i in range(min(count, self.pool or 0))]}
+        listed = [f"d{i}" for i in range(min(count, self.pool or 0))]
+        more = {"metadata": {"candidates": listed}} if listed else {}
         _write_lines(
             folder / "queries.jsonl",
-            ({"_id": f"q{i}", "text": text, "metadata": listed} for i, text in enumerate(queries)),
+            ({"_id": f"q{i}", "text": text, **more} for i, text in enumerate(queries)),
         )
         judged = "".join(f"q{i} 0 d0 1\n" for i in range(len(queries)))
         (folder / "qrels" / "test.tsv").write_text(judged, encoding="utf-8")
@@ -137,26 +197,83 @@ class _Probe:
     bytes: float
     search: float
     peak_mb: float
+    queries: int = PROBE_QUERIES
 
 
-def planned(experiment: Experiment, watch: Watch) -> list[Planned]:
+_Probes: TypeAlias = dict[tuple[str, str], list[_Probe]]
+"""What runs of growing size took, by names of collection and system."""
+
+
+def planned(experiment: Experiment, watch: Watch, precise: bool = False) -> list[Planned]:
     """What each cell of a grid will take, from runs of it on a few documents, in a folder that goes afterwards.
 
-    A collection that is not on this machine is stood in for by texts of the published length. Raises UnknownName and
-    BadValue as running the grid would, BadValue where a probe fails, with the reason, and for a system that is a
-    function or object.
+    precise: whether each system is run by itself on growing samples, however long that takes; else all probes end
+    within PROBING_SECONDS. A collection that is not on this machine is stood in for by texts of the published length.
+    Raises UnknownName and BadValue as running the grid would, BadValue where a probe fails, with the reason, and for a
+    system that is a function or object.
     """
+    deadline = time.monotonic() + PROBING_SECONDS
     if not experiment.datasets or not experiment.systems:
         raise BadValue("a plan needs at least one dataset and one system")
     systems = experiment.parsed_systems()
     for system in systems:
         _refuse_object(system)
+    subjects = [s for name in experiment.datasets for s in _subjects(str(name))]
+    probed = [system for system in systems if _is_probed(system)]
+    quick: _Probes = {}
+    if probed and not precise:
+        watch(f"{len(subjects)} collections  probes", 0, 1)
+        quick = _sampled(subjects, probed, experiment.k, deadline)
     found = []
-    for subject in [s for name in experiment.datasets for s in _subjects(str(name))]:
+    for subject in subjects:
         for system in systems:
-            watch(f"{subject.name}  {system}  probe", 0, 1)
-            found.append(_planned(subject, system, experiment.k))
+            if precise:
+                watch(f"{subject.name}  {system}  probe", 0, 1)
+            found.append(_planned(subject, system, experiment.k, quick, precise))
     return found
+
+
+def _sampled(subjects: Sequence[_Subject], systems: Sequence[Retriever], k: int, deadline: float) -> _Probes:
+    """Probes of all systems on all collections together, each stage once: on a few documents, then on as many as the
+    time until the deadline allows."""
+    counts, found = [min(FIRST_PROBE_DOCUMENTS, subject.documents) for subject in subjects], _Probes()
+    with tempfile.TemporaryDirectory(prefix="weir-plan-") as name:
+        for number in range(MAX_SAMPLES):
+            begun = time.monotonic()
+            if deadline - begun < MIN_PROBING_SECONDS:
+                break
+            samples = list(zip(subjects, counts, strict=True))
+            place = Path(name) / str(number)
+            for cell, probe in _probe(samples, systems, k, place, deadline - begun).items():
+                found.setdefault(cell, []).append(probe)
+            left = deadline - time.monotonic()
+            worked = sum(some[-1].index + some[-1].search * some[-1].queries for some in found.values())
+            room = SAMPLE_SHARE * left - max(0.0, time.monotonic() - begun - worked)
+            larger = [_larger(subject, count, found, room / len(subjects)) for subject, count in samples]
+            if larger == counts or len(found) < len(subjects) * len(systems):
+                break
+            counts = larger
+    return found
+
+
+def _larger(subject: _Subject, count: int, found: _Probes, seconds: float) -> int:
+    """The next sample of a collection: as many documents as so many seconds are likely to allow."""
+    probes = [some for (name, _), some in found.items() if name == subject.name]
+    most = min(SAMPLE_GROWTH * count, MAX_PROBE_DOCUMENTS, subject.documents)
+
+    def likely(documents: int) -> float:
+        ends = [(_between(documents, some, what), some[-1].queries if what == "search" else 1)
+                for some in probes for what in ("index", "search")]  # fmt: skip
+        return sum(times * (low + high) / 2 for (low, high), times in ends)
+
+    while most > count and likely(most) > seconds:
+        most //= 2
+    return max(most, count)
+
+
+def _is_probed(system: Retriever) -> bool:
+    """Whether a system can be run on a few documents: it asks nobody else."""
+    return not _asks_an_api(system) and not any(isinstance(part, Remote) for part in parts_of(system))
 
 
 def _refuse_object(system: Retriever) -> None:
@@ -182,7 +299,7 @@ def _subjects(name: str) -> Iterator[_Subject]:
             yield _Subject(dataset.name, len(dataset.corpus), len(dataset.queries), (0.0, 0.0), dataset)
 
 
-def _planned(subject: _Subject, system: Retriever, k: int) -> Planned:
+def _planned(subject: _Subject, system: Retriever, k: int, quick: _Probes, precise: bool) -> Planned:
     notes = [*([] if subject.dataset else [_NOT_HERE]), *_unscored(subject, system, k)]
     if _asks_an_api(system):
         return _paid(subject, system, notes)
@@ -193,7 +310,21 @@ def _planned(subject: _Subject, system: Retriever, k: int) -> Planned:
         notes += [f"{service} is asked {subject.queries:,} queries; it is not probed" for service in asked]
         cell = (subject.name, str(system), subject.documents, subject.queries)
         return Planned(*cell, None, None, None, None, None, notes=tuple(notes))
-    probes = _probes(subject, system, k)
+    if precise:
+        probes = _probes(subject, system, k)
+    elif any(of == str(system) for _, of in quick):
+        here = quick.get((subject.name, str(system)))
+        probes = here[-2:] if here else []
+        if not here:
+            other = next(name for name, of in quick if of == str(system))
+            probes = quick[other, str(system)][-2:]
+            notes.append(f"as {other}, document for document: no time was left for a probe")
+    else:
+        cell = (subject.name, str(system), subject.documents, subject.queries)
+        notes.append(
+            f"no probe ended within {PROBING_SECONDS:g} seconds; --precise takes the time that it needs"
+        )
+        return Planned(*cell, None, None, None, None, None, notes=tuple(notes))
     first, last = probes[0], probes[-1]
     drawn = isinstance(system, CandidateSource) and system.is_drawn()
     searched = min(subject.documents, subject.pool or subject.documents) if drawn else subject.documents
@@ -205,7 +336,7 @@ def _planned(subject: _Subject, system: Retriever, k: int) -> Planned:
         peak = _extended(subject.documents, (first.documents, first.peak_mb), (last.documents, last.peak_mb))
     grown = (("search", search, last.search, searched), ("memory", peak, last.peak_mb, subject.documents))
     for what, value, measured, whole in grown:
-        if value == measured and last.documents < whole:
+        if precise and value == measured and last.documents < whole:
             notes.append(
                 f"{what} is that of {last.documents} documents, in which no growth could be seen: at least"
             )
@@ -223,6 +354,10 @@ def _planned(subject: _Subject, system: Retriever, k: int) -> Planned:
         disk_bytes=size,
         peak_mb=peak,
         notes=(*notes, *_short_of(size, peak)),
+        index_range=_between(subject.documents, probes, "index"),
+        search_range=_times(_between(searched, probes, "search"), subject.queries),
+        disk_range=_disk_between(subject.documents, probes, size),
+        peak_range=_between(subject.documents, probes, "peak_mb"),
     )
 
 
@@ -249,6 +384,49 @@ def _shown_of_words(subject: _Subject, system: Pipeline, k: int) -> tuple[int, i
     return found, found if whole else min(found, named or DEPTH)
 
 
+def _between(documents: int, probes: Sequence[_Probe], name: str) -> tuple[float, float]:
+    """Between which values a time or a peak of memory lies for so many documents, by a line through two probes.
+
+    Either probe may be off by what two runs of the same differ; the line rises, at most in proportion. Of one probe,
+    and where the larger took less, as when the first loads what is compiled: from what it took to that in proportion.
+    """
+    first, last = probes[max(0, len(probes) - 2)], probes[-1]
+    v1, v2 = (
+        float({"index": p.index, "search": p.search, "peak_mb": p.peak_mb}[name]) for p in (first, last)
+    )
+    least = {"index": TIME_NOISE_SECONDS, "search": TIME_NOISE_SECONDS / last.queries, "peak_mb": 0.0}[name]
+    share = MEMORY_NOISE_SHARE if name == "peak_mb" else TIME_NOISE_SHARE
+    off1, off2 = (max(share * value, least) for value in (v1, v2))
+    more = documents - last.documents
+    most = (v2 + off2) / last.documents
+    low = high = most
+    if first.documents < last.documents and v1 <= v2:
+        step = last.documents - first.documents
+        low, high = ((v2 - v1 + sign * (off1 + off2)) / step for sign in (-1, 1))
+    else:
+        low = 0.0
+    return (
+        max(0.0, v2 - off2) + min(max(0.0, low), most) * more,
+        v2 + off2 + min(max(0.0, high), most) * more,
+    )
+
+
+def _times(given: tuple[float, float], count: int) -> tuple[float, float]:
+    return given[0] * count, given[1] * count
+
+
+def _disk_between(documents: int, probes: Sequence[_Probe], size: float) -> tuple[float, float]:
+    """Between which sizes an index lies: that of a small one holds more for each document than that of a large one."""
+    first, last = probes[0], probes[-1]
+    if last.documents == documents:
+        return size, size
+    step = last.documents - first.documents
+    slope = (last.bytes - first.bytes) / step if step else 0.0
+    rankings = size - last.bytes / last.documents * documents
+    low = last.bytes + max(0.0, slope) * (documents - last.documents) + rankings
+    return min(low, size), max(low, size)
+
+
 def _prompted(
     subject: _Subject, system: Retriever, prompted: list[Pipeline], k: int, notes: list[str]
 ) -> Planned:
@@ -260,41 +438,66 @@ def _prompted(
         "not on this machine: lengths are those published" if note == _NOT_HERE else note for note in notes
     ]
     remote = [part.service for part in parts_of(system) if isinstance(part, Remote)]
-    rerankers = [part.reranker for part in prompted if isinstance(part.reranker, LLMReranker)]
-    others = [service for service in remote if service not in {part.service for part in rerankers}]
+    asked = {part.reranker.service for part in prompted if isinstance(part.reranker, LLMReranker)}
+    others = [service for service in remote if service not in asked]
     notes += [f"{service} is asked {subject.queries:,} queries; it is not probed" for service in others]
-    total, costs = 0, list[float]()
-    for pipeline, part in zip(prompted, rerankers, strict=True):
-        found = _prompt_plan(subject, pipeline, part, k)
-        cost, worst = (
-            None if tokens is None or part.chat.local else limits.cost(tokens, found.answer_tokens)
-            for tokens in (found.tokens, found.longest)
-        )
-        total += found.tokens
-        costs += [] if cost is None else [cost]
-        said = f"at most {found.prompts:,} prompts to {part.service}, {found.most:,} for a query; the tokens"
-        said += " are those of documents of mean length and the longest answers"
-        if found.longest is not None:
-            said += f", at most {_tokens_said(found.longest, worst)} with the longest documents, by estimate"
-        notes.append(f"{said}; answers that are kept already cost nothing")
+    asks, longest = [], list[int]()
+    for pipeline in prompted:
+        adapted = _adapted(subject, pipeline)
+        assert isinstance(adapted.reranker, LLMReranker)  # it is adapted to what it was
+        found = _prompt_plan(subject, adapted, k)
+        local = adapted.reranker.chat.local
+        price = None if local else limits.cost(found.tokens, found.answer_tokens)
+        key = _asked_of(adapted.reranker, str(pipeline.first))
+        asks.append((key, found.prompts, float(found.tokens), price))
+        longest += [] if found.longest is None else [found.longest]
     cell = (subject.name, str(system), subject.documents, subject.queries)
-    dollars = sum(costs) if costs else None
-    return Planned(*cell, None, None, None, None, None, total, dollars, tuple(notes))
+    costs = [price for *_, price in asks if price is not None]
+    return Planned(
+        *cell,
+        *(None, None, None, None, None),
+        tokens=sum(tokens for _, _, tokens, _ in asks),
+        dollars=sum(costs) if costs else None,
+        notes=(*notes, PROMPTS_SAID),
+        prompts=sum(prompts for _, prompts, _, _ in asks),
+        longest_tokens=sum(longest) if len(longest) == len(prompted) else None,
+        asks=tuple(asks),
+    )
 
 
-def _prompt_plan(subject: _Subject, system: Pipeline, part: LLMReranker, k: int) -> PromptPlan:
+def _adapted(subject: _Subject, system: Pipeline) -> Pipeline:
+    """A pipeline as it runs on a collection: an objective that nothing there has is none."""
+    if subject.dataset is None:
+        return system
+    adapted = adapted_to(system, subject.name, subject.dataset.instruction)
+    part, metadata = adapted.reranker, subject.dataset.queries.metadata
+    assert isinstance(part, LLMReranker)  # it is adapted to what it was
+    own = None if metadata is None or metadata.instruction is None else metadata.instruction.lengths()
+    if part.prompts.task or (own is not None and bool(own.any())):
+        return adapted
+    return replace(adapted, reranker=replace(part, prompts=replace(part.prompts, objective=False)))
+
+
+def _asked_of(part: LLMReranker, first: str) -> str:
+    """What stands for all prompts of a re-ranker behind a first stage: those of equal text are the same.
+
+    Where each document, or each two, are asked about by themselves, a lower depth asks a part of them.
+    """
+    told = {**part.describe(), "first": first}
+    if part.method in ("score", "reason", "subtask") or (
+        part.method == "pairwise" and told.get("sort") == "all"
+    ):
+        del told["depth"]
+    return hashlib.blake2b(json.dumps(told, sort_keys=True, default=str).encode(), digest_size=8).hexdigest()
+
+
+def _prompt_plan(subject: _Subject, system: Pipeline, k: int) -> PromptPlan:
+    assert isinstance(system.reranker, LLMReranker)  # those that ask a language model are chosen before
     if subject.dataset is None:
         document, query = (BYTES_PER_WORD * words for words in subject.words)
         _, shown = _shown_of_words(subject, system, k)
-        return plan_of_words(part, shown, subject.queries, document, query)
-    adapted = adapted_to(system, subject.name, subject.dataset.instruction)
-    assert isinstance(adapted.reranker, LLMReranker)  # it is adapted to what it was
-    return prompt_plan(adapted.reranker, subject.dataset, shown_candidates(adapted, subject.dataset, k)[1])
-
-
-def _tokens_said(tokens: int, dollars: float | None) -> str:
-    price = "" if dollars is None else f" and {dollars:,.2f} dollars"
-    return f"{tokens:,} tokens{price}"
+        return plan_of_words(system.reranker, shown, subject.queries, document, query)
+    return prompt_plan(system.reranker, subject.dataset, shown_candidates(system, subject.dataset, k)[1])
 
 
 def _paid(subject: _Subject, system: Retriever, notes: list[str]) -> Planned:
@@ -325,18 +528,18 @@ def _probes(subject: _Subject, system: Retriever, k: int) -> list[_Probe]:
     """Runs of growing size, until what a document takes stands out from what starting takes."""
     count = min(FIRST_PROBE_DOCUMENTS, subject.documents)
     with tempfile.TemporaryDirectory(prefix="weir-plan-") as name:
-        found = [_probe(subject, system, k, count, Path(name))]
+        found = list(_probe([(subject, count)], [system], k, Path(name) / "0").values())
         while found[-1].documents < min(MAX_PROBE_DOCUMENTS, subject.documents):
             last = found[-1]
             if last.index - found[0].index >= ENOUGH_SECONDS or (
                 last.index > MAX_PROBE_SECONDS and len(found) > 1
             ):
                 break
-            bearable = int(MAX_PROBE_SECONDS * last.documents / last.index)
+            bearable = int(MAX_PROBE_SECONDS * last.documents / max(last.index, 0.001))
             count = min(
                 max(2 * last.documents, bearable), 16 * last.documents, MAX_PROBE_DOCUMENTS, subject.documents
             )
-            found.append(_probe(subject, system, k, count, Path(name)))
+            found += _probe([(subject, count)], [system], k, Path(name) / str(len(found))).values()
             if (
                 found[1].index < found[0].index
             ):  # the first one compiled kernels, or read a model from a cold disk
@@ -344,27 +547,59 @@ def _probes(subject: _Subject, system: Retriever, k: int) -> list[_Probe]:
     return found
 
 
-def _probe(subject: _Subject, system: Retriever, k: int, count: int, place: Path) -> _Probe:
-    """One run in a process and a home of its own: nothing is reused, and nothing but its own memory is counted."""
-    home, sample, results = place / f"home-{count}", place / f"sample-{count}", place / f"results-{count}"
-    subject.sample(count, sample)
+def _probe(
+    samples: Sequence[tuple[_Subject, int]],
+    systems: Sequence[Retriever],
+    k: int,
+    place: Path,
+    seconds: float | None = None,
+) -> dict[tuple[str, str], _Probe]:
+    """What each system takes on so many documents of each collection, in a process and a home of their own.
+
+    seconds: after which it ends with what is finished, None for never. Raises BadValue where it fails.
+    """
+    home, results = place / "home", place / "results"
+    for number, (subject, count) in enumerate(samples):
+        subject.sample(count, place / f"sample-{number}")
     for known in ("encoders", "openvino"):  # hashes of checkpoints, and what was quantised before
         if (settings().home / known).is_dir():
             shutil.copytree(settings().home / known, home / known)
-    command = [sys.executable, "-m", "weir", "run", "-d", str(sample), "-s", str(system), "-m", "P@1"]
-    command += ["-k", str(min(k, count)), "-o", str(results), "--json", "-q"]
+    command = [sys.executable, "-m", "weir", "run", "-m", "P@1", "-k", str(k), "-o", str(results)]
+    command += ["--json", "-q"]
+    command += [part for number in range(len(samples)) for part in ("-d", str(place / f"sample-{number}"))]
+    command += [part for system in systems for part in ("-s", str(system))]
     environment = os.environ | {"WEIR_HOME": str(home)}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    if done.returncode != 0:
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=environment, check=False, timeout=seconds
+        )
+    except subprocess.TimeoutExpired:
+        done = None
+    if done is not None and done.returncode != 0:
         reason = (done.stderr.strip().split("\n") or [""])[-1].removeprefix("weir: ")
-        raise BadValue(f"{system}: the probe on {count} documents of {subject.name} failed: {reason}")
-    (cell,) = finished_cells(results)
-    index, search = index_cost(cell), search_cost(cell)
-    for folder in (home, sample, results):
-        shutil.rmtree(folder, ignore_errors=True)
-    asked = max(1, search["queries"])
-    peak = max(index["peak_mb"], search["peak_mb"])
-    return _Probe(count, index["seconds"], index["bytes"], search["seconds"] / asked, peak)
+        named = str(systems[0]) if len(systems) == 1 else f"{len(systems)} systems"
+        of = samples[0][0].name if len(samples) == 1 else f"{len(samples)} collections"
+        raise BadValue(f"{named}: the probe on {samples[0][1]} documents of {of} failed: {reason}")
+    found = {}
+    for cell in finished_cells(results) if next(results.glob("*/*/scores-*.json"), None) else ():
+        index, search = index_cost(cell), search_cost(cell)
+        subject, count = samples[int(cell.dataset.removeprefix("sample-"))]
+        asked = max(1, search["queries"])
+        peak = max(index.get("peak_mb", 0.0), search["peak_mb"])
+        made = (index.get("seconds", 0.0), index.get("bytes", 0))
+        probe = _Probe(count, *made, search["seconds"] / asked, peak, asked)
+        for system in systems:  # those of one key share a cell, which bears one of their names
+            if str(system) == cell.system or (
+                (subject.name, str(system)) not in found and _same_key(system, cell.system)
+            ):
+                found[subject.name, str(system)] = probe
+    shutil.rmtree(place, ignore_errors=True)
+    return found
+
+
+def _same_key(system: Retriever, name: str) -> bool:
+    """Whether a system is described like the one of a name, so that both share what they make."""
+    return system.describe() == parse_system(name).describe()
 
 
 def _extended(documents: int, small: tuple[int, float], large: tuple[int, float]) -> float:
@@ -415,6 +650,6 @@ def _some_words() -> list[str]:
             for word in text.split()]  # fmt: skip
 
 
-def _write_lines(path: Path, rows: Iterator[dict[str, object]]) -> None:
+def _write_lines(path: Path, rows: Iterator[dict[str, Any]]) -> None:
     with path.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -147,7 +147,7 @@ def _fixed(reranker: LLMReranker, asked: Asking) -> tuple[int, int]:
     template = reranker.templates()[asked.template]
     given = {"query": "", "passage": "", "passages": "", "requirement": "x" * REQUIREMENT_BYTES}
     given |= {"count": str(asked.passages), "scale": str(reranker.prompts.scale)}
-    said = template.texts(given, " " if reranker.prompts.objective else "")
-    size = len(json.dumps(said, ensure_ascii=False).encode()) + BODY_BYTES
+    filled = template.filled(given, " " if reranker.prompts.objective else "")
+    size = len(json.dumps([filled.system, filled.user], ensure_ascii=False).encode()) + BODY_BYTES
     fences = FENCE_BYTES * asked.passages if asked.passages > 1 else 0
     return size + fences, reranker.prompts.max_tokens or template.max_tokens

@@ -17,7 +17,7 @@ __all__ = ["GradeScale", "JudgePrompt", "judge_prompt", "judge_prompts"]
 
 FOLDER = Path(__file__).with_name("prompts")
 GRADE_PLACE = "{grade}"
-PLACES = ("query", "objective", "passage", "positive")
+PLACES = ("query", "objective", "passage", "positive", "token")
 PLACE = re.compile(r"\{(\w+)\}")
 MAX_GRADE = 100
 _JUDGE_ENTRIES = ("verdict", "last", "relevant_from", "grades", "answers")
@@ -97,7 +97,9 @@ def judge_prompt(name: str) -> JudgePrompt:
     checked = checked_template(path, asked, ("query", "passage"))
     if odd := [p for p in PLACE.findall(checked.system + checked.user) if p not in PLACES]:
         raise BadValue(f"{path}: {{{odd[0]}}} is no place that a judge fills; expected {', '.join(PLACES)}")
-    deciding = {entry: value for entry, value in entries.items() if entry != "answers"}
+    deciding = {entry: value for entry, value in entries.items() if entry != "answers"} | {
+        "user": checked.user
+    }
     template = replace(checked, digest=prompt_digest(deciding))
     scale = _scale(path, own)
     return JudgePrompt(template, scale, _answers(path, own.get("answers", []), scale))

@@ -13,6 +13,7 @@ from weir.judging.judge_prompt import GradeScale
 from weir.judging.judging_pairs import JudgingPairs
 from weir.judging.panel import JudgeSettings
 from weir.judging.probes import ProbeResult
+from weir.llm.verdicts import SCORED_KINDS
 from weir.stats.label_agreement import bounds, cohen_kappa, drawn_tables, label_tables
 
 __all__ = [
@@ -117,7 +118,7 @@ def report_warnings(report: JudgeReport, textless: int) -> list[str]:
         for probe in report.probes
         if probe.gullible
     ]
-    without = [(count, kind) for kind, count in report.verdicts if kind not in ("ok", "repaired")]
+    without = [(count, kind) for kind, count in report.verdicts if kind not in SCORED_KINDS]
     if without:
         total, kinds = sum(n for n, _ in without), ", ".join(f"{count:,} {kind}" for count, kind in without)
         cut = f"; {report.cut:,} were cut, --max-tokens allows more" if report.cut else ""

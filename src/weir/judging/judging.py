@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from weir.algorithms import algorithm
 from weir.core.qrels import Qrels
 from weir.core.strings import Float64, Int64
 from weir.errors import BadValue, ServiceError
@@ -63,7 +64,7 @@ class Judge:
 
     def declared(self, pairs: JudgingPairs) -> str:
         """The key of everything that decides what is asked."""
-        asked = {**asdict(self.settings), "concurrency": 0}
+        asked = {**asdict(self.settings), "concurrency": 0, "verdicts": algorithm("llm verdicts")}
         names = [pairs.names(row) for row in range(len(pairs))]
         return declared_key({**self.chat.describe(), **self.facts(), "settings": asked, "pairs": names})
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from weir.core.strings import Float64, Int32
 from weir.errors import BadValue, UnknownName
-from weir.judging.grade_verdict import read_grade, speaks_to_the_judge
+from weir.judging.grade_verdict import read_grade, speaks_to_the_judge, verdict_form
 from weir.judging.judge_prompt import JudgePrompt
 from weir.llm.chat_shapes import ChatPrompt
 from weir.llm.conversation import Conversation
-from weir.llm.passage_text import fenced, shortened
+from weir.llm.passage_text import shortened
 from weir.llm.verdicts import VerdictKind
 
 __all__ = ["Combination", "Jobs", "JudgeAnswer", "JudgeSettings", "Panel", "ShownPair", "combined"]
@@ -121,39 +121,44 @@ class Panel:
 
     def answers(self, jobs: Jobs) -> Iterator[JudgeAnswer | None]:
         """What was answered, in the order of the jobs; None for a job without an answer."""
-        kept = self.talk.kept(len(jobs), lambda number: self._chat(jobs, number))
+        tokens: dict[int, str] = {}
+
+        def noted(number: int) -> ChatPrompt:
+            made = self._chat(jobs, number)
+            tokens[number] = made.token
+            return made
+
+        kept = self.talk.kept(len(jobs), noted)
         for number, one in enumerate(kept):
             if one is None:
                 yield None
                 continue
             row = int(jobs.row[number])
-            given = jobs.shown(row)
-            shown = self._seen(given)
-            passages = (shown.passage, shown.positive) if shown.positive else (shown.passage,)
-            verdict = read_grade(one.reply, passages, self.prompt.scale)
+            shown = jobs.shown(row)
+            form = verdict_form(self.prompt, tokens.pop(number))
+            verdict = read_grade(one.reply, form, self.prompt.scale, (shown.passage, shown.positive))
             said = (one.reply.text, one.reply.model, one.time, one.reply.finish == "length")
-            flagged = speaks_to_the_judge(given.passage, self.prompt.scale)
+            flagged = speaks_to_the_judge(shown.passage, self.prompt.scale)
             yield JudgeAnswer(row, int(jobs.sample[number]), verdict.grade, verdict.kind, *said, flagged)
 
-    def _seen(self, shown: ShownPair) -> ShownPair:
-        """Texts as they stand in the prompt."""
-        most = self.settings.max_length
-        passage, positive = (fenced(shortened(text, most)) for text in (shown.passage, shown.positive))
-        told = shown.told if self.settings.objective else ""
-        return ShownPair(shown.query, told, passage, positive)
-
     def _chat(self, jobs: Jobs, number: int) -> ChatPrompt:
-        shown, template = self._seen(jobs.shown(int(jobs.row[number]))), self.prompt.template
-        given = {"query": shown.query, "passage": shown.passage, "positive": shown.positive}
-        system, user = template.texts(given, shown.told)
+        shown, template, most = (
+            jobs.shown(int(jobs.row[number])),
+            self.prompt.template,
+            self.settings.max_length,
+        )
+        passage, positive = (shortened(text, most) for text in (shown.passage, shown.positive))
+        given = {"query": shown.query, "passage": passage, "positive": positive}
+        filled = template.filled(given, shown.told if self.settings.objective else "")
         return ChatPrompt(
-            system,
-            user.strip(),
+            filled.system,
+            filled.user.strip(),
             self.settings.max_tokens or template.max_tokens,
             self.settings.temperature,
             json=template.json,
             schema=template.schema,
             sample=int(jobs.sample[number]),
+            token=filled.token,
         )
 
 

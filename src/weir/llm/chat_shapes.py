@@ -31,7 +31,7 @@ class ChatPrompt:
     max_tokens: of the answer; temperature: None leaves it to the model; log_probabilities: how many alternatives of
     each token to tell, 0 for none; json: whether the answer is held to be JSON; schema: the JSON schema that it is held
     to, as JSON, "" for none; sample: which of several answers to the same prompt this is, from 0: each is asked for
-    and kept by itself.
+    and kept by itself; token: what the last line of the answer has to begin with, as the user text says, "" for none.
     """
 
     system: str
@@ -42,6 +42,7 @@ class ChatPrompt:
     json: bool = False
     sample: int = 0
     schema: str = ""
+    token: str = ""
 
 
 @dataclass(frozen=True)

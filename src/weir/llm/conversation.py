@@ -91,6 +91,7 @@ class Conversation:
         tally = ask_each(requests(), asker, self.store, self.terms, progress)
         self.use.tally.add(tally)
         self._refuse(tally, count)
+        self.use.prompts.update(keys)
         return self._read(keys)
 
     def kept(self, count: int, prompt_of: Callable[[int], ChatPrompt]) -> Iterator[TimedReply | None]:

@@ -1,11 +1,16 @@
-"""Prompts as files: what a model is told, with places for the query, its objective and the passages."""
+"""Prompts as files: what a model is told, with places for the query, its objective and the passages.
+
+A prompt that shows passages asks for a line that begins with a token: a made word that none of the prompt's texts has,
+drawn by their hash, so that the same prompt has the same token and no passage can know its own.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,13 +18,45 @@ from typing import Any
 
 from weir.errors import BadValue
 from weir.io.storage.toml_file import read_toml
+from weir.llm.passage_text import fenced
 
-__all__ = ["PromptTemplate", "checked_template", "prompt_digest", "prompt_template"]
+__all__ = [
+    "FilledPrompt",
+    "PromptTemplate",
+    "checked_template",
+    "drawn_token",
+    "prompt_digest",
+    "prompt_template",
+]
 
-PLACES = ("query", "objective", "passage", "passages", "count", "requirement", "scale", "positive")
-_ENTRIES = {"system": str, "user": str, "objective": str, "max_tokens": int, "json": bool, "schema": dict}
-_OPTIONAL = ("json", "schema")
+PLACES = ("query", "objective", "passage", "passages", "count", "requirement", "scale", "positive", "token")
+_ENTRIES = {
+    "system": str,
+    "user": str,
+    "objective": str,
+    "max_tokens": int,
+    "json": bool,
+    "schema": dict,
+    "verbatim": bool,
+}
+_OPTIONAL = ("json", "schema", "verbatim")
 _PLACE = re.compile(r"\{(\w+)\}")
+SIGNING = """
+
+The last line of your answer is the word {token}, a colon, and your verdict alone:
+{token}: ..."""
+"""What is put behind a prompt that has no place for the token."""
+_CONSONANTS, _VOWELS = "bdfgklmnprtvz", "aeiou"
+TOKEN_SYLLABLES = 4
+
+
+@dataclass(frozen=True)
+class FilledPrompt:
+    """A prompt with everything in its place; token: what the last line of the answer begins with, "" for none."""
+
+    system: str
+    user: str
+    token: str
 
 
 @dataclass(frozen=True)
@@ -29,7 +66,7 @@ class PromptTemplate:
     name: of the file; digest: of what it holds, its version; system, user: texts with places such as {query};
     objective: what stands at {objective} where there is one, with a place {instruction}; max_tokens: of an answer,
     where nothing else is set; json: whether the answer is held to be JSON; schema: the JSON schema that it is held to
-    where the model can be, as JSON, "" for none.
+    where the model can be, as JSON, "" for none; verbatim: whether it is sent as published, without a token.
     """
 
     name: str
@@ -40,12 +77,28 @@ class PromptTemplate:
     max_tokens: int
     json: bool = False
     schema: str = ""
+    verbatim: bool = False
 
-    def texts(self, given: Mapping[str, str], instruction: str) -> tuple[str, str]:
-        """(system, user) with everything in its place; what stands in a text that is put in is never a place."""
-        told = self.objective.replace("{instruction}", instruction) if instruction else ""
-        said = {**given, "objective": told}
-        return _filled(self.system, said), _filled(self.user, said)
+    @property
+    def signed(self) -> bool:
+        """Whether its answers begin their last line with a token."""
+        return "{token}" in self.user
+
+    @property
+    def object_answer(self) -> bool:
+        """Whether its answers are a JSON object and nothing else."""
+        return self.json or bool(self.schema)
+
+    def filled(self, given: Mapping[str, str], instruction: str) -> FilledPrompt:
+        """The prompt with everything in its place; what stands in a text that is put in is never a place.
+
+        given: texts by their places, which are fenced here but for "passages", which has its marks already.
+        """
+        texts = {name: text if name == "passages" else fenced(text) for name, text in given.items()}
+        aim = fenced(instruction)
+        token = drawn_token(self.digest, (*texts.values(), aim)) if self.signed else ""
+        texts |= {"objective": self.objective.replace("{instruction}", aim) if aim else "", "token": token}
+        return FilledPrompt(_filled(self.system, texts), _filled(self.user, texts), token)
 
     def describe(self) -> dict[str, object]:
         """Its name and version."""
@@ -54,6 +107,24 @@ class PromptTemplate:
 
 def _filled(text: str, given: Mapping[str, str]) -> str:
     return _PLACE.sub(lambda match: given.get(match[1], match[0]), text)
+
+
+def drawn_token(version: str, texts: Iterable[str]) -> str:
+    """A made word that none of the texts has, however it is written: the same for the same version and texts."""
+    parts = [version, *texts]
+    whole = "\x1f".join(parts)
+    letters = re.sub(r"[^a-z]+", "", unicodedata.normalize("NFKC", whole).casefold())
+    begun = hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=2 * TOKEN_SYLLABLES)
+    turn = 0
+    while True:
+        drawn = begun.copy()
+        drawn.update(b"%d" % turn)
+        places = drawn.digest()
+        pairs = zip(places[::2], places[1::2], strict=True)
+        word = "".join(_CONSONANTS[a % len(_CONSONANTS)] + _VOWELS[b % len(_VOWELS)] for a, b in pairs)
+        if word not in letters:
+            return word
+        turn += 1
 
 
 @cache
@@ -71,6 +142,7 @@ def prompt_template(name: str, needed: tuple[str, ...]) -> PromptTemplate:
 
 def checked_template(path: Path, entries: Mapping[str, Any], needed: tuple[str, ...]) -> PromptTemplate:
     """The prompt that the entries of a file give; needed as `prompt_template`, which raises the same BadValue."""
+    entries = _signed(path, entries)
     for entry, kind in _ENTRIES.items():
         if entry not in _OPTIONAL and type(entries.get(entry)) is not kind:
             raise BadValue(f"{path}: {entry} is {entries.get(entry)!r}; expected {_named(kind)}")
@@ -82,10 +154,25 @@ def checked_template(path: Path, entries: Mapping[str, Any], needed: tuple[str, 
     known = set(PLACES)
     if odd := [m[1] for m in _PLACE.finditer(entries["system"] + user) if m[1] not in known]:
         raise BadValue(f"{path}: {{{odd[0]}}} is no place; expected {', '.join(PLACES)}")
-    if entries["max_tokens"] < 1 or type(entries.get("json", False)) is not bool:
-        raise BadValue(f"{path}: max_tokens is a whole number from 1, json true or false")
+    flags = [entries.get(name, False) for name in ("json", "verbatim")]
+    if entries["max_tokens"] < 1 or any(type(flag) is not bool for flag in flags):
+        raise BadValue(f"{path}: max_tokens is a whole number from 1, json and verbatim are true or false")
     schema = _schema(path, entries)
     return PromptTemplate(path.stem, prompt_digest(entries), **{**entries, "schema": schema})
+
+
+def _signed(path: Path, entries: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The entries with what asks for the token, where the prompt shows passages and does not ask for it itself."""
+    user = entries.get("user")
+    if not isinstance(user, str):
+        return entries
+    without = [name for name in ("json", "schema", "verbatim") if entries.get(name)]
+    if "{token}" in user and without:
+        raise BadValue(f"{path}: a prompt with {without[0]} takes no {{token}}")
+    shows = any(f"{{{place}}}" in user for place in ("passage", "passages"))
+    if "{token}" in user or without or not shows:
+        return entries
+    return {**entries, "user": user.rstrip() + SIGNING}
 
 
 def prompt_digest(entries: Mapping[str, Any]) -> str:

@@ -1,53 +1,85 @@
-"""What an answer says: a score or a choice, read with care and never guessed; what became of it is counted."""
+"""What an answer says: a verdict in the line that was asked for, read strictly; what became of each answer is counted.
+
+A prompt that shows passages asks for a line that begins with a token which none of its texts has (`prompt.py`), so that
+no passage knows the line. The verdict is the last line of an answer, and nothing else of the answer is read.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import unicodedata
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from weir.llm.chat_shapes import ChatReply
-from weir.llm.passage_text import without_echoes
 
 __all__ = [
     "HIGHEST_SCORE",
-    "SCORE_NAMES",
+    "NUMBER",
+    "OUT_OF",
+    "SCORED_KINDS",
     "ScoreVerdict",
+    "VerdictForm",
     "VerdictKind",
     "nothing_said",
     "read_choice",
     "read_requirements",
     "read_score",
+    "read_verdict",
     "said",
+    "several_numbers",
 ]
 
-VerdictKind: TypeAlias = Literal["ok", "repaired", "refused", "missing", "duplicate", "out of range"]
-"""ok: in the form that was asked for; repaired: in another, and clear; refused: the model would not; missing: no
-verdict, or a part of it is cut; duplicate: several that differ; out of range: beyond what was asked for."""
+VerdictKind: TypeAlias = Literal[
+    "ok", "repaired", "unsigned", "refused", "missing", "duplicate", "out of range"
+]
+"""ok: in the form that was asked for; repaired: in that form but for a detail; unsigned: in the form of a prompt
+without a token, as it was published or of JSON, so that a passage may know it; refused: the model would not; missing:
+no verdict, or a part of it is cut; duplicate: several that differ; out of range: beyond what was asked for."""
+SCORED_KINDS = ("ok", "repaired", "unsigned")
+"""Kinds of answers that have a verdict."""
 HIGHEST_SCORE = 10
 MAX_REQUIREMENTS = 12
+MAX_ANSWER_CHARACTERS = 1 << 14
+"""What is read of an answer, from its end: models may repeat themselves for ever."""
+NUMBER = r"-?\d+(?:[.,]\d+)?"
+OUT_OF = r"(?:\s*(?:/|out of|of|von|sur|de|из)\s*(?P<top>\d+))?"
 
-_THOUGHT = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
-_NUMBER = r"(-?\d+(?:[.,]\d+)?)"
-_PLAIN = re.compile(rf"\W*?{_NUMBER}[.!\s*`]*")
-SCORE_NAMES = (
-    "score|rating|relevance|grade|punktzahl|wertung|bewertung|note|puntuaci[oó]n|puntaje|calificaci[oó]n|pontua[cç][aã]o|"
-    "nota|punteggio|ocena|оценка|балл|评分|評分|分数|分數|得分|スコア|点数|評価|점수"
-)
-_NAMED = re.compile(
-    rf"(?:{SCORE_NAMES})[^\d\n-]{{0,12}}{_NUMBER}(?:\s*(?:/|out of|von|sur|de|из)\s*(\d+))?", re.IGNORECASE
-)
-_LINE = re.compile(rf"\W*{_NAMED.pattern}\W*", re.IGNORECASE)
-_OF = re.compile(rf"(?<![\d.,]){_NUMBER}\s*(?:/|out of|von|sur|из)\s*(\d+)", re.IGNORECASE)
-_ANY = re.compile(rf"(?<![\w.,]){_NUMBER}(?![\w])")
+_THOUGHT_TAGS = r"(?:think|thinking|thought|reasoning)"
+_THOUGHT_START = re.compile(rf"\s*<{_THOUGHT_TAGS}>", re.IGNORECASE)
+_THOUGHT_END = re.compile(rf"</{_THOUGHT_TAGS}>", re.IGNORECASE)
+_REPEATED = re.compile(r"([\W_])\1{3,}")
+_FENCED = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
+_SCORE = re.compile(rf"(?P<number>{NUMBER}){OUT_OF}", re.IGNORECASE)
+_MARKS = " \t*_`#"
+"""Blanks and marks of Markdown, which may stand around a verdict and its line."""
+_ENDS = f"{_MARKS}.!。！"
 _REFUSAL = re.compile(
     r"\b(?:I(?:'m| am) (?:sorry|unable|not able)|I (?:can(?:no|')t|won't|will not|must decline)|as an AI|"
     r"cannot (?:help|assist))",
     re.IGNORECASE,
 )
+
+T = TypeVar("T")
+Parsed: TypeAlias = "tuple[T | None, VerdictKind]"
+
+
+@dataclass(frozen=True)
+class VerdictForm:
+    """How an answer to a prompt has to give its verdict.
+
+    token: what the last line of the answer begins with; "" where the prompt names none. json: the answer is a JSON
+    object and nothing else. line: of a prompt that is sent as published, the words before the verdict in its line, ""
+    for the verdict alone; last: whether other lines may stand before that one.
+    """
+
+    token: str = ""
+    json: bool = False
+    line: str = ""
+    last: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,22 +93,12 @@ class ScoreVerdict:
 
 def said(reply: ChatReply) -> str:
     """An answer without the thoughts before it, with all digits in ASCII; "" where it is all thought."""
-    text = _without_thoughts(reply.text)
+    text = _REPEATED.sub(r"\1\1\1", reply.text[-MAX_ANSWER_CHARACTERS:])
+    text = _THOUGHT_END.split(text)[-1]
+    if _THOUGHT_START.match(text):
+        return ""
     digits = [str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text.replace("’", "'")]
     return "".join(digits).strip()
-
-
-def _without_thoughts(text: str) -> str:
-    """A text without what stands between tags of thought, before the end of one, and behind the beginning of one."""
-    kept: list[str] = []
-    spoken: int | None = 0
-    for tag in _THOUGHT.finditer(text):
-        if tag[1]:
-            kept, spoken = ([] if spoken is not None else kept), tag.end()
-        elif spoken is not None:
-            kept.append(text[spoken : tag.start()])
-            spoken = None
-    return " ".join(kept if spoken is None else [*kept, text[spoken:]])
 
 
 def nothing_said(reply: ChatReply, text: str) -> VerdictKind:
@@ -84,87 +106,150 @@ def nothing_said(reply: ChatReply, text: str) -> VerdictKind:
     return "refused" if reply.finish == "refused" or _REFUSAL.search(text) else "missing"
 
 
-def read_score(
-    reply: ChatReply, passage: str, last: bool = False, highest: int = HIGHEST_SCORE
-) -> ScoreVerdict:
-    """The score of a passage, 0 to `highest`; last: whether the last one named counts, as it does behind reasoning.
+def read_verdict(
+    reply: ChatReply,
+    form: VerdictForm,
+    parse: Callable[[str], Parsed[T]],
+    entries: Sequence[str] = (),
+    shown: Sequence[str] = (),
+) -> Parsed[T]:
+    """The verdict of an answer, and what became of the answer.
 
-    What the answer quotes of the passage is no verdict. Several different scores are none, since nothing tells which
-    one is meant, and one beyond the range is not cut to it.
+    parse: the verdict that a text is, with "missing" for none; entries: names of the verdict in an answer of JSON;
+    shown: the passages of the prompt, which only matter to a form without a token.
     """
     text = said(reply)
     if reply.finish == "refused" or not text:
-        return ScoreVerdict(None, nothing_said(reply, text))
-    strict = _strict_score(text)
-    if strict is not None:
-        return _ranged([(strict, None)], "ok", highest)
-    if last and reply.finish == "length":
-        return ScoreVerdict(None, "missing")  # the line with the score was cut
-    whole = _LINE.fullmatch(text.splitlines()[-1] if last else text)
-    if whole is not None:
-        return _ranged([(whole[1], whole[2])], "ok" if last else "repaired", highest)
-    own = without_echoes(text.strip("\"'“” "), (passage,))
-    found = [(m[1], m[2]) for m in _NAMED.finditer(own)] or [(m[1], m[2]) for m in _OF.finditer(own)]
-    if not found and not last:
-        found = [(m[1], None) for m in _ANY.finditer(own)]
-    if not found:
-        return ScoreVerdict(None, nothing_said(reply, own))
-    return _ranged(found[-1:] if last else found, "repaired", highest)
+        return None, nothing_said(reply, text)
+    if form.json:
+        found, kind = _of_object(text, parse, entries)
+    elif not (form.token or form.line or form.last):
+        found, kind = (None, "missing") if reply.finish == "length" else parse(_bare(text))
+    else:
+        found, kind = _of_last_line(text, form, parse, reply.finish == "length", shown)
+    if found is None and kind == "missing":
+        return None, nothing_said(reply, text)
+    return found, "unsigned" if not form.token and kind in SCORED_KINDS else kind
 
 
-def _strict_score(text: str) -> str | None:
-    """The number, where the answer is nothing else, or JSON with an entry "score"."""
-    plain = _PLAIN.fullmatch(text)
-    if plain is not None:
-        return plain[1]
-    body = re.sub(r"^```\w*\s*|\s*```$", "", text)
+def _of_last_line(
+    text: str, form: VerdictForm, parse: Callable[[str], Parsed[T]], cut: bool, shown: Sequence[str]
+) -> Parsed[T]:
+    """The verdict of the last line, if all lines in the form say the same."""
+    lines = [line for line in _whole(text).splitlines() if re.search(r"\w", line)]
+    behind = [_behind(line, form) for line in lines]
+    if not lines or behind[-1] is None or cut:
+        return None, "missing"
+    if not form.token:
+        folded = " ".join(lines[-1].split()).casefold()
+        if any(folded in " ".join(passage.split()).casefold() for passage in shown):
+            return None, "missing"
+    found, kind = parse(behind[-1])
+    others = [parse(one)[0] for one in behind[:-1] if one is not None]
+    return (None, "duplicate") if any(other not in (None, found) for other in others) else (found, kind)
+
+
+def _whole(text: str) -> str:
+    """An answer without what may stand around all of it: a code fence, quotation marks."""
+    fenced = _FENCED.fullmatch(text)
+    whole = (fenced[1] if fenced else text).strip()
+    return whole if "\n" in whole else whole.strip("\"'“”")
+
+
+def _behind(line: str, form: VerdictForm) -> str | None:
+    """What stands behind the token, or behind the words of a published line; None for a line of another form."""
+    rest: str | None = line.lstrip(f"{_MARKS}-•")
+    if form.token:
+        rest = _after([form.token], rest)
+    published = _after(re.findall(r"\w+", form.line), rest)
+    found = rest if form.token and published is None else published
+    return None if found is None else _bare(found)
+
+
+def _after(words: Sequence[str], text: str | None) -> str | None:
+    """What stands behind words and the colon after them, whatever marks stand between; None for another beginning."""
+    for word in words:
+        if text is None or text[: len(word)].casefold() != word.casefold() or text[len(word) :][:1].isalnum():
+            return None
+        text = text[len(word) :].lstrip(_MARKS)
+    return text[1:].lstrip(_MARKS) if words and text and text[0] in ":：=" else text
+
+
+def _bare(text: str) -> str:
+    return text.lstrip(_MARKS).rstrip(_ENDS)
+
+
+def _of_object(text: str, parse: Callable[[str], Parsed[T]], entries: Sequence[str]) -> Parsed[T]:
+    """The verdict of an answer that is a JSON object and nothing else."""
+    pairs: list[tuple[str, Any]] = []
+    found: object = None
+
+    def noted(entry: list[tuple[str, Any]]) -> dict[str, Any]:
+        pairs[:] = entry  # the outermost object comes last
+        return dict(entry)
+
     with suppress(ValueError, RecursionError):
-        found = json.loads(body)
-        value = found.get("score") if isinstance(found, dict) else None
-        if type(value) in (int, float) or (isinstance(value, str) and _PLAIN.fullmatch(value)):
-            return str(value)
-    return None
-
-
-def _ranged(found: list[tuple[str, str | None]], kind: VerdictKind, highest: int) -> ScoreVerdict:
-    """The one score among those found, each with the highest that it is out of."""
-    values = {float(number.replace(",", ".")) for number, _ in found}
-    written, whole = found[-1]
-    if len(values) > 1:
-        return ScoreVerdict(None, "duplicate")
-    [value] = values
-    if not 0 <= value <= highest or (whole is not None and int(whole) != highest):
-        return ScoreVerdict(None, "out of range")
-    return ScoreVerdict(value, kind, written)
-
-
-def read_choice(reply: ChatReply, passages: tuple[str, ...]) -> tuple[int | None, VerdictKind]:
-    """Which of some passages is best, from 1, None where the answer does not say."""
-    text = said(reply)
-    if reply.finish == "refused" or not text:
-        return None, nothing_said(reply, text)
-    plain = re.fullmatch(r"\W*(?:passage\s*)?\W*(\d+)\W*", text, re.IGNORECASE)
-    found = {plain[1]} if plain else set(_ANY.findall(without_echoes(text, passages)))
-    if not found:
-        return None, nothing_said(reply, text)
-    if len(found) > 1:
+        found = json.loads(_whole(text), object_pairs_hook=noted)
+    if not isinstance(found, dict):
+        return None, "missing"
+    named = [value for name, value in pairs if name.casefold() in entries]
+    values = named or [value for _, value in pairs if len(pairs) == 1]
+    if len(values) > 1 and any(value != values[0] for value in values):
         return None, "duplicate"
-    [one] = found
-    if one not in {str(number) for number in range(1, len(passages) + 1)}:
-        return None, "out of range"
-    return int(one), "ok" if plain else "repaired"
+    if not values or isinstance(values[0], (dict, bool, type(None))):
+        return None, "missing"
+    [value] = values[:1]
+    return parse(" > ".join(map(str, value)) if isinstance(value, list) else _bare(str(value)))
+
+
+def several_numbers(text: str) -> bool:
+    """Whether a verdict that is not read names several numbers, such as "2 or 3"."""
+    return len(set(re.findall(NUMBER, text))) > 1
+
+
+def read_score(
+    reply: ChatReply, form: VerdictForm, highest: int = HIGHEST_SCORE, shown: Sequence[str] = ()
+) -> ScoreVerdict:
+    """The score that an answer gives, 0 to `highest`; one beyond the range is not cut to it.
+
+    shown: see `read_verdict`.
+    """
+
+    def parse(text: str) -> Parsed[tuple[float, str]]:
+        match = _SCORE.fullmatch(text)
+        if match is None:
+            return None, "duplicate" if several_numbers(text) else "missing"
+        value, top = float(match["number"].replace(",", ".")), match["top"]
+        if not 0 <= value <= highest or (top is not None and int(top) != highest):
+            return None, "out of range"
+        return (value, match["number"]), "ok" if top is None else "repaired"
+
+    found, kind = read_verdict(reply, form, parse, ("score", "verdict"), shown)
+    return ScoreVerdict(None, kind) if found is None else ScoreVerdict(found[0], kind, found[1])
+
+
+def read_choice(reply: ChatReply, form: VerdictForm, count: int) -> tuple[int | None, VerdictKind]:
+    """Which of `count` passages is best, from 1, None where the answer does not say."""
+    numbers = {str(number) for number in range(1, count + 1)}
+
+    def parse(text: str) -> Parsed[int]:
+        match = re.fullmatch(r"(?:passage\s*)?\[?\s*(\d+)\s*\]?", text, re.IGNORECASE)
+        if match is None:
+            return None, "duplicate" if several_numbers(text) else "missing"
+        return (int(match[1]), "ok") if match[1] in numbers else (None, "out of range")
+
+    return read_verdict(reply, form, parse, ("choice", "best", "passage", "verdict"))
 
 
 def read_requirements(reply: ChatReply) -> tuple[tuple[str, ...], VerdictKind]:
-    """The requirements that an answer names; () where it names none."""
+    """The requirements that an answer names, () where it names none; the prompt shows no passage."""
     text = said(reply)
     if reply.finish == "refused" or not text:
         return (), nothing_said(reply, text)
-    body = re.sub(r"^```\w*\s*|\s*```$", "", text)
     kind: VerdictKind = "ok"
     found: object = None
     with suppress(ValueError, RecursionError):
-        found = json.loads(body)
+        found = json.loads(_whole(text))
         found = found.get("requirements") if isinstance(found, dict) else found
     if not isinstance(found, list):
         kind = "repaired"

@@ -28,17 +28,20 @@ def _study(study: HoleStudy, width: int | None) -> list[str]:
         "same verdict",
         "kappa",
     ]
-    shares = [head, *map(_shares, study.found)]
-    scores = [["system", f"{study.measure} now", "may be", "by people", "change", "by the model", "change"]]
+    alone = all(len(one.filled) < 2 for one in study.found)  # people alone
+    shares = [row[:3] if alone else row for row in [head, *map(_shares, study.found)]]
+    named = ["by people", "change", "by the model", "change"][: 2 if alone else 4]
+    scores = [["system", f"{study.measure} now", "may be", *named]]
     rows = sorted((one for one in study.found if one.system), key=lambda one: -one.before)
     scores += [
         [one.system, score(one.before), f"{score(one.least)} to {score(one.most)}",
          *(cell for filled in one.filled for cell in _filled(filled))] for one in rows
     ]  # fmt: skip
+    judges = "people" if alone else "each"
     said = (
-        f"documents of grade {study.rel:g} or more are relevant; shares are of the unjudged documents that each "
-        f"judged, those judged by nobody still count as not relevant; intervals of 95% over {count(study.queries)} "
-        "queries"
+        f"documents of grade {study.rel:g} or more are relevant; shares are of the unjudged documents that {judges} "
+        "judged, those judged by nobody still count as not relevant; intervals of 95% over "
+        f"{count(study.queries)} queries"
     )
     return [
         columns(shares, width=width),

@@ -3,35 +3,77 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 from weir.core.rounding import count, duration, size
 from weir.experiment.graph import Node
-from weir.experiment.plan import Planned
+from weir.experiment.plan import Planned, planned_total
 from weir.report.terminal_layout import columns
 
 __all__ = ["graph_json", "graph_text", "plan_json", "plan_notes", "plan_text"]
 
-HEAD = ("dataset", "system", "documents", "queries", "index", "search", "disk", "memory")
+HEAD_COLUMNS = ("dataset", "system", "documents", "queries")
+TAKEN_COLUMNS = ("index", "search", "disk", "memory")
+ASKED_COLUMNS = ("prompts", "tokens", "dollars")
 
 
 def plan_text(found: Sequence[Planned], width: int | None = None) -> str:
-    """A table for the terminal; times, disk and memory with two digits, as sure as they are."""
+    """A table for the terminal.
+
+    Time, disk and memory as ranges where any system is probed; prompts, tokens and dollars where any asks for them,
+    with a line for all systems together.
+    """
+    total = planned_total(found)
+    asked = any(one.tokens is not None for one in found)
+    taken = not asked or any(one.probed is not None for one in found)
     lines = [
         (
             one.dataset,
             one.system,
             count(one.documents),
             count(one.queries),
-            duration(one.index_seconds),
-            duration(one.search_seconds),
-            size(one.disk_bytes),
-            size(None if one.peak_mb is None else 1e6 * one.peak_mb),
+            *(_taken(one) if taken else ()),
+            *(_asked(one.prompts, one.tokens, one.dollars) if asked else ()),
         )
         for one in found
     ]
-    return columns([HEAD, *lines], len(HEAD) - 2, width, keys=2)
+    if total is not None and len(found) > 1:
+        blank = ("", "", *(("",) * len(TAKEN_COLUMNS) if taken else ()))
+        lines.append(
+            ("in all, what is shared once", "", *blank, *_asked(total.prompts, total.tokens, total.dollars))
+        )
+    head = (*HEAD_COLUMNS, *(TAKEN_COLUMNS if taken else ()), *(ASKED_COLUMNS if asked else ()))
+    return columns([head, *lines], len(head) - 2, width, keys=2)
+
+
+def _taken(one: Planned) -> tuple[str, ...]:
+    """Time, disk and memory of a system, with two digits, as sure as they are."""
+    mb = None if one.peak_mb is None else 1e6 * one.peak_mb
+    peak = None if one.peak_range is None else (1e6 * one.peak_range[0], 1e6 * one.peak_range[1])
+    return (
+        _between(duration, one.index_seconds, one.index_range),
+        _between(duration, one.search_seconds, one.search_range),
+        _between(size, one.disk_bytes, one.disk_range),
+        _between(size, mb, peak),
+    )
+
+
+def _between(
+    written: Callable[[float | None], str], value: float | None, ends: tuple[float, float] | None
+) -> str:
+    """A range, or the value where there is none or its ends read alike."""
+    if ends is None or written(ends[0]) == written(ends[1]):
+        return written(value)
+    return f"{written(ends[0])} to {written(ends[1])}"
+
+
+def _asked(prompts: int | None, tokens: float | None, dollars: float | None) -> tuple[str, str, str]:
+    return (
+        "-" if prompts is None else count(prompts),
+        "-" if tokens is None else count(tokens),
+        "-" if dollars is None else f"{dollars:,.2f}",
+    )
 
 
 def graph_text(nodes: Sequence[Node]) -> str:
@@ -64,11 +106,20 @@ def plan_notes(found: Sequence[Planned]) -> list[str]:
             f"note: extended along a line from runs on {count(least)} to {count(most)} documents, one after the other "
             "on this machine as it is now; what is stored already takes no time again"
         )
+    cells: dict[str, list[Planned]] = {}
     for one in found:
-        if one.tokens is not None:
-            price = "" if one.dollars is None else f", {one.dollars:,.2f} dollars"
-            notes.append(f"note: {one.dataset}, {one.system}: about {count(one.tokens)} tokens{price}")
-        notes += [f"note: {one.dataset}, {one.system}: {note}" for note in one.notes]
+        for note in one.notes:
+            cells.setdefault(note, []).append(one)
+    for note, having in cells.items():
+        first = f"{having[0].dataset}, {having[0].system}"
+        others = f" and {count(len(having) - 1)} others" if len(having) > 1 else ""
+        notes.append(f"note: {note}" if len(having) == len(found) else f"note: {first}{others}: {note}")
+    longest = [(one, one.longest_tokens) for one in found if one.longest_tokens is not None]
+    if longest:
+        one, tokens = max(longest, key=lambda pair: pair[1])
+        notes.append(
+            f"note: with the longest documents {count(tokens)} tokens at most ({one.dataset}, {one.system})"
+        )
     seconds = [s for one in found for s in (one.index_seconds, one.search_seconds) if s is not None]
     if len(found) > 1 and seconds:
         notes.append(

@@ -15,11 +15,11 @@ from weir.core.run import Run
 from weir.core.strings import Float64
 from weir.llm.chat_shapes import ChatPrompt, ChatReply
 from weir.llm.conversation import conversation
-from weir.llm.verdicts import VerdictKind
+from weir.llm.verdicts import SCORED_KINDS, VerdictKind
 from weir.services.asking import ServiceUse
 from weir.systems.protocol import IN_MEMORY, Context, Costs
 from weir.systems.rerank.kept_places import kept_places
-from weir.systems.rerank.llm_scorer import SCORED_KINDS, LLMScorer, PromptedRanking, Talk
+from weir.systems.rerank.llm_scorer import LLMScorer, PromptedRanking, Talk
 
 __all__ = ["AskedTotals", "HeardAnswer", "LoggedScorer"]
 

@@ -124,7 +124,8 @@ class ServiceUse:
     of each answer, those that were stored before among them, by how many requests were out at a time; tokens, dollars:
     what it took, 0 and None where that is not counted; answer_tokens: those of the tokens that were answers;
     verdicts: of a language model's answers, by what became of them; cut: those without a verdict that were cut;
-    flagged: documents that speak to the model that judges them.
+    flagged: documents that speak to the model that judges them; prompts: the keys of all that a language model
+    was asked; those of equal keys were asked exactly the same.
     """
 
     name: str
@@ -138,6 +139,7 @@ class ServiceUse:
     verdicts: Counter[str] = field(default_factory=Counter)
     cut: int = 0
     flagged: int = 0
+    prompts: set[AnswerKey] = field(default_factory=set)
 
     def named(self, name: str) -> ServiceUse:
         """The same under a name."""
@@ -163,11 +165,17 @@ class ServiceUse:
         found |= {"verdicts": dict(sorted(self.verdicts.items()))} if self.verdicts else {}
         found |= {"cut": self.cut} if self.cut else {}
         found |= {"flagged": self.flagged} if self.flagged else {}
+        found |= {"prompts": _digest(self.prompts)} if self.prompts else {}
         found |= {
             "faults": dict(sorted(tally.faults.items())),
             "unanswered": dict(sorted(tally.unanswered.items())),
         }
         return found | {"latency": [_latency(at, taken) for at, taken in sorted(self.milliseconds.items())]}
+
+
+def _digest(keys: set[AnswerKey]) -> str:
+    """What stands for a set of keys, in whatever order they came."""
+    return f"{sum(high << 64 | low for high, low in keys) % (1 << 128):032x}"
 
 
 def _latency(at: int, taken: array[float]) -> dict[str, float]:

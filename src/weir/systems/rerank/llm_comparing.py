@@ -48,9 +48,9 @@ def listwise(asked: PromptedRanking) -> Float64:
         def prompt(number: int, active: list[int] = active, rows: list[list[int]] = rows) -> ChatPrompt:
             return asked.prompt(active[number], template, rows[number])
 
-        replies = asked.talk.replies(len(active), prompt, asked.told(done, total))
-        for q, own, reply in zip(active, rows, replies, strict=True):
-            verdict = read_order(reply, asked.passages(own))
+        replies = asked.replies(template, len(active), prompt, asked.told(done, total))
+        for q, own, (form, reply) in zip(active, rows, replies, strict=True):
+            verdict = read_order(reply, form, len(own))
             asked.count(verdict.kind, reply, [place + 1 for place in verdict.order[: verdict.named]])
             orders[q][slice(*windows[q][turn])] = [own[place] for place in verdict.order]
             placed[own] |= verdict.named > 0
@@ -125,8 +125,9 @@ def _chances(
         return replace(made, log_probabilities=LOG_PROBABILITIES) if soft else made
 
     found: list[list[float] | None] = []
-    for rows, reply in zip(groups, asked.talk.replies(len(groups), prompt, progress), strict=True):
-        choice, kind = read_choice(reply, asked.passages(rows))
+    answers = asked.replies(template, len(groups), prompt, progress)
+    for rows, (form, reply) in zip(groups, answers, strict=True):
+        choice, kind = read_choice(reply, form, len(rows))
         asked.count(kind, reply, choice)
         told = choice_chances(reply, choice, len(rows)) if soft and choice is not None else None
         sure = None if choice is None else [float(place == choice) for place in range(1, len(rows) + 1)]

@@ -10,13 +10,16 @@ import numpy as np
 from weir.core.strings import Float64
 from weir.llm.chat_shapes import ChatPrompt, ChatReply
 from weir.llm.expected_score import expected_score
-from weir.llm.verdicts import MAX_REQUIREMENTS, read_requirements, read_score
+from weir.llm.verdicts import MAX_REQUIREMENTS, VerdictForm, read_requirements, read_score
 from weir.systems.rerank.llm_comparing import LOG_PROBABILITIES, by_pairs, listwise, setwise
 from weir.systems.rerank.llm_scorer import MethodFunction, PromptedRanking
 from weir.systems.rerank.llm_sorting import most_groups
 from weir.systems.rerank.llm_windows import Ordering
 
 __all__ = ["METHODS", "Asking", "Method"]
+
+PUBLISHED_LINE = "Score:"
+"""The words before the score behind reasoning, in a prompt that is sent as published."""
 
 
 def _pointwise(asked: PromptedRanking, last: bool) -> Float64:
@@ -29,17 +32,19 @@ def _pointwise(asked: PromptedRanking, last: bool) -> Float64:
         return replace(made, log_probabilities=LOG_PROBABILITIES) if mean else made
 
     values = np.full(rows, np.nan)
-    for row, reply in enumerate(asked.talk.replies(rows, prompt, asked.told(0, rows))):
-        values[row] = _score(asked, reply, asked.passage(row), last)
+    answers = asked.replies(template, rows, prompt, asked.told(0, rows), PUBLISHED_LINE if last else "")
+    for row, (form, reply) in enumerate(answers):
+        values[row] = _score(asked, form, reply, row)
     return values
 
 
-def _score(asked: PromptedRanking, reply: ChatReply, passage: str, last: bool = False) -> float:
-    """The score that an answer gives a passage, NaN for none."""
+def _score(asked: PromptedRanking, form: VerdictForm, reply: ChatReply, row: int) -> float:
+    """The score that an answer gives a candidate, NaN for none."""
     settings = asked.scorer.settings
-    verdict = read_score(reply, passage, last, settings.scale)
+    shown = asked.passages([row]) if form.last and not form.token else ()
+    verdict = read_score(reply, form, settings.scale, shown)
     value = verdict.score
-    if value is not None and settings.expected and not last:
+    if value is not None and settings.expected and not form.last and verdict.kind != "repaired":
         mean = expected_score(reply, verdict.written, settings.scale)
         value = value if mean is None else mean
     asked.count(verdict.kind, reply, value)
@@ -64,9 +69,9 @@ def _subtask(asked: PromptedRanking) -> Float64:
         return replace(made, log_probabilities=LOG_PROBABILITIES) if asked.scorer.settings.expected else made
 
     total, scored = np.zeros(ptr[-1]), np.zeros(ptr[-1])
-    answers = asked.talk.replies(len(parts), prompt, asked.told(0, len(parts)))
-    for (row, _), reply in zip(parts, answers, strict=True):
-        value = _score(asked, reply, asked.passage(row))
+    answers = asked.replies(scoring, len(parts), prompt, asked.told(0, len(parts)))
+    for (row, _), (form, reply) in zip(parts, answers, strict=True):
+        value = _score(asked, form, reply, row)
         if not np.isnan(value):
             total[row] += value
             scored[row] += 1

@@ -20,7 +20,7 @@ from weir.llm.chat_shapes import ChatPrompt, ChatReply
 from weir.llm.conversation import conversation
 from weir.llm.passage_text import fenced, has_hidden_instruction, shortened
 from weir.llm.prompt import PromptTemplate
-from weir.llm.verdicts import HIGHEST_SCORE, VerdictKind
+from weir.llm.verdicts import HIGHEST_SCORE, SCORED_KINDS, VerdictForm, VerdictKind
 from weir.services.asking import ServiceUse
 from weir.systems.protocol import IN_MEMORY, Context, Costs, Progress
 from weir.systems.rerank.kept_places import kept_places
@@ -29,7 +29,6 @@ from weir.systems.rerank.score_cache import VIEW
 
 __all__ = ["LLMScorer", "MethodFunction", "PromptSettings", "PromptedRanking", "Talk"]
 
-SCORED_KINDS = ("ok", "repaired")
 MAX_SCALE = 100
 """The highest score that a model may be asked for."""
 
@@ -159,13 +158,8 @@ class PromptedRanking:
         self.objectives = [(t or settings.task) if settings.objective else "" for t in told]
         self.query_of_row = self.candidates.query_of_row().tolist()
 
-    def passage(self, row: int) -> str:
-        """The document of a candidate, as it stands in prompts."""
-        [text] = self.passages([row])
-        return text
-
     def passages(self, rows: Sequence[int]) -> tuple[str, ...]:
-        """Those of several."""
+        """The documents of candidates, as they stand in prompts."""
         texts = self.scorer.corpus.view_of(VIEW, self.candidates.doc[list(rows)]).tolist() if rows else ()
         return tuple(fenced(shortened(text, self.scorer.settings.max_length)) for text in texts)
 
@@ -177,11 +171,39 @@ class PromptedRanking:
         settings, passages = self.scorer.settings, self.passages(rows)
         said = {"query": self.texts[query], "scale": str(settings.scale), "requirement": requirement}
         said |= {"passage": "".join(passages[:1]), "passages": _numbered(passages), "count": str(len(rows))}
-        system, user = template.texts(said, self.objectives[query])
-        tokens = settings.max_tokens or template.max_tokens
+        filled = template.filled(said, self.objectives[query])
         return ChatPrompt(
-            system, user.strip(), tokens, settings.temperature, json=template.json, schema=template.schema
+            filled.system,
+            filled.user.strip(),
+            settings.max_tokens or template.max_tokens,
+            settings.temperature,
+            json=template.json,
+            schema=template.schema,
+            token=filled.token,
         )
+
+    def replies(
+        self,
+        template: PromptTemplate,
+        count: int,
+        prompt_of: Callable[[int], ChatPrompt],
+        progress: Callable[[int], None] | None = None,
+        line: str = "",
+    ) -> Iterator[tuple[VerdictForm, ChatReply]]:
+        """The answers to so many prompts of a template, in order, each with the form that its verdict has to have.
+
+        line: the words before a verdict behind reasoning, in a prompt that is sent as published; "" where none stands
+        before it.
+        """
+        tokens: dict[int, str] = {}
+
+        def noted(number: int) -> ChatPrompt:
+            made = prompt_of(number)
+            tokens[number] = made.token
+            return made
+
+        for number, reply in enumerate(self.talk.replies(count, noted, progress)):
+            yield VerdictForm(tokens.pop(number), template.object_answer, line, bool(line)), reply
 
     def orders(self) -> list[list[int]]:
         """The candidates of each query, as rows, in the order in which they stand before the first prompt."""
