@@ -53,7 +53,7 @@ GROUPS = {
         "pool": "Write a sheet of what to judge next.",
         "judge": "Let a language model judge, and say how far to trust it.",
         "relabel": "Score every system again with new judgments.",
-        "holes": "Say what people and a model find among unjudged documents.",
+        "holes": "Say what people, or people and a model, find among unjudged documents.",
         "agree": "Say how well labels of people, or of models, agree.",
         "estimate": "Estimate scores from few human judgments and many of a model.",
     },
