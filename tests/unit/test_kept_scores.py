@@ -86,7 +86,7 @@ def test_where_the_query_ends_is_part_of_a_pair(model):
 def test_what_takes_time_is_computed_and_what_counts_is_counted(model):
     searcher = index(model)
     first = searcher.search(QUERIES, 10)
-    counted = Costs(requested_pairs=60, computed_pairs=40, repeatable=True)
+    counted = Costs(requested_pairs=60, computed_pairs=40, candidates=60, repeatable=True)
     assert searcher.costs() == counted
     assert searcher.search(QUERIES, 10, ANEW).to_dict() == first.to_dict()
     assert len(model.asked) == 100
