@@ -148,7 +148,10 @@ class Cell:
             self._score(folder, judged, missing)
 
     def _drop_damaged(self, folder: Path) -> None:
-        """Remove records of scores that are damaged, or another stage's."""
+        """Remove records of scores that are damaged, or another stage's, and values of which no record speaks."""
+        for path in folder.glob(SCORES + "l"):
+            if not path.with_suffix(".json").exists():
+                path.unlink()
         for path in sorted(folder.glob(SCORES)):
             record = record_of(folder, path.name)
             own = record is not None and path.stem == f"scores-{record.stage.key}"
