@@ -103,7 +103,7 @@ def _reranked_in(results: Path, dataset: object, system: object) -> list[tuple[D
     from weir.systems.compose import Pipeline
     from weir.systems.rerank.llm_reranker import LLMReranker
 
-    found = []
+    found: list[tuple[Dataset, Retriever, str]] = []
     for cell in deepest(finished_cells(results))[0]:
         if dataset not in (None, cell.dataset) or (
             system is not None and str(system) not in (cell.system, cell.label)
