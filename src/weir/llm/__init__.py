@@ -4,6 +4,7 @@
 `chat_shapes.py` and `chat_providers.toml` (`chat_provider.py`) say, `local_chat.py` a model in this process, whose
 prompts and tokens `chat_form.py` turns into one another;
 `conversation.py` many prompts side by side, each answer kept before the next is asked; `prompt.py`, `prompts/` what is
-asked; `verdicts.py`, `orderings.py` what an answer says, `expected_score.py` what its log-probabilities say;
-`passage_text.py` passages as they are sent, the instructions hidden in them and their echoes in answers.
+asked, with the token that its answer has to give; `verdicts.py`, `orderings.py` what an answer says in the line that
+begins with it, `expected_score.py` what its log-probabilities say; `passage_text.py` texts of others as they are sent,
+and the instructions hidden in them.
 """
