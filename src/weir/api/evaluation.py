@@ -14,12 +14,13 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import Scores
 from weir.errors import BadValue
+from weir.io.runs.dict_join import join_dicts
 from weir.io.runs.frames import judged_from, qrels_from, run_from
 from weir.io.runs.intent_file import intents_from
 from weir.io.runs.pairing import refuse_mismatched
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, scores_of
 from weir.measures.conventions import DEFAULT, Conventions, parse_conventions
-from weir.measures.evaluate import listed, ranked_by, refuse_strangers
+from weir.measures.evaluate import listed, parsed, ranked_by, refuse_strangers
 from weir.measures.files import judge
 
 if TYPE_CHECKING:
@@ -52,24 +53,47 @@ def evaluate(
     Raises BadValue for arguments the wrong way round and identifiers of two types (see `refuse_mismatched`) and for a
     run without a judged query, and the WeirErrors of the parts.
     """
-    refuse_mismatched(qrels, run)
     asked = listed(measures)
-    wanted = measures_of(asked)
-    rules = conventions_of(conventions)
+    each = parsed(asked)
+    wanted, rules = tuple(dict.fromkeys(each)), conventions_of(conventions)
+    judged = None if labels is not None or _needs_run(wanted, rules) else join_dicts(qrels, run)
+    if judged is None:
+        refuse_mismatched(qrels, run)
+        scores = _scores_of_any(qrels, run, wanted, rules, None if labels is None else (labels, least))
+    else:
+        refuse_strangers(judged)
+        scores = scores_of(judged, wanted, rules)
+    names = [(str(name), str(one)) for name, one in zip(asked, each, strict=True)]
+    other = tuple(pair for pair in names if pair[0] != pair[1])
+    return replace(scores, asked=other) if other else scores
+
+
+def _needs_run(wanted: tuple[Measure, ...], rules: Conventions) -> bool:
+    """Whether measures or conventions ask for more than the judged documents' places by their scores as doubles."""
+    return rules.order != "trec" or rules.self_matches == "drop" or any(m.by_intent for m in wanted)
+
+
+def _scores_of_any(
+    qrels: object,
+    run: object,
+    wanted: tuple[Measure, ...],
+    rules: Conventions,
+    labels: tuple[object, str] | None,
+) -> Scores:
+    """The scores of whatever holds a run, with a model's labels and what they have to reach."""
     if isinstance(run, Run) and run.ties == "trec9" and rules.ties == "trec":
         rules = replace(rules, ties="trec9")
     judgments = judgments_from(qrels, wanted)
-    gate = None if labels is None else gated_by(judgments, labels, least)
+    gate = None if labels is None else gated_by(judgments, *labels)
     used = judgments if gate is None else gate.qrels
     judged = _judged(run, used, rules)
     refuse_strangers(judged)
-    found = scores_of(judged, wanted, rules)
+    scores = scores_of(judged, wanted, rules)
     if gate is not None:
-        found = gate.marked(found, judged, lambda people: _judged(run, people, rules), wanted, rules)
-    elif isinstance(used, Qrels) and used.origin is not None:
-        found = replace(found, labels=_uncalibrated(used))
-    names = [(str(m), str(one)) for m in asked for one in measures_of(m)]
-    return replace(found, asked=tuple(pair for pair in names if pair[0] != pair[1]))
+        return gate.marked(scores, judged, lambda people: _judged(run, people, rules), wanted, rules)
+    if isinstance(used, Qrels) and used.origin is not None:
+        return replace(scores, labels=_uncalibrated(used))
+    return scores
 
 
 def gated_by(judgments: Qrels | IntentQrels, labels: object, least: str) -> GatedLabels:
