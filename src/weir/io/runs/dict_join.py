@@ -21,7 +21,7 @@ from weir.core.order import close_as_floats, tie_groups, tied
 from weir.core.qrels import grade_column
 from weir.core.strings import Float64, Int64, Strings
 from weir.errors import BadValue
-from weir.io.runs.frames import is_columns
+from weir.io.runs.frames import is_columns, small_frame
 
 __all__ = ["join_dicts"]
 
@@ -46,15 +46,17 @@ class _Unusual(Exception):
 def join_dicts(qrels: object, run: object) -> Judged | None:
     """The join of {query: {document: grade}} with {query: {document: score}}, scores compared as doubles.
 
-    Relevant documents as a list or set and documents in rank order are taken, too. It equals
+    Relevant documents as a list or set, documents in rank order, and frames of few rows are taken, too. It equals
     `Judged.of(Run.of(run), Qrels.of(qrels))`. None for anything unusual, such as values that are no plain numbers,
     identifiers of two types, a document twice, and whatever `refuse_mismatched` may refuse or warn of: the slow way
     decides what becomes of that.
     """
-    if type(qrels) not in _DICTS or type(run) not in _DICTS:
-        return None
     try:
-        return _joined(qrels, run)  # type: ignore[arg-type]  # dicts, as was just seen
+        judgments = qrels if type(qrels) in _DICTS else small_frame(qrels, "qrels")
+        rankings = run if type(run) in _DICTS else small_frame(run, "run")
+        if judgments is None or rankings is None:
+            return None
+        return _joined(judgments, rankings)  # type: ignore[arg-type]  # dicts, as the types just looked at
     except (_Unusual, BadValue, TypeError, ValueError, OverflowError):
         return None
 
