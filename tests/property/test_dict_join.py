@@ -114,7 +114,7 @@ def test_usual_dicts_are_joined_without_a_run():
 
 
 odd = st.sampled_from(
-    [float("nan"), float("inf"), True, None, "1", "nan", b"1", [1.0], {"a": 1}, 10**400, 2**62, 1 + 2j, np.float64(2), np.int64(1),
+    [float("nan"), float("inf"), True, None, "1", "nan", b"1", [1.0], {"a": 1}, 10**400, 2**62, 1 + 2j, np.float64(2), np.int64(1), np.int16(2),
      np.bool_(True), 1e308, -0.0, 20000, 4]
 )  # fmt: skip
 names = st.sampled_from(

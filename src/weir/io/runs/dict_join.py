@@ -7,8 +7,9 @@ their query; identifiers are compared only where scores are equal.
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import accumulate, chain, groupby, pairwise, repeat
 from typing import Any, TypeAlias
 
@@ -31,9 +32,6 @@ Rows: TypeAlias = dict[Any, Row]
 _DICTS = frozenset({dict, defaultdict, OrderedDict, Counter})
 _LISTS = frozenset({list, tuple})
 _SETS = frozenset({set, frozenset})
-_WHOLE = frozenset({int, np.int32, np.int64})
-_NUMBERS = _WHOLE | {float, np.float32, np.float64}
-_GRADES = frozenset({int, float})
 _GRADE_SCALE = range(5)  # as in `refuse_mismatched`
 _SHORT_CHARACTERS = IDENTIFIER_BYTES // 4  # an identifier of no more is short enough in UTF-8
 _NO_RANKING: Row = {}
@@ -65,15 +63,21 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
     rows, rankings = _rows(qrels, _relevant), _rows(run, _in_rank_order)
     _refuse_odd_identifiers(rows, rankings)
     judgments = rows if all(rows.values()) else {name: row for name, row in rows.items() if row}
-    ideal_cuts, number, grade_types = _numbers(judgments, _GRADES)
-    cuts, score, score_types = _numbers(rankings, _NUMBERS)
-    if not np.isfinite(score).all() or _perhaps_exchanged(
-        number, grade_types, score, score_types, listed=rows is not qrels
+    ideal_cuts, cuts = _cuts(judgments), _cuts(rankings)
+    number, grade_types = _grades(judgments)
+    score = _scores(rankings)
+    if (
+        not len(score)
+        or not np.isfinite(score).all()
+        or _perhaps_exchanged(number, grade_types, score, rankings, listed=rows is not qrels)
     ):
         raise _Unusual
     key = -score  # ascending, so that numpy can search it
-    for a, b in pairwise(cuts):
-        key[a:b].sort()
+    if len(key) == cuts[1] * len(rankings) and len(set(map(len, rankings.values()))) == 1:
+        key.reshape(len(rankings), -1).sort(axis=1)
+    else:
+        for a, b in pairwise(cuts):
+            key[a:b].sort()
     ptr, ideal_ptr = np.array(cuts), np.array(ideal_cuts)
     groups = tie_groups(ptr, key)
     begin, answers = (
@@ -103,7 +107,14 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
         shared_of = dict(zip(rankings, tied(ptr, groups).tolist(), strict=True))
         shared[:] = [shared_of.get(q, 0) for q in judgments]
         last = _last_places(first, np.array(starts)[query], groups)
-        rank = _settled(judgments, answers, row, query, first, last)
+        rank = _settled(
+            judgments,
+            [(answer, score[a:]) for answer, a in zip(answers, starts, strict=True)],
+            row,
+            query,
+            first,
+            last,
+        )
     order = ((query << 32) + rank).argsort()
     ranks = rank[order].astype(np.int32)
     others = [str(name) for name in rankings if name not in judgments]
@@ -167,24 +178,38 @@ def _refuse_odd_identifiers(*given: Rows) -> None:
             raise _Unusual
 
 
-def _numbers(rows: Rows, usual: frozenset[type]) -> tuple[list[int], NDArray[Any], set[type]]:
-    """(where the values of each row begin, and the end; int64[n] or float64[n]; their types)."""
-    cuts = [0, *accumulate(map(len, rows.values()))]
-    types = set(map(type, chain.from_iterable(map(dict.values, rows.values()))))
-    if not types or not types <= usual:
+def _cuts(rows: Rows) -> list[int]:
+    """Where the values of each row begin, and the end."""
+    return [0, *accumulate(map(len, rows.values()))]
+
+
+def _values(rows: Rows) -> Iterator[Any]:
+    return chain.from_iterable(map(dict.values, rows.values()))
+
+
+def _grades(rows: Rows) -> tuple[NDArray[Any], set[type]]:
+    """int64[n] or float64[n], and the types of the values."""
+    types = set(map(type, _values(rows)))
+    if not types or not types <= {int, float}:
         raise _Unusual
-    dtype = np.int64 if types == {int} and usual is _GRADES else np.float64
-    return cuts, np.fromiter(chain.from_iterable(map(dict.values, rows.values())), dtype, cuts[-1]), types
+    return np.array(list(_values(rows)), np.int64 if types == {int} else np.float64), types
+
+
+def _scores(rows: Rows) -> Float64:
+    """float64[n]; raises TypeError for what is no number, text such as "1" too."""
+    return np.frombuffer(array("d", list(_values(rows))))
 
 
 def _perhaps_exchanged(
-    grade: NDArray[Any], grade_types: set[type], score: Float64, score_types: set[type], *, listed: bool
+    grade: NDArray[Any], grade_types: set[type], score: Float64, rankings: Rows, *, listed: bool
 ) -> bool:
     """Whether `refuse_mismatched` may refuse or warn of judgments and rankings in each other's place."""
-    whole = score_types <= _WHOLE
-    if whole and grade_types == {float}:
-        return True
-    return score[0] in _GRADE_SCALE and ((whole and listed) or len(set(grade.tolist())) > len(_GRADE_SCALE))
+    scale = score[0] in _GRADE_SCALE
+    if grade_types == {float} or (listed and scale):
+        types = set(map(type, _values(rankings)))
+        if all(issubclass(one, (int, np.integer)) for one in types):
+            return True
+    return scale and len(set(grade.tolist())) > len(_GRADE_SCALE)
 
 
 def _last_places(first: Int64, start: Int64, groups: tuple[Int64, Int64]) -> Int64:
@@ -196,7 +221,7 @@ def _last_places(first: Int64, start: Int64, groups: tuple[Int64, Int64]) -> Int
 
 
 def _settled(
-    judgments: Rows, answers: list[Row], row: Int64, query: Int64, first: Int64, last: Int64
+    judgments: Rows, answers: list[tuple[Row, Float64]], row: Int64, query: Int64, first: Int64, last: Int64
 ) -> Int64:
     """The rank of each judged document: behind those of its score whose identifier is larger, as text."""
     shared = (last > first).nonzero()[0]
@@ -205,9 +230,9 @@ def _settled(
     rank = first.copy()
     documents = list(chain.from_iterable(judgments.values()))
     for code, rows in groupby(shared.tolist(), query.tolist().__getitem__):
-        ranking, places = answers[code], dict[int, dict[Any, int]]()
+        (ranking, score), places = answers[code], dict[int, dict[Any, int]]()
         ranked = list(ranking)
-        order = (-np.fromiter(ranking.values(), np.float64, len(ranking))).argsort()
+        order = (-score[: len(ranking)]).argsort()
         for at in rows:
             start, stop = int(first[at]), int(last[at])
             if start not in places:
