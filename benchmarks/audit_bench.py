@@ -48,12 +48,13 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("data", type=Path)
+    parser.add_argument("--collections", nargs="*", default=COLLECTIONS)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         os.environ["WEIR_HOME"] = f"{folder}/home"
-        for name in COLLECTIONS:
+        for name in given.collections:
             rows.append(measured(name, str(given.data / name)))
             print(json.dumps(rows[-1]))
         scifact, results = str(given.data / "scifact"), f"{folder}/results"

@@ -37,6 +37,9 @@ LARGE = {
 }
 
 
+TINY_QUERIES, TINY_DRAWS = 50, 100
+
+
 def job(tool: str, what: str, queries: int, draws: int) -> float:
     """One p-value or bound, so that nothing can be skipped."""
     values = np.random.default_rng(0).random((10, queries))
@@ -111,6 +114,7 @@ def main() -> None:
     parser.add_argument("--jobs", default="", help="only jobs whose names hold this")
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--quick", action="store_true", help="once, and record nothing")
+    parser.add_argument("--tiny", action="store_true", help="a few queries and draws, for tests")
     parser.add_argument("--child")
     given = parser.parse_args()
     if given.child:
@@ -125,7 +129,8 @@ def main() -> None:
         if python is None:
             say(f"{name:62} no environment of that peer")
             continue
-        spec = {"job": parts, "repeat": 1 if given.quick else given.repeat}
+        tiny = (*parts[:2], TINY_QUERIES, TINY_DRAWS)
+        spec = {"job": tiny if given.tiny else parts, "repeat": 1 if given.quick else given.repeat}
         found = {"job": name} | common.run_child(str(Path(__file__).resolve()), spec, python)
         seconds, peak = found.get("cpu_median", float("nan")), found.get("peak_mb", 0)
         say(f"{name:62} {seconds:8.3f} s {peak:7.0f} MB {found.get('error', '')}")

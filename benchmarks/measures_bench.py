@@ -1,6 +1,13 @@
-"""Scoring rankings that are in memory with eight measures, per query: Weir beside ranx and pytrec_eval.
+"""Scoring rankings that are in memory, per query: Weir beside ranx, pytrec_eval and ir_measures.
 
     python benchmarks/measures_bench.py [--peers FOLDER] [--core 1] [--repeat 5] [--queries 6980] [--tools weir,ranx]
+    python benchmarks/measures_bench.py --dicts 2x10 300x100 1000x1000 [--peers FOLDER] [--core 1] [--repeat 5]
+
+`--dicts` (queries x documents): every tool starts from the same dicts of dicts and gives the values of three measures
+for each query, all it makes of them included, as whoever calls it in a training loop sees it; 20 judgments a query,
+half of them of returned documents, about 1% of neighbouring scores tie. Weir and pytrec_eval must agree to 1e-12 where
+scores as floats and as doubles order alike; `weir lists` and `weir frames` are the same rankings in rank order and in a
+pandas frame. One process for each tool and size; medians of `--repeat` times some calls. Without `--dicts`:
 
 6,980 queries x 1,000 documents of 8,841,823 and 7,437 judgments, as MS MARCO dev; about 1% of neighbouring scores tie.
 Weir starts from arrays (query, document and score of each row, and the identifiers), the peers from dicts of dicts,
@@ -129,7 +136,7 @@ def weir(data: Arrays, steps: Steps, repeat: int) -> np.ndarray:
         judged = note("join", lambda run=run, qrels=qrels: Judged.of(run, qrels))
         other = replace(run, docs=unindexed)
         note("join unindexed", lambda run=other, qrels=qrels: Judged.of(run, qrels))
-        note("measures alone", lambda judged=judged: [m(judged) for m in wanted])
+        note("measures alone", lambda judged=judged: [m.per_query(judged) for m in wanted])
         scores = note("measure", lambda judged=judged: scores_of(judged, wanted))
     return scores.values
 
@@ -162,8 +169,129 @@ def pytrec_eval(data: Arrays, steps: Steps, repeat: int) -> np.ndarray:
     return np.array([[found[q][name] for q in qrels] for name, _ in MEASURES.values()])
 
 
+DICT_MEASURES = {  # Weir and ir_measures, pytrec_eval, ranx
+    "nDCG@10": ("ndcg_cut_10", "ndcg@10"),
+    "R@100": ("recall_100", "recall@100"),
+    "AP@1000": ("map_cut_1000", "map@1000"),
+}
+DICT_TOOLS = ("weir", "weir lists", "weir frames", "pytrec_eval", "ranx", "ir_measures")
+
+
+def small_dicts(queries: int, depth: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Rankings and judgments as dicts, always the same: 20 judgments a query, half of them of returned documents."""
+    rng = np.random.default_rng(11)
+    run, qrels = {}, {}
+    for q in range(queries):
+        names = [f"{d:07d}" for d in rng.choice(DOCUMENTS, depth + 10, replace=False)]
+        score = np.float32(np.sort(rng.gamma(3.0, 2.2, depth))[::-1] + 4.0).astype(float)
+        tie = np.flatnonzero(rng.random(depth - 1) < 0.01)
+        score[tie + 1] = score[tie]
+        ranked = dict(zip(names, np.sort(score)[::-1].tolist(), strict=False))
+        judged = [*rng.choice(names[:depth], min(10, depth), replace=False), *names[depth:]]
+        run[f"q{q}"] = ranked
+        qrels[f"q{q}"] = {
+            str(name): int(g) for name, g in zip(judged, rng.integers(0, 4, len(judged)), strict=True)
+        }
+    return run, qrels
+
+
+def dict_call(tool: str, run: dict[str, Any], qrels: dict[str, Any]) -> Any:
+    """A function that scores the dicts from the beginning and gives the values of each measure by query."""
+    if tool.startswith("weir"):
+        import weir as library
+
+        wanted = list(DICT_MEASURES)
+        if tool == "weir lists":
+            run = {query: list(ranking) for query, ranking in run.items()}
+        if tool == "weir frames":
+            import pandas as pd
+
+            rows = [(q, d, v) for q, row in run.items() for d, v in row.items()]
+            judged = [(q, d, v) for q, row in qrels.items() for d, v in row.items()]
+            run = pd.DataFrame(rows, columns=["query", "doc", "score"])
+            qrels = pd.DataFrame(judged, columns=["query", "doc", "grade"])
+        return lambda: library.evaluate(qrels, run, wanted).values
+    if tool == "pytrec_eval":
+        import pytrec_eval as library
+
+        names = {"ndcg_cut.10", "recall.100", "map_cut.1000"}
+
+        def by_pytrec_eval() -> Any:
+            found = library.RelevanceEvaluator(qrels, names).evaluate(run)
+            return [[found[q][name] for q in qrels] for name, _ in DICT_MEASURES.values()]
+
+        return by_pytrec_eval
+    if tool == "ranx":
+        from ranx import Qrels, Run, evaluate
+
+        names = [name for _, name in DICT_MEASURES.values()]
+        order = np.argsort(np.argsort(list(qrels)))  # it sorts the queries by name
+
+        def by_ranx() -> Any:
+            found = evaluate(Qrels(qrels), Run(run), names, return_mean=False)
+            return [np.asarray(found[name])[order] for name in names]
+
+        return by_ranx
+    import ir_measures as library
+
+    measures = [library.parse_measure(name) for name in DICT_MEASURES]
+
+    def by_ir_measures() -> Any:
+        found = {(m.query_id, m.measure): m.value for m in library.iter_calc(measures, qrels, run)}
+        return [[found[q, measure] for q in qrels] for measure in measures]
+
+    return by_ir_measures
+
+
+def dict_child(spec: dict[str, Any]) -> None:
+    """One tool from dicts of one size: its times, its values to a file."""
+    run, qrels = small_dicts(*spec["size"])
+    call = dict_call(spec["tool"], run, qrels)
+    values, begun = np.asarray(call()), time.process_time()  # the first call may compile
+    call()
+    calls = max(1, min(200, int(0.05 / max(time.process_time() - begun, 1e-6))))
+    times = common.timed(lambda: [call() for _ in range(calls)], spec["repeat"], budget=120.0)
+    np.save(spec["values"], values)
+    each = {key: value / calls for key, value in times.items() if key != "n"} | {
+        "n": times["n"],
+        "calls": calls,
+    }
+    common.emit(
+        {
+            "seconds": each,
+            "versions": versions("weir-ir", "numpy", "ranx", "ir_measures", "pytrec_eval-terrier"),
+        }
+    )
+
+
+def from_dicts(options: argparse.Namespace) -> None:
+    """Every tool on dicts of every size; a line for each size."""
+    for size in options.dicts:
+        record: dict[str, Any] = {"dicts": size, "machine": common.machine(), "measures": list(DICT_MEASURES)}
+        values = {}
+        with tempfile.TemporaryDirectory() as folder:
+            for tool in DICT_TOOLS if options.tools is None else options.tools.split(","):
+                python = common.interpreter(options.peers, tool) or sys.executable
+                file = Path(folder) / f"{tool.replace(' ', '-')}.npy"
+                spec = {"tool": tool, "size": list(map(int, size.split("x"))), "repeat": options.repeat}
+                record[tool] = common.run_child(__file__, spec | {"values": str(file), "dicts": True}, python)
+                if "error" in record[tool]:
+                    say(tool, record[tool]["error"])
+                    continue
+                values[tool] = np.load(file)
+                say(f"{size:10s} {tool:12s} {record[tool]['seconds']['cpu_median'] * 1e3:9.3f} ms")
+        for tool in {"weir frames", "pytrec_eval"} & set(values) if "weir" in values else ():
+            record[tool]["largest_difference"] = float(np.abs(values[tool] - values["weir"]).max())
+            assert record[tool]["largest_difference"] <= 1e-12, f"{tool} has other values than weir"
+        if not options.no_record:
+            common.append("measures", record)
+
+
 def child(spec: dict[str, Any]) -> None:
     """One tool: its times, its peak memory, its values to a file."""
+    if "dicts" in spec:
+        dict_child(spec)
+        return
     steps = Steps()
     values = globals()[spec["tool"]](arrays(spec["queries"]), steps, spec["repeat"])
     np.save(spec["values"], values)
@@ -201,7 +329,8 @@ def main() -> None:
     parser.add_argument(
         "--peers", help="folder of virtual environments; a peer that is not there is left out"
     )
-    parser.add_argument("--tools", default=",".join(TOOLS))
+    parser.add_argument("--tools", help="which, comma-separated; by default all")
+    parser.add_argument("--dicts", nargs="*", default=[], metavar="QUERIESxDOCUMENTS", help="from dicts")
     parser.add_argument("--queries", type=int, default=QUERIES)
     parser.add_argument("--core", type=int)
     parser.add_argument("--repeat", type=int, default=5)
@@ -211,6 +340,9 @@ def main() -> None:
         child(json.loads(options.child))
         return
     common.pin(options.core)
+    if options.dicts:
+        from_dicts(options)
+        return
     record: dict[str, Any] = {
         "queries": options.queries,
         "machine": common.machine(),
@@ -218,7 +350,7 @@ def main() -> None:
     }
     values = {}
     with tempfile.TemporaryDirectory() as folder:
-        for tool in options.tools.split(","):
+        for tool in TOOLS if options.tools is None else options.tools.split(","):
             python = common.interpreter(options.peers, tool) or sys.executable
             file = Path(folder) / f"{tool}.npy"
             spec = {"tool": tool, "queries": options.queries, "repeat": options.repeat, "values": str(file)}

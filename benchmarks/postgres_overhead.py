@@ -93,7 +93,7 @@ def asked(log: Path, since: int) -> Counter[str]:
     return Counter(text for one in found for text in re.findall(r"\$1 = '((?:[^']|'')*)'", one))
 
 
-def killed(log: Path, folder: Path, data: str, system: str) -> None:
+def killed(log: Path, folder: Path, data: str, system: str, answered: int) -> None:
     """Kill a run in the middle, continue it, and compare with one that was left alone."""
     command = [sys.executable, "-m", "weir", "run", "-d", data, "-s", system, "-k", str(K), "-q", "-o"]
     environment = os.environ | {"WEIR_HOME": str(folder / "home")}
@@ -104,7 +104,7 @@ def killed(log: Path, folder: Path, data: str, system: str) -> None:
         return [json.loads(line)["value"]["asked"]["text"] for line in lines]
 
     process = subprocess.Popen([*command, str(folder / "out")], env=environment, stdout=subprocess.DEVNULL)
-    while len(kept()) < 150:
+    while len(kept()) < answered:
         time.sleep(0.0005)
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -129,6 +129,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--answered", type=int, default=150, help="answers after which the run is killed")
     options = parser.parse_args()
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     from tests.unit.postgres_place import postgres_running
@@ -150,7 +151,7 @@ def main() -> None:
         overhead(place.url, parse_system(system), dataset, options.repeats)
         place.ask("ALTER SYSTEM SET log_statement = 'all'")
         place.ask("SELECT pg_reload_conf()")
-        killed(place.log, folder, data, system)
+        killed(place.log, folder, data, system, options.answered)
 
 
 if __name__ == "__main__":

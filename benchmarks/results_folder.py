@@ -46,12 +46,12 @@ def report(record: dict[str, object], out: str | None) -> None:
             file.write(json.dumps(record) + "\n")
 
 
-def shared(pythons: list[str], data: Path, out: str | None) -> None:
+def shared(pythons: list[str], data: Path, out: str | None, repetitions: int) -> None:
     systems = [part for one in (FIRST, *(f"{FIRST} >> {r}" for r in RERANKERS)) for part in ("-s", one)]
     taken: dict[str, list[float]] = {python: [] for python in pythons}
     with tempfile.TemporaryDirectory() as place:
         for repetition in range(
-            REPETITIONS + 1
+            repetitions + 1
         ):  # the first compiles kernels and builds the store of documents
             for python in pythons:
                 folder = Path(place) / "results"
@@ -61,8 +61,8 @@ def shared(pythons: list[str], data: Path, out: str | None) -> None:
                 if repetition:
                     taken[python].append(seconds)
                 shutil.rmtree(folder)
-                if repetition == REPETITIONS:
-                    median = sorted(taken[python])[REPETITIONS // 2]
+                if repetition == repetitions:
+                    median = sorted(taken[python])[repetitions // 2]
                     report(
                         {
                             "bench": "shared stages",
@@ -99,6 +99,7 @@ def main() -> None:
     )
     parser.add_argument("what", choices=("shared", "verify"))
     parser.add_argument("--weir", nargs="*", default=[sys.executable])
+    parser.add_argument("--repetitions", type=int, default=REPETITIONS)
     parser.add_argument("--datasets", type=int, default=18)
     parser.add_argument("--systems", type=int, default=30)
     parser.add_argument("--folder")
@@ -107,7 +108,7 @@ def main() -> None:
     given = parser.parse_args()
     data = data_folder(given.data)
     if given.what == "shared":
-        shared(given.weir, data, given.json)
+        shared(given.weir, data, given.json, given.repetitions)
         return
     with tempfile.TemporaryDirectory() as place:
         verify(given.datasets, given.systems, Path(given.folder or place), data, given.json)

@@ -383,7 +383,9 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'weir' has no attribute '{name}'")
     module, attribute = _HOMES[name]
-    return getattr(importlib.import_module(f"weir.{module}"), attribute)
+    value = getattr(importlib.import_module(f"weir.{module}"), attribute)
+    globals()[name] = value  # found at once from here on
+    return value
 
 
 def __dir__() -> list[str]:

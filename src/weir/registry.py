@@ -55,6 +55,8 @@ class Registry(Generic[T]):
         """The thing of that name; raises UnknownName with the nearest names, BadValue for what is no text."""
         if not isinstance(name, str):
             raise BadValue(f"{name!r} names no {self.kind}; expected a text")
+        if name in self._known:
+            return self._known[name]
         if name not in self:
             self._read_plugins()
         elif name not in self._known:

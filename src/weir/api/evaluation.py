@@ -8,19 +8,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from weir.core.intents import IntentQrels, joined
 from weir.core.judged import Judged
+from weir.core.notes import Note
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import Scores
 from weir.errors import BadValue
+from weir.io.runs.dict_join import join_dicts
 from weir.io.runs.frames import judged_from, qrels_from, run_from
 from weir.io.runs.intent_file import intents_from
 from weir.io.runs.pairing import refuse_mismatched
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, scores_of
 from weir.measures.conventions import DEFAULT, Conventions, parse_conventions
-from weir.measures.evaluate import listed, ranked_by, refuse_strangers
+from weir.measures.evaluate import listed, parsed, ranked_by, refuse_strangers
 from weir.measures.files import judge
+from weir.stats.score_notes import float_tie_notes, grade_notes
 
 if TYPE_CHECKING:
     from weir.core.label_use import LabelUse
@@ -43,8 +48,8 @@ def evaluate(
     """Score a ranking against judgments: one value for each measure and judged query.
 
     qrels, run: in the order of `weir eval`. Judgments are Qrels, {query: {document: grade}}, {query: relevant
-    documents}, a frame (pandas, polars, Arrow) or the path of a file; rankings are a Run, {query: {document: score}},
-    {query: documents in rank order}, a frame or a path. measures: values such as nDCG @ 10, or names, those of other
+    documents}, a frame (pandas, polars, Arrow), the path of a file or the folder of a collection; rankings are a Run,
+    {query: {document: score}}, {query: documents in rank order}, a frame or a path. measures: values such as nDCG @ 10, or names, those of other
     tools too. Every judged query counts; one that the run does not answer scores 0. conventions: other rules for
     ties, missing and empty queries and self-matches, such as "ties=expected, missing=answered-only". A measure of
     diversity needs judgments for each intent: IntentQrels, {query: {intent: {document: grade}}}, or a path. A measure
@@ -56,26 +61,100 @@ def evaluate(
     Raises BadValue for arguments the wrong way round and identifiers of two types (see `refuse_mismatched`) and for a
     run without a judged query, and the WeirErrors of the parts.
     """
-    refuse_mismatched(qrels, run)
     asked = listed(measures)
-    wanted = measures_of(asked)
-    rules = conventions_of(conventions)
+    each = parsed(asked)
+    wanted, rules = tuple(dict.fromkeys(each)), conventions_of(conventions)
+    if isinstance(qrels, (str, os.PathLike)) and collection is None and Path(qrels).is_dir():
+        qrels, collection = _of_collection(qrels)
+    plain = labels is None and collection is None and not _needs_run(wanted, rules)
+    judged = join_dicts(qrels, run) if plain else None
+    if judged is None:
+        refuse_mismatched(qrels, run)
+        gate = None if labels is None else (labels, least)
+        scores = _scores_of_any(qrels, run, wanted, rules, gate, collection)
+    else:
+        refuse_strangers(judged)
+        scores = scores_of(judged, wanted, rules)
+        remarks = _remarks_of_dicts(qrels, run, wanted, rules, judged, scores)
+        scores = replace(scores, remarks=remarks) if remarks else scores
+    names = [(str(name), str(one)) for name, one in zip(asked, each, strict=True)]
+    other = tuple(pair for pair in names if pair[0] != pair[1])
+    return replace(scores, asked=other) if other else scores
+
+
+def _needs_run(wanted: tuple[Measure, ...], rules: Conventions) -> bool:
+    """Whether measures or conventions ask for more than the judged documents' places by their scores as doubles."""
+    return rules.order != "trec" or rules.self_matches == "drop" or any(m.by_intent for m in wanted)
+
+
+def _scores_of_any(
+    qrels: object,
+    run: object,
+    wanted: tuple[Measure, ...],
+    rules: Conventions,
+    labels: tuple[object, str] | None,
+    collection: str | Path | Dataset | None = None,
+) -> Scores:
+    """The scores of whatever holds a run, with a model's labels and what they have to reach."""
     if isinstance(run, Run) and run.ties == "trec9" and rules.ties == "trec":
         rules = replace(rules, ties="trec9")
     judgments = judgments_from(qrels, wanted)
     if collection is not None:
         run, judgments, rules = _by_collection(collection, run, judgments, rules)
-    gate = None if labels is None else gated_by(judgments, labels, least)
+    gate = None if labels is None else gated_by(judgments, *labels)
     used = judgments if gate is None else gate.qrels
     judged = _judged(run, used, rules)
     refuse_strangers(judged)
-    found = scores_of(judged, wanted, rules)
+    scores = scores_of(judged, wanted, rules)
     if gate is not None:
-        found = gate.marked(found, judged, lambda people: _judged(run, people, rules), wanted, rules)
+        scores = gate.marked(scores, judged, lambda people: _judged(run, people, rules), wanted, rules)
     elif isinstance(used, Qrels) and used.origin is not None:
-        found = replace(found, labels=_uncalibrated(used))
-    names = [(str(m), str(one)) for m in asked for one in measures_of(m)]
-    return replace(found, asked=tuple(pair for pair in names if pair[0] != pair[1]))
+        scores = replace(scores, labels=_uncalibrated(used))
+    remarks = grade_notes(used, wanted)
+    if judged.close and rules.ties == "trec":  # else trec_eval 9 puts every ranking in the same order
+        nine = replace(rules, ties="trec9")
+        remarks += float_tie_notes(scores, scores_of(_judged(run, used, nine), wanted, nine))
+    return replace(scores, remarks=tuple(remarks)) if remarks else scores
+
+
+def _remarks_of_dicts(
+    qrels: object,
+    run: object,
+    wanted: tuple[Measure, ...],
+    rules: Conventions,
+    judged: Judged,
+    scores: Scores,
+) -> tuple[Note, ...]:
+    """What was seen while scoring dicts: grades with fractions, and scores that are equal as floats alone."""
+    remarks = grade_notes(qrels_from(qrels), wanted) if judged.ideal.dtype.kind == "f" else []
+    if judged.close and rules.ties == "trec":
+        nine = replace(rules, ties="trec9")
+        if isinstance(qrels, Mapping) and isinstance(run, Mapping):
+            near = [q for q, row in run.items() if q in qrels and _close_as_floats(row)]
+            qrels, run = {q: qrels[q] for q in near}, {q: run[q] for q in near}
+        if qrels:
+            close = _scores_of_any(qrels, run, wanted, nine, None)
+            values = scores.values.copy()
+            values[:, scores.queries.codes(close.queries.strings)] = close.values
+            remarks += float_tie_notes(scores, replace(scores, values=values))
+    return tuple(remarks)
+
+
+def _close_as_floats(row: object) -> bool:
+    """Whether two scores of a ranking are one as floats, and not as doubles."""
+    if not isinstance(row, Mapping):
+        return False  # in rank order
+    score = np.sort(np.fromiter(row.values(), np.float64, len(row)))
+    as_float = score.astype(np.float32)
+    return bool(((as_float[1:] == as_float[:-1]) & (score[1:] != score[:-1])).any())
+
+
+def _of_collection(qrels: str | os.PathLike[str]) -> tuple[Path, str]:
+    """The judgments of a collection's folder, and the collection."""
+    from weir.datasets.scoring_rules import judged_collection
+
+    path, collection = judged_collection(Path(qrels), None)
+    return path, str(collection)
 
 
 def _by_collection(

@@ -178,6 +178,8 @@ class Queries:
 
         What these may be, `QueryMetadata.of` says. Raises BadValue for metadata of another kind than its name says.
         """
+        if set(map(type, queries.values())) == {str}:
+            return Queries(Ids.of(queries), Strings.of(queries.values()))  # type: ignore[arg-type]  # texts
         said = [dict(q) if isinstance(q, Mapping) else {"text": str(q)} for q in queries.values()]
         texts = [str(row.pop("text", None) or "") for row in said]
         try:

@@ -53,7 +53,8 @@ class Ids:
         """Number these identifiers; anything but text is written as text (1 -> "1")."""
         texts = [v if isinstance(v, str) else str(v) for v in values]
         ids = Ids(Strings.of(texts))
-        longest = int(ids.strings.lengths().max(initial=0))
+        characters = max(map(len, texts), default=0)  # of at most four bytes each
+        longest = int(ids.strings.lengths().max()) if 4 * characters > IDENTIFIER_BYTES else characters
         if longest > IDENTIFIER_BYTES:
             raise BadValue(f"an identifier of {longest:,} bytes; expected at most {IDENTIFIER_BYTES:,}")
         distinct = set(texts)

@@ -17,7 +17,7 @@ from weir.core.strings import Float64, Grades, Int32, Int64
 if TYPE_CHECKING:
     from weir.core.intents import JudgedIntents
 
-__all__ = ["Judged", "stretches"]
+__all__ = ["Judged", "descending_grades", "stretches"]
 
 Groups: TypeAlias = tuple[Int64, Int64]
 _Placed: TypeAlias = tuple[Int32, Int32, Grades, Int32, Int32]
@@ -71,13 +71,16 @@ class Judged:
         columns = _judged_rows(run, qrels, to_query, groups)
         others = np.flatnonzero(~known)
         stranger = min(run.queries.take(others).tolist(), default="")
-        close = close_as_floats(run.ptr, run.score)
+        close, ideal = (
+            close_as_floats(run.ptr, run.score),
+            descending_grades(qrels.query_of_row(), qrels.grade),
+        )
         return Judged(
-            qrels.queries, retrieved, shared, *columns, qrels.ptr, _ideal(qrels), len(others), stranger, close
+            qrels.queries, retrieved, shared, *columns, qrels.ptr, ideal, len(others), stranger, close
         )
 
     def __len__(self) -> int:
-        return len(self.queries)
+        return len(self.retrieved)
 
     def __repr__(self) -> str:
         answered = int(np.count_nonzero(self.answered))
@@ -130,15 +133,23 @@ class Judged:
         return hit if k is None else hit & (self.rank <= k)
 
     def _count(self, ideal: NDArray[np.bool_]) -> Int64:
-        return np.diff(np.searchsorted(np.flatnonzero(ideal), self.ideal_ptr))
+        cuts = ideal.nonzero()[0].searchsorted(self.ideal_ptr)
+        counts: Int64 = cuts[1:] - cuts[:-1]
+        return counts
 
     def ideal_query(self) -> Int32:
         """The query number of each row of `ideal`."""
-        return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.ideal_ptr))
+        return np.arange(len(self), dtype=np.int32).repeat(self._judgments)
 
     def ideal_rank(self) -> Int64:
         """The rank, from 1, of each row of `ideal`."""
-        return np.arange(len(self.ideal)) - np.repeat(self.ideal_ptr[:-1], np.diff(self.ideal_ptr)) + 1
+        return np.arange(1, len(self.ideal) + 1) - self.ideal_ptr[:-1].repeat(self._judgments)
+
+    @property
+    def _judgments(self) -> Int64:
+        """How many documents of each query are judged."""
+        judgments: Int64 = self.ideal_ptr[1:] - self.ideal_ptr[:-1]
+        return judgments
 
     def per_query(self, query: Int32, rows: NDArray[np.bool_]) -> Int64:
         """How many of these rows belong to each query."""
@@ -157,14 +168,14 @@ def stretches(begin: Int64, end: Int64) -> tuple[Int64, Int64]:
     return np.arange(len(of)) + (begin - (np.cumsum(length) - length))[of], of
 
 
-def _ideal(qrels: Qrels) -> Grades:
-    """The grades of each query, descending."""
-    if qrels.fractional:
-        return qrels.grade[np.lexsort((-qrels.grade, qrels.query_of_row()))]
-    query = qrels.query_of_row().astype(np.int64) << 16
-    key = query - qrels.grade
+def descending_grades(query: NDArray[np.integer], grade: Grades) -> Grades:
+    """The grades of each query, descending; query: of each grade, ascending."""
+    if grade.dtype.kind == "f":
+        return grade[np.lexsort((-grade, query))]
+    above = query.astype(np.int64) << 16
+    key = above - grade
     key.sort()
-    return (query - key).astype(np.int16)
+    return (above - key).astype(np.int16)
 
 
 def _judged_rows(run: Run, qrels: Qrels, to_query: Int32, groups: Groups) -> _Placed:

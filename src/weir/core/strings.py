@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -96,8 +96,7 @@ class Strings:
     @staticmethod
     def packed(values: Sequence[bytes]) -> Strings:
         """Pack UTF-8 byte strings."""
-        ptr = np.zeros(len(values) + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, values), np.int64, len(values)), out=ptr[1:])
+        ptr = np.fromiter(accumulate(map(len, values), initial=0), np.int64, len(values) + 1)
         return Strings(np.frombuffer(b"".join(values), np.uint8), ptr)
 
     @staticmethod
@@ -112,10 +111,11 @@ class Strings:
         return len(self.ptr) - 1
 
     def __getitem__(self, i: int) -> str:
-        if not -len(self) <= i < len(self):
+        count = len(self.ptr) - 1
+        if not -count <= i < count:
             raise IndexError(i)
-        i %= len(self)
-        return bytes(self.data[self.ptr[i] : self.ptr[i + 1]]).decode("utf-8", "replace")
+        i %= count
+        return self.data[self.ptr[i] : self.ptr[i + 1]].tobytes().decode("utf-8", "replace")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.tolist())
@@ -156,4 +156,4 @@ class Strings:
             return joined[:-1].tobytes().decode("utf-8", "replace").split(chr(_BREAK))
         raw = bytes(held)
         cuts = (self.ptr - base).tolist()
-        return [raw[a:b].decode("utf-8", "replace") for a, b in itertools.pairwise(cuts)]
+        return [raw[a:b].decode("utf-8", "replace") for a, b in pairwise(cuts)]

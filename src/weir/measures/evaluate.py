@@ -7,7 +7,7 @@ conventions say otherwise; queries of the run that nobody judged are ignored and
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,9 +18,10 @@ from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Named, Run
 from weir.core.scores import Scores
+from weir.core.strings import Float64
 from weir.errors import BadValue
 from weir.measures.conventions import DEFAULT, Conventions
-from weir.measures.measure import Measure, parse_measure
+from weir.measures.measure import Measure, all_within_unit, parse_measure
 from weir.measures.ties.over_orders import Tied, expected_values, extreme_values
 
 __all__ = [
@@ -28,12 +29,14 @@ __all__ = [
     "evaluate",
     "listed",
     "measures_of",
+    "parsed",
     "ranked_by",
     "refuse_strangers",
     "scores_of",
 ]
 
 DEFAULT_MEASURES = ("nDCG@10", "R@100", "Judged@10")
+_JUDGED_AT_10 = Measure("Judged", cutoff=10)
 
 
 def listed(wanted: Measure | str | Iterable[Measure | str]) -> list[Measure | str]:
@@ -43,14 +46,15 @@ def listed(wanted: Measure | str | Iterable[Measure | str]) -> list[Measure | st
 
 
 def measures_of(wanted: Measure | str | Iterable[Measure | str]) -> tuple[Measure, ...]:
-    """Measures from themselves, their names or another library's measures, without repetition.
+    """Measures from themselves, their names or another library's measures, without repetition; raises as `parsed`."""
+    return tuple(dict.fromkeys(parsed(listed(wanted))))
 
-    Raises UnknownName or BadValue.
-    """
-    found = [m if isinstance(m, Measure) else parse_measure(str(m)) for m in listed(wanted)]
-    if not found:
+
+def parsed(wanted: Sequence[Measure | str]) -> list[Measure]:
+    """A measure for each that is wanted; raises UnknownName, or BadValue where none is."""
+    if not wanted:
         raise BadValue("no measure was named; try nDCG@10")
-    return tuple(dict.fromkeys(found))
+    return [one if isinstance(one, Measure) else parse_measure(str(one)) for one in wanted]
 
 
 def evaluate(
@@ -92,29 +96,46 @@ def scores_of(judged: Judged, measures: tuple[Measure, ...], conventions: Conven
     if len(judged) == 0:
         raise BadValue("the judgments hold no query, so there is nothing to score")
     tied = Tied.of(judged)
-    values, low, high = (np.empty((len(measures), len(judged))) for _ in range(3))
-    for row, one in enumerate(measures):
-        values[row] = one.per_query(judged)
-        low[row], high[row] = extreme_values(one, tied, values[row], strict=conventions.ties == "bounds")
-        if conventions.ties == "expected":
-            values[row] = expected_values(one, tied, values[row])
-    left_out = ~_counts(judged, conventions)
-    for found in (values, low, high):
-        found[:, left_out] = np.nan
-    returned = int(judged.retrieved.sum())
+    values = np.array([one.computed(judged) for one in measures], np.float64)
+    if not all_within_unit(values):
+        for one, row in zip(measures, values, strict=True):
+            one.asserted(row)
+    at_10 = (
+        values[measures.index(_JUDGED_AT_10)] if _JUDGED_AT_10 in measures else _JUDGED_AT_10.computed(judged)
+    )
+    low = high = values
+    if tied.parts:
+        values, low, high = _over_orders(measures, tied, values, conventions.ties)
+    if conventions.missing != "zero" or conventions.empty != "zero":
+        counts = _counts(judged, conventions)
+        at_10 = at_10[counts]
+        values, low, high = (np.where(counts, of_all, np.nan) for of_all in (values, low, high))
+    shared = int(judged.tied.sum()) if judged.tied.any() else 0
     return Scores(
         tuple(map(str, measures)),
         judged.queries,
         values,
         judged.answered,
-        float(judged.tied.sum()) / returned if returned else 0.0,
+        shared / int(judged.retrieved.sum()) if shared else 0.0,
         judged.ignored,
         geometric=tuple(str(m) for m in measures if m.geometric),
         conventions=str(conventions),
         low=low,
         high=high,
-        judged_at_10=_judged_at_10(judged, left_out),
+        judged_at_10=math.fsum(at_10.tolist()) / len(at_10),
     )
+
+
+def _over_orders(
+    measures: tuple[Measure, ...], tied: Tied, values: Float64, ties: str
+) -> tuple[Float64, Float64, Float64]:
+    """The values by the convention for ties, and the least and the greatest that an order of ties gives each."""
+    values, low, high = values.copy(), np.empty_like(values), np.empty_like(values)
+    for row, one in enumerate(measures):
+        low[row], high[row] = extreme_values(one, tied, values[row], strict=ties == "bounds")
+        if ties == "expected":
+            values[row] = expected_values(one, tied, values[row])
+    return values, low, high
 
 
 def refuse_strangers(judged: Judged) -> None:
@@ -127,12 +148,6 @@ def refuse_strangers(judged: Judged) -> None:
             f"the run and the judgments have no query in common: of {judged.ignored} in the run one is "
             f"'{judged.stranger}', of {len(judged)} judged ones '{judged.queries[0]}'"
         )
-
-
-def _judged_at_10(judged: Judged, left_out: NDArray[np.bool_]) -> float:
-    """The mean of Judged@10 over the queries that count."""
-    values = parse_measure("Judged@10").per_query(judged)[~left_out]
-    return math.fsum(values.tolist()) / len(values)
 
 
 def _counts(judged: Judged, conventions: Conventions) -> NDArray[np.bool_]:

@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -25,6 +26,7 @@ __all__ = [
     "Form",
     "Measure",
     "Setting",
+    "all_within_unit",
     "canonical_name",
     "condensed",
     "condensed_join",
@@ -39,6 +41,7 @@ Values: TypeAlias = Literal["unit", "any", "logarithm"]
 Judgments: TypeAlias = Literal["documents", "whole grades", "presence", "intents"]
 Form: TypeAlias = Callable[[str], str]
 
+_KEPT_TEXTS = 1024  # whose measures are kept: a training loop names the same ones again and again
 _LONGEST = 200  # characters of a measure's text: nothing within them can exhaust the parser
 
 
@@ -141,11 +144,15 @@ class Measure:
     condensed: bool = False
 
     def __str__(self) -> str:
+        return self._text
+
+    __repr__ = __str__
+
+    @cached_property
+    def _text(self) -> str:
         inside = ", ".join(f"{key}={value!r}" for key, value in self.settings)
         text = self.name + (f"({inside})" if inside else "") + (f"@{self.cutoff}" if self.cutoff else "")
         return f"condensed({text})" if self.condensed else text
-
-    __repr__ = __str__
 
     def __matmul__(self, cutoff: int) -> Measure:
         """The same measure cut at this rank; raises BadValue for what is no whole number from 1."""
@@ -158,7 +165,7 @@ class Measure:
 
         Raises UnknownName for a setting that it does not have, BadValue for a value out of its range.
         """
-        definition = MEASURES.get(self.name)
+        definition = self.definition
         defaults = definition.defaults()
         chosen = dict(self.settings)
         for key, value in settings.items():
@@ -170,29 +177,38 @@ class Measure:
     @property
     def geometric(self) -> bool:
         """Whether its values are logarithms, so that its mean over queries is the exponential of theirs."""
-        return MEASURES.get(self.name).values == "logarithm"
+        return self.definition.values == "logarithm"
 
     @property
     def by_intent(self) -> bool:
         """Whether it needs judgments for each intent of a query."""
-        return MEASURES.get(self.name).of == "intents"
+        return self.definition.of == "intents"
+
+    @property
+    def definition(self) -> Definition:
+        """What is registered under its name; raises UnknownName."""
+        return MEASURES.get(self.name)
 
     def per_query(self, judged: Judged) -> Float64:
         """The value for each judged query, float64[Q].
 
         Raises BadValue where a cut-off is needed and missing, or judgments for each intent, or whole grades.
         """
-        definition = MEASURES.get(self.name)
+        return self.asserted(self.computed(judged))
+
+    def computed(self, judged: Judged) -> Float64:
+        """As `per_query`, for whoever passes the values to `asserted`, or all values at once to `all_within_unit`."""
+        definition = self.definition
         if definition.of == "whole grades":
             _refuse_fractions(self, judged)
         if definition.cutoff == "required" and self.cutoff is None:
             raise BadValue(f"{self.name} needs a cut-off, such as {self.name}@10")
         seen = condensed_join(judged) if self.condensed else judged
-        return self.asserted(definition.function(seen, k=self.cutoff, **dict(self.settings)))
+        return definition.function(seen, k=self.cutoff, **dict(self.settings))
 
     def asserted(self, values: Float64) -> Float64:
         """The values, which must lie within 0..1 where the measure says so; raises WeirError otherwise."""
-        if MEASURES.get(self.name).bounded and len(values) and not _within_unit(values):
+        if self.definition.bounded and not all_within_unit(values):
             raise WeirError(f"{self} lies outside 0..1: an error in Weir, please report it")
         return values
 
@@ -206,6 +222,7 @@ def condensed(measure: Measure) -> Measure:
     return replace(measure, condensed=True)
 
 
+@lru_cache(maxsize=_KEPT_TEXTS)
 def parse_measure(text: str) -> Measure:
     """The measure that a text such as "nDCG(gain='exp')@10" or "condensed(AP)" names.
 
@@ -326,10 +343,12 @@ def _refuse_fractions(measure: Measure, judged: Judged) -> None:
         )
 
 
-def _within_unit(values: Float64) -> bool:
-    defined = values[~np.isnan(values)]
-    # Sums of rounded quotients may end a few units in the last place above 1.
-    return bool(np.all((defined >= 0) & (defined <= 1 + 1e-12)))
+def all_within_unit(values: Float64) -> bool:
+    """Whether values lie within 0..1, as far as they are defined."""
+    # NaN is passed over. Sums of rounded quotients may end a few units in the last place above 1.
+    return not values.size or not (
+        np.fmin.reduce(values, axis=None) < 0 or np.fmax.reduce(values, axis=None) > 1 + 1e-12
+    )
 
 
 def condensed_join(judged: Judged) -> Judged:

@@ -22,6 +22,7 @@ PIECE_BYTES = (
     1 << 21
 )  # bytes of text between two looks at the new words: what was written is still in the cache
 FIRST_SCRATCH = 1 << 12
+KEPT_STRETCHES = 1 << 16
 # U+0130 lowercases to two characters and U+03A3 by its neighbours: such texts are lowercased before they are cut.
 NEEDS_LOWER = re.compile("\u0130|\u03a3".encode())
 
@@ -48,6 +49,9 @@ class TermTable:
             tokenizer(analyzer.tokenizer), analyzer.lower_text or analyzer.lower_words
         )
         self._lines = WordScanner.of(tokenizer("lines"), False)
+        cut = tokenizer(analyzer.tokenizer)
+        self._cut_by_spaces = not cut.table[:, cut.classes[ord(" ")]].any()  # no word goes on with a space
+        self._kept: dict[str, list[int]] = {}  # of `known`
 
     def __len__(self) -> int:
         if self._terms is None:
@@ -56,11 +60,34 @@ class TermTable:
 
     def add(self, texts: Strings) -> tuple[Int64, Int32]:
         """ptr int64[n + 1], term int32[]: the terms of each text in order; new ones get the next numbers."""
+        self._kept.clear()
         return self._analyse(texts, grow=True)
 
     def lookup(self, texts: Strings) -> tuple[Int64, Int32]:
         """As `add`, but the vocabulary stays as it is: a term that is not in it is -1."""
         return self._analyse(texts, grow=False)
+
+    def known(self, text: str) -> list[int]:
+        """The terms of a text that are in the vocabulary, in order: those of `lookup` from 0 on.
+
+        What stands between spaces is looked up once and kept, where a space ends every word and begins none.
+        """
+        if not (self._cut_by_spaces and text.isascii()):
+            return self._known(text)
+        kept, found = self._kept, list[int]()
+        for stretch in text.split(" "):
+            numbers = kept.get(stretch)
+            if numbers is None:
+                numbers = self._known(stretch)
+                if len(kept) >= KEPT_STRETCHES:
+                    kept.clear()
+                kept[stretch] = numbers
+            found += numbers
+        return found
+
+    def _known(self, text: str) -> list[int]:
+        numbers = self.lookup(Strings.of([text]))[1].tolist()
+        return [number for number in numbers if number >= 0]
 
     def terms(self) -> Strings:
         """The vocabulary: term number -> term; a view that later growth leaves as it is."""

@@ -6,6 +6,7 @@ Frames are recognised by what they can do, so none of their libraries is importe
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -27,7 +28,7 @@ from weir.io.runs.qrels_file import judgments_of
 from weir.io.runs.read import judge_file, judge_source, read_qrels, read_run, run_of
 from weir.io.runs.sources import Source, frame_source
 
-__all__ = ["is_columns", "judged_from", "qrels_from", "run_from"]
+__all__ = ["is_columns", "judged_from", "qrels_from", "run_from", "small_frame"]
 
 _STREAM_ROWS = 20_000  # rows of a frame from which Arrow's stream of its columns is worth being loaded for
 
@@ -109,6 +110,24 @@ def judged_from(value: object, qrels: Qrels, ties: Ties = "trec") -> Judged:
         return judge_file(os.fspath(value), qrels, ties)
     quickly = _quickly(value, "run", lambda source: judge_source(source, qrels, ties))
     return Judged.of(run_from(value, ties=ties), qrels) if quickly is None else quickly
+
+
+def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]] | None:
+    """{query: {document: number}} of a frame of few rows; None for anything else and for a document twice.
+
+    Raises BadValue for columns that are missing or ambiguous.
+    """
+    frame: Any = value
+    if not hasattr(frame, "columns") or not hasattr(frame, "__len__") or len(frame) >= _STREAM_ROWS:
+        return None
+    columns = _columns(frame)
+    if columns is None or origin_column(list(columns), kind) is not None:
+        return None
+    listed, rows = list(columns), defaultdict[object, dict[object, object]](dict)
+    three = [columns[listed[at]]() for at in three_columns(listed, kind)]
+    for query, document, number in zip(*three, strict=True):
+        rows[query][document] = number
+    return dict(rows) if sum(map(len, rows.values())) == len(three[0]) else None
 
 
 def is_columns(value: Mapping[Any, Any]) -> bool:

@@ -120,7 +120,7 @@ def search(index: Impacts, qptr: Int64, qterm: Int32, qweight: Float32, k: int, 
     if (
         n < 0
         or len(qterm) != len(qweight)
-        or not (0 <= qptr[0] <= qptr[n] <= len(qterm) and (n == 1 or (qptr[1:] >= qptr[:-1]).all()))
+        or not (0 <= qptr.item(0) <= qptr.item(n) <= len(qterm) and (n == 1 or (qptr[1:] >= qptr[:-1]).all()))
     ):
         raise BadValue("search: one weight per query term, one pointer more than queries")
     hits = Hits(np.empty(n, np.int32), np.empty((n, k), np.int32), np.empty((n, k), np.float32))
@@ -208,7 +208,7 @@ def _by_postings(index: Impacts, queries: SparseQueries, depth: int, hits: Hits)
 
 def _longest(qptr: Int64) -> int:
     """Room for the terms of the longest query, in steps that let most calls use the memory of the last."""
-    longest = int(qptr[1] - qptr[0]) if len(qptr) == 2 else int((qptr[1:] - qptr[:-1]).max(initial=0))
+    longest = qptr.item(1) - qptr.item(0) if len(qptr) == 2 else int((qptr[1:] - qptr[:-1]).max(initial=0))
     return max(64, 1 << longest.bit_length())
 
 

@@ -150,6 +150,11 @@ class BM25Searcher:
     parts: tuple[ImpactIndex, ...]
 
     @cached_property
+    def name(self) -> str:
+        """What its runs are called."""
+        return str(self.system)
+
+    @cached_property
     def tables(self) -> tuple[tuple[TermTable, ...], ...]:
         """The vocabularies of each part's fields, ready to look words up."""
         words = analyzers.get(self.system.recipe.analyzer)
@@ -163,7 +168,7 @@ class BM25Searcher:
         if k < 1:
             raise BadValue(f"k is {k}; expected a whole number from 1")
         hits = self._hits(queries, min(k, max(len(self.corpus), 1)))
-        return Run(queries.ids, self.corpus.ids, hits.ptr, hits.doc, hits.score, str(self.system))
+        return Run(queries.ids, self.corpus.ids, hits.ptr, hits.doc, hits.score, self.name)
 
     def scores(self, queries: Queries, candidates: Run, context: Context = IN_MEMORY) -> Float64:
         """The scores of given documents, as `search` scores them; 0 for one without a term of the query."""

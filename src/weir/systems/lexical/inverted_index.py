@@ -106,6 +106,11 @@ def top(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) 
 
 def _block(index: ImpactIndex, query: Int64, term: Int32, weight: Float32, k: int) -> TopDocuments:
     found, doc, score = search(index.impacts, query, term, weight, k, settings().threads)
+    if len(found) == 1:
+        n = int(found[0])
+        return TopDocuments(
+            np.array([0, n], np.int64), index.order[doc[0, :n]], score[0, :n].astype(np.float64)
+        )
     filled = np.arange(k) < found[:, None]
     ptr = np.zeros(len(found) + 1, np.int64)
     found.cumsum(out=ptr[1:])

