@@ -49,15 +49,15 @@ def evaluate(
 
     qrels, run: in the order of `weir eval`. Judgments are Qrels, {query: {document: grade}}, {query: relevant
     documents}, a frame (pandas, polars, Arrow), the path of a file or the folder of a collection; rankings are a Run,
-    {query: {document: score}}, {query: documents in rank order}, a frame or a path. measures: values such as nDCG @ 10, or names, those of other
-    tools too. Every judged query counts; one that the run does not answer scores 0. conventions: other rules for
-    ties, missing and empty queries and self-matches, such as "ties=expected, missing=answered-only". A measure of
-    diversity needs judgments for each intent: IntentQrels, {query: {intent: {document: grade}}}, or a path. A measure
-    is found in the result by the name it prints and by the name asked for. labels: those of a model, as `weir.agree`
-    takes them, which count where people judged nothing and their calibration on pairs judged by both passes `least`: a
-    statistic and what the lower end of its interval must reach. `scores.labels` says what became of them. collection:
-    of the ranking, by name, path or itself, whose rules hold whatever the conventions say: self-matches, candidates,
-    queries without an answer.
+    {query: {document: score}}, {query: documents in rank order}, a frame or a path. measures: values such as nDCG @
+    10, or names, those of other tools too. Every judged query counts; one that the run does not answer scores 0.
+    conventions: other rules for ties, missing and empty queries and self-matches, such as "ties=expected,
+    missing=answered-only". A measure of diversity needs judgments for each intent: IntentQrels, {query: {intent:
+    {document: grade}}}, or a path. A measure is found in the result by the name it prints and by the name asked for.
+    labels: those of a model, as `weir.agree` takes them, which count where people judged nothing and their calibration
+    on pairs judged by both passes `least`: a statistic and what the lower end of its interval must reach.
+    `scores.labels` says what became of them. collection: of the ranking, by name, path or itself, whose rules hold
+    whatever the conventions say: self-matches, candidates, queries without an answer.
     Raises BadValue for arguments the wrong way round and identifiers of two types (see `refuse_mismatched`) and for a
     run without a judged query, and the WeirErrors of the parts.
     """
