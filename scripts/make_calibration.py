@@ -194,7 +194,7 @@ def detected(
         family = method.family(len(pairs), systems, systems - 1)
         possible = reach(method.test, n, method.alpha, family, Draws(), systems)
         wrong, right, done = 0, 0.0, 0
-        for part in range(0, repetitions // systems, TOGETHER):
+        for part in range(0, repetitions // min(systems, 4), TOGETHER):
             draw = np.random.default_rng([5, n, systems, part, *name.encode()])
             draws = Draws(method.draws, int(draw.integers(2**31)))
             before, values = np.split(
@@ -376,11 +376,12 @@ Made by `scripts/make_calibration.py` from `calibration.jsonl`; do not edit.
 
 How often the tests find what is not there, and how often the intervals hold what they should. Each figure comes
 from 10,000 repetitions (those of single tests from 20,000, intervals over datasets from 1,000, printed effects from
-5,000 for two systems and 1,500 for eight, whose seven alike pairs each tell), so that a share of 0.05 is known to
-within 0.0035 to 0.0044 and one of 95% to within 0.5 points (two standard errors). What draws, draws {DRAWS:,} times
-({FAMILY_DRAWS[2]:,} to {FAMILY_DRAWS[8]:,} for printed effects), {TOGETHER} repetitions sharing their draws. The values
-are simulated, or drawn with replacement from the topics of real tracks, two other systems in each repetition: TREC-8 ad
-hoc with its 129 systems, and Web 2013 (scores from Urbano, Lima and Hanjalic, SIGIR 2019, CC BY-SA 4.0).
+5,000 for two systems and 2,500 for more, of which each alike pair tells), so that a share of 0.05 is known to within
+0.0035 to 0.0044 and one of 95% to within 0.5 points (two standard errors; printed effects: 1.3 points). What draws,
+draws {DRAWS:,} times ({FAMILY_DRAWS[2]:,} to {FAMILY_DRAWS[8]:,} for printed effects), {TOGETHER} repetitions sharing
+their draws. The values are simulated, or drawn with replacement from the topics of real tracks, two other systems in
+each repetition: TREC-8 ad hoc with its 129 systems, and Web 2013 (scores from Urbano, Lima and Hanjalic, SIGIR 2019,
+CC BY-SA 4.0).
 """
 TITLES = {
     "equal systems": """Two systems whose scores could be swapped. `t` and `permutation` belong between 0.045 and 0.055.
@@ -399,9 +400,9 @@ DATASETS = """The true difference varies between datasets, with 50 to 500 querie
 is too sure of itself; `two-level` also draws queries anew and is wider; `t` is the default."""
 DETECTED = f"""Two samples of the same equal systems are drawn. The first prints the minimum detectable effect of a pair
 (permutation, Holm over each with each); in the second one of the two is better by it than all others, and is compared
-with each of them. The effect is promised to be found 80 times in 100, and is known here to within 1.3 points. `false`:
-how often any pair of equal systems is told apart, at most 5% of the time. Where no p-value can come below the level, no
-effect is printed, but how many queries or datasets it takes.
+with each of them. The effect is promised to be found 80 times in 100. `false`: how often any pair of equal systems is
+told apart, at most 5% of the time. Where no p-value can come below the level, no effect is printed, but how many
+queries or datasets it takes.
 
 The effect is a multiple of the deviation of the differences at hand, which is an estimate: printed too small it is
 found less often, printed too large more often, and 80% is the mean. Whoever knew the deviation would find the same
