@@ -80,16 +80,12 @@ def _joined(qrels: dict[Any, Any], run: dict[Any, Any]) -> Judged:
             key[a:b].sort()
     ptr, ideal_ptr = np.array(cuts), np.array(ideal_cuts)
     groups = tie_groups(ptr, key)
-    begin, answers = (
-        dict(zip(rankings, cuts, strict=False)),
-        [rankings.get(q, _NO_RANKING) for q in judgments],
-    )
+    begin = dict(zip(rankings, cuts, strict=False))  # the last cut is the end
+    answers = [rankings.get(q, _NO_RANKING) for q in judgments]
     starts, sizes = [begin.get(q, 0) for q in judgments], list(map(len, answers))
 
-    grade, query_of_row = (
-        grade_column(number),
-        np.arange(len(judgments)).repeat(ideal_ptr[1:] - ideal_ptr[:-1]),
-    )
+    grade = grade_column(number)
+    query_of_row = np.arange(len(judgments)).repeat(ideal_ptr[1:] - ideal_ptr[:-1])
     looked_up = [
         map(answer.get, row, repeat(math.nan))
         for answer, row in zip(answers, judgments.values(), strict=True)
