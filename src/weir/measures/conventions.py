@@ -57,10 +57,12 @@ class Conventions:
                 raise UnknownName(f"convention for {name}", str(getattr(self, name)), words)
 
     def __str__(self) -> str:
+        if self == DEFAULT:
+            return "default"
         changed = [
             (f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default
         ]
-        return ", ".join(f"{name}={word}" for name, word in changed) or "default"
+        return ", ".join(f"{name}={word}" for name, word in changed)
 
     @property
     def order(self) -> Ties:

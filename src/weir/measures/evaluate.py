@@ -41,6 +41,8 @@ _JUDGED_AT_10 = Measure("Judged", cutoff=10)
 
 def listed(wanted: Measure | str | Iterable[Measure | str]) -> list[Measure | str]:
     """One measure or several as a list; a measure of another library, such as ir-measures', is one."""
+    if isinstance(wanted, (list, tuple)):
+        return list(wanted)
     alone = isinstance(wanted, (str, Measure)) or not isinstance(wanted, Iterable)
     return [wanted] if alone else list(wanted)  # type: ignore[list-item, arg-type]  # told apart by `alone`
 
