@@ -64,7 +64,10 @@ def cell_notes(cells: Sequence[Finished]) -> list[Note]:
     """What has to be said beside the scores of cells: mixed provenance, unscored candidates, queries not answered,
     documents not judged."""
     rows = [row for cell in cells for row in cell.named_rows()]
-    return [*map(Note, mixed_worlds(cells)), *map(Note, unscored_notes(cells)), *row_notes(rows)]
+    first, *more = unscored_notes(cells) or [""]
+    so_do = f"; {len(more)} more re-rankings leave some" if more else ""
+    unscored = [Note(first + so_do, "; ".join(more))] if first else []
+    return [*map(Note, mixed_worlds(cells)), *unscored, *row_notes(rows)]
 
 
 def mixed_worlds(cells: Sequence[Finished]) -> list[str]:

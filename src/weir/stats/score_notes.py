@@ -96,17 +96,21 @@ def row_notes(rows: Iterable[Row]) -> list[Note]:
         for r in rows
         if r.judged_at_10 is not None
     }
-    return [*notes, *judged_notes(rates)]
+    return [*notes, *judged_notes(rates, compared=False)]
 
 
-def judged_notes(rates: Mapping[str, float]) -> list[Note]:
-    """A note where fewer than 90% of the first 10 documents of a system are judged; rates: by system, "" for one."""
+def judged_notes(rates: Mapping[str, float], compared: bool = True) -> list[Note]:
+    """A note where fewer than 90% of the first 10 documents of a system are judged.
+
+    rates: by system, "" for one; compared: whether they are of the same queries, so that rates far apart are told.
+    """
     if not rates or min(rates.values()) >= ENOUGH_JUDGED:
         return []
     low, high = min(rates, key=lambda name: rates[name]), max(rates, key=lambda name: rates[name])
     of = f" ({low})" if low else ""
     few = f"as few as {share(rates[low])}" if len(rates) > 1 else share(rates[low])
-    apart = f", {share(rates[high])} of {high}'s" if rates[high] - rates[low] >= APART else ""
+    far = compared and rates[high] - rates[low] >= APART
+    apart = f", {share(rates[high])} of {high}'s" if far else ""
     return [
         Note(
             f"{few} of the first 10 documents are judged{of}{apart}; unjudged ones count as not relevant",
