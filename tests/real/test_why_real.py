@@ -108,9 +108,7 @@ def test_diff_of_files_and_of_cells_is_the_same(shared, results):
     where = str(shared / "data" / "scifact")
     qrels = shared / "data" / "scifact" / "qrels" / "test.tsv"
     cells = diff_cells(one, other, "nDCG@10", where)
-    files = diff_files(
-        qrels, (one / "run.trec", other / "run.trec"), "nDCG@10", ScoringRules.of(where)
-    )
+    files = diff_files(qrels, (one / "run.trec", other / "run.trec"), "nDCG@10", ScoringRules.of(where))
     for name in ("won", "lost", "tied", "up", "down", "first_mean", "second_mean"):
         assert getattr(cells, name) == getattr(files, name)
     assert len(cells.won) + len(cells.lost) + len(cells.tied) == 300

@@ -178,7 +178,7 @@ def test_tests_of_the_median_and_of_ranges_name_no_mean_difference():
     for test in ("sign", "wilcoxon", "tukey"):
         found = compared(table(noise(8, 2, 30)), method=replace(FAST, test=test))
         assert (found.pairs[0].detectable, found.pairs[0].verdict) == (None, "not separable")
-        text = compare_text([found])
+        text = compare_text([found], explain=True)
         assert f"minimum detectable effect: none is known of {test}" in text
         assert "largest difference" not in text
         assert found.standings[0].letters == "a"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import re
 import sys
 from base64 import b64encode, urlsafe_b64encode
 from pathlib import Path
@@ -110,7 +111,8 @@ class Echo(http.server.BaseHTTPRequestHandler):
         if self.status != 200:
             return {"error": {"message": told, "code": told}}
         if "chat" in self.path:
-            message = {"role": "assistant", "content": f"It is {told}.\nScore: 7"}
+            token = re.findall(r"^([a-z]{8}): \S", asked["messages"][-1]["content"], re.MULTILINE)[-1]
+            message = {"role": "assistant", "content": f"It is {told}.\n{token}: 7"}
             return {"model": told, "choices": [{"message": message, "finish_reason": "stop"}], "id": told}
         if "embeddings" in self.path:
             vectors = [{"index": n, "embedding": [1.0, float(n)]} for n in range(len(asked["input"]))]

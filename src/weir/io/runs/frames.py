@@ -118,7 +118,7 @@ def small_frame(value: object, kind: Kind) -> dict[object, dict[object, object]]
     Raises BadValue for columns that are missing or ambiguous.
     """
     frame: Any = value
-    if not hasattr(frame, "columns") or not hasattr(frame, "__len__") or len(frame) >= _STREAM_ROWS:
+    if not hasattr(frame, "__len__") or not hasattr(frame, "columns") or len(frame) >= _STREAM_ROWS:
         return None
     columns = _columns(frame)
     if columns is None or origin_column(list(columns), kind) is not None:
