@@ -243,6 +243,7 @@ def picture(path: Path) -> None:
     import matplotlib.pyplot as plt
 
     from weir.experiment import Experiment, read_results
+    from weir.report.short_names import short_names
 
     with tempfile.TemporaryDirectory() as folder:
         Experiment(("brook",), tuple(SHOWN), ("nDCG@10",)).execute(folder)
@@ -250,6 +251,7 @@ def picture(path: Path) -> None:
     names = sorted({r.dataset for r in rows}, reverse=True)
     mpl.rcParams.update({"svg.hashsalt": "weir", "font.size": 9, "svg.fonttype": "none"})
     figure, axes = plt.subplots(figsize=(7.2, 5.0))
+    labels = dict(zip(SHOWN, short_names(tuple(SHOWN)), strict=True))
     for number, (system, colour) in enumerate(SHOWN.items()):
         chosen = {r.dataset: r for r in rows if r.system == system}
         y = [names.index(n) + 0.2 * (1.5 - number) for n in names]
@@ -258,14 +260,14 @@ def picture(path: Path) -> None:
             [chosen[n].mean - chosen[n].low for n in names],
             [chosen[n].high - chosen[n].mean for n in names],
         ]
-        axes.errorbar(means, y, xerr=spread, fmt="o", ms=4, color=colour, elinewidth=1.2, label=system)
+        axes.errorbar(means, y, xerr=spread, fmt="o", ms=4, color=colour, elinewidth=1.2, label=labels[system])
     axes.set_yticks(range(len(names)), names)
     axes.set_xlim(0, 1)
     axes.set_xlabel("nDCG@10, mean and 95% bootstrap interval over queries")
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False)
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None, "Creator": "weir"})
 
