@@ -260,7 +260,9 @@ def picture(path: Path) -> None:
             [chosen[n].mean - chosen[n].low for n in names],
             [chosen[n].high - chosen[n].mean for n in names],
         ]
-        axes.errorbar(means, y, xerr=spread, fmt="o", ms=4, color=colour, elinewidth=1.2, label=labels[system])
+        axes.errorbar(
+            means, y, xerr=spread, fmt="o", ms=4, color=colour, elinewidth=1.2, label=labels[system]
+        )
     axes.set_yticks(range(len(names)), names)
     axes.set_xlim(0, 1)
     axes.set_xlabel("nDCG@10, mean and 95% bootstrap interval over queries")
