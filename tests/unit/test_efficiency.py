@@ -222,7 +222,10 @@ def test_every_form_shows_the_same(tmp_path, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_record_of_another_layout_is_one_line(tmp_path, capsys):
-    folder = cell(tmp_path, "bm25", with_search(seconds="long"))
+@pytest.mark.parametrize(
+    "odd", [{"seconds": "long"}, {"single_query_ms": {"p50": 1.0, "p95": "x", "queries": 3}}]
+)
+def test_a_record_of_another_layout_is_one_line(tmp_path, capsys, odd):
+    folder = cell(tmp_path, "bm25", with_search(**odd))
     assert main(["efficiency", str(tmp_path)]) == 2
     assert str(folder / "stage.json") in capsys.readouterr().err

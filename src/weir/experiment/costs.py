@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from weir.errors import FormatError
 from weir.experiment.finished import Finished
-from weir.stages.stage import Record, record_of
+from weir.stages.stage import RECORD, Record, record_of
 
 __all__ = [
     "index_cost",
@@ -37,8 +39,22 @@ def stages_of(cell: Finished) -> Iterator[tuple[Path, Record]]:
     return walk(cell.folder, cell.ranked)
 
 
+@contextmanager
+def _as_weir_writes_it(cell: Finished) -> Iterator[None]:
+    """Raise FormatError where an entry of a cell's records, which may be somebody else's, is another value."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise FormatError(cell.folder / RECORD, "another layout", "a record of weir run") from None
+
+
 def index_cost(cell: Finished) -> dict[str, Any]:
-    """Seconds, bytes and documents of all indexes behind a cell; empty where it has none."""
+    """Seconds, bytes and documents of all indexes behind a cell; empty where it has none. Raises FormatError."""
+    with _as_weir_writes_it(cell):
+        return _index_cost(cell)
+
+
+def _index_cost(cell: Finished) -> dict[str, Any]:
     records = [record for _, record in stages_of(cell) if record.kind == "index"]
     if not records:
         return {}
@@ -50,7 +66,12 @@ def index_cost(cell: Finished) -> dict[str, Any]:
 
 
 def search_cost(cell: Finished) -> dict[str, Any]:
-    """Seconds of all rankings behind a cell, and what its own rankings note."""
+    """Seconds of all rankings behind a cell, and what its own rankings note; raises FormatError."""
+    with _as_weir_writes_it(cell):
+        return _search_cost(cell)
+
+
+def _search_cost(cell: Finished) -> dict[str, Any]:
     records = [record for _, record in stages_of(cell) if record.kind == "run"]
     # Rankings without self-matches are those of the stage before them, which was searched.
     searched = next((r for r in reversed(records) if "single_query_ms" in r.facts), cell.ranked)
@@ -63,18 +84,20 @@ def unscored_notes(cells: Sequence[Finished]) -> list[str]:
     collection."""
     found: dict[str, None] = {}
     for cell in cells:
-        for _, record in stages_of(cell):
-            reranked = record.facts.get("reranked", {})
-            if reranked.get("unscored"):
-                note = unscored_note(record.name, int(reranked["unscored"]), int(reranked["candidates"]))
-                found[f"{cell.dataset}: {note}"] = None
+        with _as_weir_writes_it(cell):
+            for _, record in stages_of(cell):
+                reranked = record.facts.get("reranked", {})
+                if reranked.get("unscored"):
+                    note = unscored_note(record.name, int(reranked["unscored"]), int(reranked["candidates"]))
+                    found[f"{cell.dataset}: {note}"] = None
     return list(found)
 
 
 def unscored_candidates(cell: Finished) -> tuple[int, int]:
     """(candidates that re-rankers behind a cell left unscored, candidates that they were given)."""
-    found = [record.facts.get("reranked", {}) for _, record in stages_of(cell)]
-    unscored, given = (sum(int(one.get(name, 0)) for one in found) for name in ("unscored", "candidates"))
+    with _as_weir_writes_it(cell):
+        found = [record.facts.get("reranked", {}) for _, record in stages_of(cell)]
+        unscored, given = (sum(int(one.get(name, 0)) for one in found) for name in ("unscored", "candidates"))
     return unscored, given
 
 

@@ -17,6 +17,12 @@ __all__ = ["Efficiency", "efficiency"]
 
 DEFAULT = "nDCG@10"
 
+COUNTED = (
+    *("documents", "index_seconds", "index_bytes", "queries", "search_seconds"),
+    *("single_mean_ms", "p50_ms", "p95_ms", "p99_ms", "peak_mb"),
+)
+"""Numbers of a record that may be somebody else's."""
+
 
 @dataclass(frozen=True)
 class Efficiency:
@@ -98,7 +104,7 @@ def _of(cell: Finished, row: Row) -> Efficiency:
         served = _served(search["services"])
         single = {} if cached else search.get("single_query_ms") or served
         peaks = [p for p in (index.get("peak_mb"), search.get("peak_mb")) if p is not None]
-        return Efficiency(
+        found = Efficiency(
             row,
             documents=index.get("documents"),
             index_seconds=None if _all_reused(index) else index.get("seconds"),
@@ -116,6 +122,11 @@ def _of(cell: Finished, row: Row) -> Efficiency:
             index_marks=tuple(_index_marks(index)),
             search_marks=tuple(_search_marks(search, bool(cached))),
         )
+        for name in COUNTED:
+            value = getattr(found, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
+                raise TypeError(f"{name} is {value!r}")
+        return found
     except (ValueError, TypeError, KeyError, AttributeError):
         raise FormatError(cell.folder / RECORD, "another layout", "a record of weir run") from None
 
