@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from itertools import pairwise
 
 import numpy as np
 
@@ -73,21 +74,28 @@ class TermTable:
         What stands between spaces is looked up once and kept, where a space ends every word and begins none.
         """
         if not (self._cut_by_spaces and text.isascii()):
-            return self._known(text)
-        kept, found = self._kept, list[int]()
-        for stretch in text.split(" "):
-            numbers = kept.get(stretch)
-            if numbers is None:
-                numbers = self._known(stretch)
-                if len(kept) >= KEPT_STRETCHES:
-                    kept.clear()
-                kept[stretch] = numbers
-            found += numbers
-        return found
+            return self._known([text])[0]
+        stretches = text.split(" ")
+        numbers = [self._kept.get(one) for one in stretches]
+        if None in numbers:
+            new = list(
+                dict.fromkeys(one for one, known in zip(stretches, numbers, strict=True) if known is None)
+            )
+            looked_up = dict(zip(new, self._known(new), strict=True))
+            if len(self._kept) >= KEPT_STRETCHES:
+                self._kept.clear()
+            self._kept.update(looked_up)
+            numbers = [
+                looked_up[one] if known is None else known
+                for one, known in zip(stretches, numbers, strict=True)
+            ]
+        return [number for some in numbers if some for number in some]
 
-    def _known(self, text: str) -> list[int]:
-        numbers = self.lookup(Strings.of([text]))[1].tolist()
-        return [number for number in numbers if number >= 0]
+    def _known(self, texts: list[str]) -> list[list[int]]:
+        """The terms of each text that are in the vocabulary."""
+        ptr, found = self.lookup(Strings.of(texts))
+        cuts, numbers = ptr.tolist(), found.tolist()
+        return [[n for n in numbers[a:b] if n >= 0] for a, b in pairwise(cuts)]
 
     def terms(self) -> Strings:
         """The vocabulary: term number -> term; a view that later growth leaves as it is."""
