@@ -233,7 +233,7 @@ def process(kind: str, folder: Path, kills: int = -1) -> subprocess.Popen[bytes]
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {p.name: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+    return {p.name: p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.suffix != ".lock"}
 
 
 @pytest.mark.parametrize("kind", ["ragged", "plain"])
