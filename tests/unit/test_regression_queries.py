@@ -9,11 +9,11 @@ import weir
 from weir.audit import Subject, audited
 from weir.audit.near_questions import nearest_training
 from weir.audit.regression_queries import GROUP, regression_queries, write_regression_queries
-from weir.audit.subject import Training
 from weir.cli import main
 from weir.core.corpus import Queries
 from weir.core.qrels import Qrels
 from weir.core.run import Run
+from weir.core.subject import Training
 from weir.errors import BadValue
 
 NAMES = [f"q{i:03}" for i in range(120)]

@@ -76,7 +76,7 @@ def next_queries(
     """
     from weir.audit.estimated_scores import next_queries as drawn_queries
     from weir.audit.estimated_scores import write_plan
-    from weir.audit.subject import Subject
+    from weir.core.subject import Subject
     from weir.datasets.scoring_rules import ScoringRules
     from weir.measures.measure import parse_measure
 

@@ -12,8 +12,8 @@ from weir.api.result_set import ResultSet
 from weir.errors import BadValue
 
 if TYPE_CHECKING:
-    from weir.audit.subject import Subject
     from weir.core.qrels import Qrels
+    from weir.core.subject import Subject
     from weir.judging.judge_report import JudgeReport
     from weir.judging.judging_pairs import JudgingPairs
     from weir.judging.panel import JudgeSettings

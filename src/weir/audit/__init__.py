@@ -19,13 +19,12 @@ from weir.audit import (  # noqa: F401 - each registers its checks
     overlap,
     query_power,
     same_rankings,
-    score_bounds,
     slices,
     texts,
     truncation,
 )
 from weir.audit.check import CHECKS, Audit, Check, Finding, audited, audited_all, check, comparing_check
-from weir.audit.subject import Subject
+from weir.core.subject import Subject
 
 __all__ = [
     "CHECKS",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
-from weir.audit.subject import Subject
+from weir.core.subject import Subject
 from weir.errors import BadValue
 from weir.registry import Registry
 

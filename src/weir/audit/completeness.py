@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from weir.audit.check import Finding, check
-from weir.audit.subject import Subject
-from weir.audit.wording import counted, part_of
 from weir.core import rounding
 from weir.core.corpus import Corpus, Queries
 from weir.core.document_lists import DocumentLists
+from weir.core.rounding import counted, part_of
+from weir.core.subject import Subject
 from weir.datasets import catalogue
 from weir.datasets.same_text import normalised
 from weir.datasets.self_match import SELF_MATCHES

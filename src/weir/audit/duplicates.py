@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from weir.audit.check import Finding, check
-from weir.audit.subject import Subject
-from weir.audit.wording import one_or_more, times
 from weir.core import rounding
 from weir.core.corpus import Corpus
 from weir.core.judged import Judged
 from weir.core.layers import layered
 from weir.core.qrels import Qrels
+from weir.core.rounding import one_or_more, times
 from weir.core.strings import Int32, StringColumn
+from weir.core.subject import Subject
 from weir.datasets.same_text import DuplicateGroups, duplicate_groups, normalised, title_and_text
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import parse_measure

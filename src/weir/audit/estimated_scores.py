@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 
 from weir.audit.judging_pool import JudgingPool, write_pool
-from weir.audit.score_bounds import MOST_RANKS, RISING, Unjudged, score_bounds
-from weir.audit.subject import Subject
 from weir.core.qrels import Qrels
 from weir.core.query_groups import QueryGroups
 from weir.core.run import Run
 from weir.core.strings import Float64, Int64
+from weir.core.subject import Subject
 from weir.errors import BadValue
 from weir.measures.measure import Measure
 from weir.stats.corrected_scores import CorrectedScore, LabelledRuns, corrected_scores
 from weir.stats.query_allocation import allocated, query_variances
 from weir.stats.sample_design import AT_RANDOM, SampleDesign, numbered_strata
+from weir.stats.score_bounds import MOST_RANKS, RISING, Unjudged, score_bounds
 
 __all__ = ["QueryPlan", "StratumPlan", "estimated_scores", "next_queries", "write_plan"]
 

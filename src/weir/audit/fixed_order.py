@@ -9,9 +9,9 @@ import numpy as np
 
 from weir.audit.check import Finding, check
 from weir.audit.same_rankings import FEWEST_DOCUMENTS, FIRST_RANKS, KEPT_SHARE
-from weir.audit.subject import Subject
 from weir.core.run import Run
 from weir.core.strings import Int64
+from weir.core.subject import Subject
 
 __all__ = ["commonest_order", "places_in"]
 

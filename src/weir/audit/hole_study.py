@@ -11,7 +11,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.audit.score_bounds import Unjudged, score_bounds
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
@@ -21,6 +20,7 @@ from weir.measures.measure import Measure, parse_measure
 from weir.stats.bootstrap import SEED, interval
 from weir.stats.label_agreement import bounds, cohen_kappa, drawn_tables
 from weir.stats.rank_stability import kendall_tau, order_interval
+from weir.stats.score_bounds import Unjudged, score_bounds
 
 __all__ = ["FilledOrder", "FilledScore", "HoleStudy", "HolesFound", "Ratio", "hole_study"]
 

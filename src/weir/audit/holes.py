@@ -8,17 +8,21 @@ from collections.abc import Iterator
 import numpy as np
 
 from weir.audit.check import Finding, Severity, check
-from weir.audit.subject import Subject
 from weir.core import rounding
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
 from weir.core.run import Run
+from weir.core.subject import Subject
+from weir.measures.evaluate import scores_of
 from weir.measures.measure import parse_measure
+from weir.stats.score_bounds import MEASURE, score_bounds, turning_pairs
 
 __all__ = ["hole_of_any_query", "judged_share"]
 
 CUTOFF = 10
 JUDGED = parse_measure(f"Judged@{CUTOFF}")
+BESIDE = (parse_measure(f"condensed(nDCG@{CUTOFF})"), parse_measure("RBP_residual"))
+"""Other views of holes: unjudged documents leave the ranking; the weight that RBP gives to them."""
 FULLY_JUDGED = 0.9
 """Share of judged documents in the first 10 from which holes are no longer said to matter."""
 UNEQUAL = 0.05
@@ -105,3 +109,51 @@ def _by_rank(judged: Judged) -> list[float]:
         returned = int(np.count_nonzero(judged.retrieved >= rank))
         found.append(int(np.count_nonzero(judged.rank == rank)) / returned if returned else float("nan"))
     return found
+
+
+@check("score bounds", needs=["runs", "qrels"])
+def score_bounds_check(subject: Subject) -> Iterator[Finding]:
+    """Between which values nDCG@10 lies whatever the unjudged documents are, and which systems may change places.
+
+    Exact over all ways of judging them, each with any grade from 0 to the highest that was judged. Beside it the score
+    of condensed lists (Sakai 2007), and what RBP leaves to unjudged documents (Moffat and Zobel 2008).
+    """
+    answering = {name: run for name, run in subject.runs.items() if subject.joins[name].answered.any()}
+    if not answering:
+        return
+    qrels = subject.need_qrels()
+    for name, one in score_bounds(answering, qrels).items():
+        low, score, high = (float(values.mean()) for values in (one.low, one.score, one.high))
+        views = scores_of(subject.joins[name], BESIDE).means()
+        beside = ", ".join(f"{view} {rounding.score(value)}" for view, value in views.items())
+        if high - low >= 0.005:
+            yield Finding(
+                "caution",
+                f"{MEASURE} {rounding.score(score)} may be anything from {rounding.score(low)} "
+                f"to {rounding.score(high)} by what its unjudged documents are; beside it {beside}",
+                "judge what is unjudged among the first 10 of each system (weir pool)",
+                (("low", low), ("score", score), ("high", high), *views.items()),
+                system=name,
+            )
+    turning = turning_pairs(answering, qrels)
+    total = len(answering) * (len(answering) - 1) // 2
+    large = [pair for pair, detected in turning.items() if detected]
+    if large:
+        yield Finding(
+            "serious",
+            f"{len(large):,} of {total:,} pairs of systems differ by enough for {len(qrels):,} queries to detect, and "
+            "may change places by what unjudged documents are",
+            "call the order of such a pair open until their unjudged documents are judged",
+            (("pairs that may turn", float(len(large))), ("pairs", float(total))),
+            tuple(f"{better} over {worse}" for better, worse in large),
+        )
+    small = [pair for pair, detected in turning.items() if not detected]
+    if small:
+        yield Finding(
+            "note",
+            f"{len(small):,} of {total:,} pairs of systems may change places by what unjudged documents are, but "
+            f"differ by too little for {len(qrels):,} queries to detect",
+            "",
+            (("pairs that may turn", float(len(small))), ("pairs", float(total))),
+            tuple(f"{better} over {worse}" for better, worse in small),
+        )

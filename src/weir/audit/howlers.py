@@ -8,10 +8,10 @@ import numpy as np
 
 from weir.audit.check import Finding, check
 from weir.audit.lexical_bias import term_overlap
-from weir.audit.subject import Subject
-from weir.audit.wording import counted, one_or_more
 from weir.core.qrels import Qrels
+from weir.core.rounding import counted, one_or_more
 from weir.core.run import Run
+from weir.core.subject import Subject
 
 __all__ = ["howlers_of"]
 

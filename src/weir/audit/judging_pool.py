@@ -9,15 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from weir.audit.score_bounds import Unjudged
-from weir.audit.subject import Subject
 from weir.core.ids import Ids
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.strings import Float64, Int32, StringColumn
+from weir.core.subject import Subject
 from weir.errors import BadValue, FormatError, printable
 from weir.io.runs.read import read_qrels
 from weir.io.storage.atomic import atomic_dir, write_json, write_text
+from weir.stats.score_bounds import Unjudged
 
 __all__ = ["ABOUT", "HEAD", "SHEET", "JudgingPool", "judging_pool", "pools_of", "read_sheet", "write_pool"]
 

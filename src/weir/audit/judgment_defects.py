@@ -9,12 +9,12 @@ import numpy as np
 
 from weir.audit.check import Finding, check
 from weir.audit.duplicates import copies
-from weir.audit.subject import Subject
-from weir.audit.wording import counted, one_or_more, part_of
 from weir.core import rounding
 from weir.core.qrels import Qrels
+from weir.core.rounding import counted, one_or_more, part_of
 from weir.core.run import Run
 from weir.core.strings import Int64
+from weir.core.subject import Subject
 from weir.datasets.same_text import normalised
 from weir.measures.evaluate import evaluate
 

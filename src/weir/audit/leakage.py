@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.audit.check import Finding, check
-from weir.audit.subject import Subject, Training
-from weir.audit.wording import part_of
 from weir.core import rounding
 from weir.core.corpus import Queries
+from weir.core.rounding import part_of
+from weir.core.subject import Subject, Training
 from weir.datasets.same_text import normalised
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import parse_measure

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.audit.check import Finding, check
-from weir.audit.subject import Subject
 from weir.core import rounding
 from weir.core.corpus import Corpus
 from weir.core.run import Run
 from weir.core.strings import Int64
+from weir.core.subject import Subject
 from weir.stats.rank_stability import spearman
 
 __all__ = ["LengthProfile", "document_lengths", "length_profile", "relevant_by_length"]

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from weir.audit.check import Finding, check
-from weir.audit.subject import Subject
-from weir.audit.wording import counted, one_or_more
 from weir.core import rounding
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
+from weir.core.rounding import counted, one_or_more
 from weir.core.run import Run
 from weir.core.strings import Float64, Int64
+from weir.core.subject import Subject
 
 __all__ = ["found_by_bm25", "term_overlap"]
 

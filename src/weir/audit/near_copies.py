@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from weir.audit.check import Finding, check
 from weir.audit.duplicates import conflicts, copies
-from weir.audit.subject import Subject
-from weir.audit.wording import part_of, times
 from weir.core.corpus import Corpus, joined
+from weir.core.rounding import part_of, times
 from weir.core.strings import Int32, Int64
+from weir.core.subject import Subject
 from weir.datasets.same_text import DuplicateGroups, normalised, title_and_text
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.audit.check import Finding, check
-from weir.audit.subject import Subject, TextEncoder, Training
 from weir.core import rounding
 from weir.core.corpus import Queries
 from weir.core.strings import Float64, Int64
+from weir.core.subject import Subject, TextEncoder, Training
 
 __all__ = ["NEAR_COSINE", "nearest_training", "unit_rows"]
 

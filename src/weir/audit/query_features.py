@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from weir.audit.lexical_bias import term_overlap
 from weir.audit.near_questions import unit_rows
-from weir.audit.subject import Subject
 from weir.core.corpus import Queries
 from weir.core.query_groups import QueryGroups
 from weir.core.strings import Float64, Int64
+from weir.core.subject import Subject
 
 Float32: TypeAlias = NDArray[np.float32]
 

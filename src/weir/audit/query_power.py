@@ -9,8 +9,8 @@ from itertools import combinations
 import numpy as np
 
 from weir.audit.check import Finding, check
-from weir.audit.subject import Subject
 from weir.core import rounding
+from weir.core.subject import Subject
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import parse_measure
 from weir.stats.power import POWER, detectable, excess_kurtosis, queries_needed

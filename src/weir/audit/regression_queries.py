@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from weir.audit.query_features import topics
-from weir.audit.subject import Subject
 from weir.core.strings import Float64
+from weir.core.subject import Subject
 from weir.errors import BadValue
 from weir.io.storage.atomic import write_text
 from weir.measures.evaluate import scores_of

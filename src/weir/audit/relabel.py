@@ -8,10 +8,10 @@ from itertools import combinations
 
 import numpy as np
 
-from weir.audit.subject import Subject
 from weir.core.judged import Judged
 from weir.core.layers import layered
 from weir.core.qrels import Qrels
+from weir.core.subject import Subject
 from weir.errors import BadValue
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import Measure, parse_measure

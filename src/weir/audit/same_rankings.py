@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weir.audit.check import Finding, check
-from weir.audit.subject import Subject
 from weir.core.hashing import hash_strings
 from weir.core.run import Run
+from weir.core.subject import Subject
 
 __all__ = ["ranking_hashes"]
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from weir.audit.check import Finding, check
 from weir.audit.query_features import feature_groups
-from weir.audit.subject import Subject
 from weir.core import rounding
 from weir.core.ids import Ids
 from weir.core.query_groups import QueryGroups
 from weir.core.strings import Float64, Int64
+from weir.core.subject import Subject
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import parse_measure
 from weir.stats.corrections import adjusted

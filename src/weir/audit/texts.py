@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from weir.audit.check import Finding, Severity, check
-from weir.audit.subject import Subject
-from weir.audit.wording import part_of
 from weir.core.corpus import Corpus
+from weir.core.rounding import part_of
 from weir.core.strings import Strings
+from weir.core.subject import Subject
 
 __all__ = ["DAMAGE", "damage_of"]
 

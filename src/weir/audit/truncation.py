@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from weir.audit.check import Finding, check
 from weir.audit.lengths import BATCH_BYTES, document_lengths
-from weir.audit.subject import Subject, TokenLimit
-from weir.audit.wording import counted, one_or_more
 from weir.core import rounding
 from weir.core.corpus import Corpus
+from weir.core.rounding import counted, one_or_more
 from weir.core.strings import Int64, Strings
+from weir.core.subject import Subject, TokenLimit
 
 __all__ = ["DocumentCut", "cut_by_encoder", "cut_by_words", "lost_behind_the_cut"]
 

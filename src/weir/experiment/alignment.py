@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from weir.audit.overlap import weighted_jaccard, word_counts
-from weir.audit.wording import counted
+from weir.core.rounding import counted
 from weir.core.strings import Float64
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load
@@ -20,6 +19,7 @@ from weir.experiment.published.published_scores import published
 from weir.measures.measure import parse_measure
 from weir.stats.bootstrap import LEVEL, RESAMPLES, SEED
 from weir.stats.rank_stability import kendall_tau
+from weir.text.word_counts import weighted_jaccard, word_counts
 
 __all__ = ["AlignedSystem", "Alignment", "Likeness", "align", "aligned"]
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from weir.audit.judging_pool import ABOUT, HEAD, SHEET, judging_pool, read_sheet
-from weir.audit.subject import Subject
 from weir.core.corpus import Corpus
 from weir.core.ids import Ids
 from weir.core.qrels import Qrels
 from weir.core.strings import Int32
+from weir.core.subject import Subject
 from weir.errors import BadValue, FormatError
 from weir.systems.rerank.score_cache import VIEW
 

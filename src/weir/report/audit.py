@@ -9,7 +9,7 @@ from dataclasses import asdict
 from itertools import groupby
 
 from weir.audit import CHECKS, Audit, Finding
-from weir.audit.wording import counted
+from weir.core.rounding import counted
 from weir.errors import printable
 from weir.report.marked_table import MarkedCell, MarkedTable
 from weir.report.terminal_layout import columns, paragraph

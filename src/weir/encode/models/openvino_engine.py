@@ -6,11 +6,11 @@ import hashlib
 import json
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
-from weir.datasets import catalogue
 from weir.encode.models.bert_weights import Tensor
 from weir.encode.models.hardware import ComputePlace
 from weir.encode.models.quiet import quiet
@@ -137,9 +137,8 @@ def _quantised(checkpoint: Checkpoint, core: Any, names: tuple[str, ...]) -> Any
 def _texts(count: int) -> list[str]:
     """Texts of many kinds, the same everywhere: evenly from the collections that come with Weir."""
     found: list[str] = []
-    for entry in catalogue.entries():
-        if entry.embedded:
-            lines = (entry.path / "corpus.jsonl").read_text(encoding="utf-8").rstrip("\n").split("\n")
-            documents = (json.loads(line) for line in lines)
-            found += [f"{d.get('title') or ''} {d['text']}".strip() for d in documents]
+    for folder in sorted((files("weir") / "datasets" / "brook").iterdir(), key=lambda one: one.name):
+        lines = (folder / "corpus.jsonl").read_text(encoding="utf-8").rstrip("\n").split("\n")
+        documents = (json.loads(line) for line in lines)
+        found += [f"{d.get('title') or ''} {d['text']}".strip() for d in documents]
     return found[:: max(1, len(found) // count)][:count]

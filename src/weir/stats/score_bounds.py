@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.audit.check import Finding, check
-from weir.audit.holes import CUTOFF
-from weir.audit.subject import Subject
-from weir.core import rounding
 from weir.core.ids import Ids
 from weir.core.judged import Judged
 from weir.core.qrels import Qrels
@@ -20,20 +16,27 @@ from weir.core.run import Run
 from weir.core.strings import Float64, Int32, Int64, Strings
 from weir.errors import BadValue
 from weir.io.runs.distinct_ids import distinct_strings
-from weir.measures.evaluate import scores_of
 from weir.measures.library.arithmetic import place, ratio
 from weir.measures.library.gain_functions import found_gains, gain_of
 from weir.measures.library.gains import divisor_at
 from weir.measures.measure import Measure, parse_measure
 from weir.stats.power import detectable, excess_kurtosis
 
-__all__ = ["RISING", "ScoreBounds", "Unjudged", "discounted", "most_above", "score_bounds", "turning_pairs"]
+__all__ = [
+    "MEASURE",
+    "MOST_RANKS",
+    "RISING",
+    "ScoreBounds",
+    "Unjudged",
+    "discounted",
+    "most_above",
+    "score_bounds",
+    "turning_pairs",
+]
 
-MEASURE = parse_measure(f"nDCG@{CUTOFF}")
+MEASURE = parse_measure("nDCG@10")
 RISING = {"AP", "DCG", "ERR", "P", "R", "RBP", "RR", "R_cap", "SDCG", "Success", "nDCG"}
 """Measures that never fall where a relevant document changes places with a worse one above it."""
-BESIDE = (parse_measure(f"condensed(nDCG@{CUTOFF})"), parse_measure("RBP_residual"))
-"""Other views of holes: unjudged documents leave the ranking; the weight that RBP gives to them."""
 MOST_RANKS = 100
 CELLS = 1 << 21
 """Of the tables of gains and ideals that are held at once, of 8 bytes each."""
@@ -281,51 +284,3 @@ def turning_pairs(
                 float(differences.std(ddof=1)), len(differences), kurtosis=excess_kurtosis(differences[None])
             )
     return found
-
-
-@check("score bounds", needs=["runs", "qrels"])
-def score_bounds_check(subject: Subject) -> Iterator[Finding]:
-    """Between which values nDCG@10 lies whatever the unjudged documents are, and which systems may change places.
-
-    Exact over all ways of judging them, each with any grade from 0 to the highest that was judged. Beside it the score
-    of condensed lists (Sakai 2007), and what RBP leaves to unjudged documents (Moffat and Zobel 2008).
-    """
-    answering = {name: run for name, run in subject.runs.items() if subject.joins[name].answered.any()}
-    if not answering:
-        return
-    qrels = subject.need_qrels()
-    for name, one in score_bounds(answering, qrels).items():
-        low, score, high = (float(values.mean()) for values in (one.low, one.score, one.high))
-        views = scores_of(subject.joins[name], BESIDE).means()
-        beside = ", ".join(f"{view} {rounding.score(value)}" for view, value in views.items())
-        if high - low >= 0.005:
-            yield Finding(
-                "caution",
-                f"{MEASURE} {rounding.score(score)} may be anything from {rounding.score(low)} "
-                f"to {rounding.score(high)} by what its unjudged documents are; beside it {beside}",
-                "judge what is unjudged among the first 10 of each system (weir pool)",
-                (("low", low), ("score", score), ("high", high), *views.items()),
-                system=name,
-            )
-    turning = turning_pairs(answering, qrels)
-    total = len(answering) * (len(answering) - 1) // 2
-    large = [pair for pair, detected in turning.items() if detected]
-    if large:
-        yield Finding(
-            "serious",
-            f"{len(large):,} of {total:,} pairs of systems differ by enough for {len(qrels):,} queries to detect, and "
-            "may change places by what unjudged documents are",
-            "call the order of such a pair open until their unjudged documents are judged",
-            (("pairs that may turn", float(len(large))), ("pairs", float(total))),
-            tuple(f"{better} over {worse}" for better, worse in large),
-        )
-    small = [pair for pair, detected in turning.items() if not detected]
-    if small:
-        yield Finding(
-            "note",
-            f"{len(small):,} of {total:,} pairs of systems may change places by what unjudged documents are, but "
-            f"differ by too little for {len(qrels):,} queries to detect",
-            "",
-            (("pairs that may turn", float(len(small))), ("pairs", float(total))),
-            tuple(f"{better} over {worse}" for better, worse in small),
-        )
