@@ -52,6 +52,7 @@ def command(
     import json
 
     from weir.datasets.scoring_rules import ScoringRules, judged_collection
+    from weir.experiment.run_files import scores_of_files
     from weir.measures.conventions import Conventions
     from weir.report.power import power_text
     from weir.stats.compare import table
@@ -61,7 +62,8 @@ def command(
     conventions = Conventions(self_matches="drop" if drop_self else "keep")
     name = qrels.name
     qrels, collection = judged_collection(qrels, collection)
-    scores = ScoringRules.of(collection, conventions).scores_of_files(qrels, (first, second), measures)
+    rules = ScoringRules.of(collection, conventions)
+    scores, _ = scores_of_files(qrels, (first, second), measures, rules)
     say_notes(system_notes(scores), notes)
     for measure in next(iter(scores.values())).measures:
         before, after = table(name, measure, scores).values
