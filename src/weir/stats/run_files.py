@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from weir.core.intents import IntentQrels
 from weir.core.qrels import Qrels
@@ -13,8 +14,10 @@ from weir.datasets.scoring_rules import NO_COLLECTION, ScoringRules
 from weir.measures import DEFAULT_MEASURES, Measure, measures_of, scores_of
 from weir.measures.conventions import Conventions
 from weir.measures.files import each_file, judgments_for, names_of_runs
-from weir.stats.calibration import GatedLabels, uncalibrated
 from weir.stats.score_notes import noted
+
+if TYPE_CHECKING:
+    from weir.stats.calibration import GatedLabels
 
 __all__ = ["score_file", "scores_of_files"]
 
@@ -39,7 +42,9 @@ def score_file(
     scores = scores_of(judged, measures, rules.conventions)
     if gate is not None:
         scores = gate.marked(scores, judged, lambda p: rules.judge(run, p), measures, rules.conventions)
-    elif isinstance(judgments, Qrels):
+    elif isinstance(judgments, Qrels) and judgments.origin is not None:
+        from weir.stats.calibration import uncalibrated
+
         scores = replace(scores, labels=uncalibrated(judgments))
     return noted(scores, judged, judgments, measures, rescored)
 
