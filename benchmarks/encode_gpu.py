@@ -248,7 +248,7 @@ def agreement(base: Any, ways: dict[str, Any], passages: list[str]) -> dict[str,
                 "cosine_min": float((vectors * expected).sum(1).min()),
                 "stability": str(stability(encoder, few[:16])),
             }
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:  # noqa: BLE001 - one way that fails must not lose the others
             found[name] = {"error": f"{type(error).__name__}: {error}"[:400]}
     return found
 

@@ -202,7 +202,7 @@ def test_a_straight_path_crosses_few_files():
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_frames_are_joined_without_a_run(library):
-    frames = pytest.importorskip(library)
+    frames = pytest.importorskip(library, reason=f"frames of {library} take {library}")
     qrels = frames.DataFrame({"query": ["q", "q", "r"], "doc": ["a", "b", "c"], "grade": [1, 0, 2]})
     run = frames.DataFrame({"query": ["q", "q", "s"], "doc": ["b", "a", "c"], "score": [0.5, 0.5, 1.0]})
     scores = weir.evaluate(qrels, run, ["AP"])

@@ -69,7 +69,7 @@ def resampled(values):
     np.random.seed(42)  # noqa: NPY002 - the legacy generator is the point
     means = []
     for _ in range(1000):
-        chosen = np.random.choice(range(len(values)), len(values), replace=True)  # noqa: NPY002 - as above
+        chosen = np.random.choice(range(len(values)), len(values), replace=True)  # noqa: NPY002 - the legacy generator is the point
         means.append(np.mean([values[i] for i in chosen]))
     return np.mean(means), np.std(means)
 

@@ -183,6 +183,59 @@ def test_eval_says_what_trec_eval_9_would_say_and_only_where_it_says_otherwise(t
         assert "under trec_eval 9, which" not in capsys.readouterr().err
 
 
+def test_whoever_scores_a_run_says_once_what_trec_eval_9_would_say(tmp_path, capsys):
+    """eval, compare, power, gate and diff, as commands, as functions of files and as functions of dicts."""
+    qrels = lines(tmp_path / "qrels", "q1 0 a 1", "q2 0 a 1", "q3 0 a 1")
+    near = lines(tmp_path / "near", "q1 Q0 a 1 100.0000011 t", "q1 Q0 b 2 100.000001 t", "q2 Q0 a 1 1 t")
+    far = lines(tmp_path / "far", "q1 Q0 b 1 3 t", "q1 Q0 a 2 2 t", "q2 Q0 a 1 1 t")
+    note, shown = "RR is 0.5000 under trec_eval 9, which compares scores as floats (--ties trec9)", {}
+    for command in (["eval", qrels, near], ["eval", qrels, near, far], ["compare", qrels, near, far],
+                    ["power", qrels, near, far], ["gate", qrels, near, far, "--max-drop", "0.9"],
+                    ["diff", qrels, near, far], ["diff", qrels, near, far, "--drop-self"]):  # fmt: skip
+        main([*command, "-m", "RR"])
+        shown[" ".join(command)] = " ".join("".join(capsys.readouterr()).split())
+    grades, one, other = (
+        {f"q{n}": {"a": 1} for n in (1, 2, 3)},
+        read_run(near).to_dict(),
+        read_run(far).to_dict(),
+    )
+    for kind, given in (("files", (qrels, near, far)), ("dicts", (grades, one, other))):
+        shown |= {
+            f"weir.evaluate of {kind}": repr(weir.evaluate(*given[:2], "RR")),
+            f"weir.compare of {kind}": repr(weir.compare(*given, "RR")),
+            f"weir.power of {kind}": repr(weir.power(*given, "RR")),
+            f"weir.gate of {kind}": repr(weir.gate(*given, "RR", max_drop=0.9)),
+            f"weir.diff of {kind}": repr(weir.diff(*given, measure="RR")),
+        }
+    assert {name: text.count(note) for name, text in shown.items()} == dict.fromkeys(shown, 1)
+    assert {
+        name: text.count("self_matches=drop") for name, text in shown.items() if "--drop-self" in name
+    } == {f"diff {qrels} {near} {far} --drop-self": 1}
+
+
+def test_compare_names_a_bad_run_file_and_compares_the_others(tmp_path, capsys):
+    qrels = lines(tmp_path / "qrels", *(f"q{n} 0 a 1" for n in range(6)))
+    good = [
+        lines(tmp_path / f"run{k}", *(f"q{n} Q0 {'ab'[n % k == 0]} 1 1 t" for n in range(6))) for k in (2, 3)
+    ]
+    bad = lines(tmp_path / "bad", "q1 Q0 a 1 high t")
+    assert main(["compare", qrels, *good, "-m", "RR"]) == 0
+    alone = capsys.readouterr()
+    for several in ([good[0], bad, good[1]], [*good, bad, lines(tmp_path / "worse", "no run")]):
+        assert main(["compare", qrels, *several, "-m", "RR"]) == 2
+        out, err = capsys.readouterr()
+        assert out == alone.out
+        left_out = [line for line in err.splitlines() if line.startswith("weir: left out: ")]
+        named = [bad, "worse"][: len(several) - 2]
+        assert all(name in line for name, line in zip(named, left_out, strict=True))
+    assert main(["compare", qrels, *good, bad, "-m", "RR", "--baseline", "bad"]) == 2
+    err = capsys.readouterr().err
+    assert err.index(f"weir: left out: {bad}") < err.index("'bad'")  # why it is missing, then that it is
+    assert main(["compare", qrels, good[0], bad, "-m", "RR"]) == 2  # one is left, and nothing to compare
+    out, err = capsys.readouterr()
+    assert (out, "left out" in err, bad in err) == ("", False, True)
+
+
 def test_neighbours_that_are_close_as_floats_are_counted_within_queries():
     run = Run.of({"q": {"a": 1e8 + 1, "b": 1e8, "c": 1e8, "d": 1.0}, "r": {"a": 1.00000001}})
     assert close_as_floats(run.ptr, run.score) == 1

@@ -128,6 +128,10 @@ def test_two_cells_without_their_collection_have_values_alone(tmp_path):
     assert set(found.won) | set(found.lost) | set(found.tied) == set(QRELS)
     assert found.unanswered == (("q3",), ("q4",))  # the scores do not say so, the rankings do
     assert all(m.documents == () for m in (*found.up, *found.down))
+    said = [note.text for note in found.notes if "not answered" in note.text]
+    assert said == [
+        f"{n}: 1 of 4 judged queries are not answered and score 0" for n in (found.first, found.second)
+    ]
     with pytest.raises(BadValue, match=r"R@10 is not in both folders.*in both: nDCG@10, AP"):
         diff_cells(one, other, "R@10")
 

@@ -11,12 +11,12 @@ from weir.cli import main
 from weir.core.intents import IntentQrels, joined
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.datasets.scoring_rules import ScoringRules
 from weir.errors import BadValue, FormatError
 from weir.io.runs.intent_file import intents_from, read_intents
 from weir.measures import evaluate
 from weir.measures.files import judge, judgments_for
 from weir.measures.measure import parse_measure
+from weir.stats.run_files import scores_of_files
 
 # Two intents: a serves both, b the first, c the second; d and e serve none.
 QRELS = {"q": {"1": {"a": 1, "b": 1, "d": 0}, "2": {"a": 1, "c": 2, "e": 0}}}
@@ -164,7 +164,7 @@ def test_the_command_line_reads_the_second_column_when_a_measure_needs_it(tmp_pa
     assert shown[:4] == ["StRecall@1\tq1\t0.5", "StRecall@1\tq2\t1.0", "P@1\tq1\t1.0", "P@1\tq2\t1.0"]
     wanted = (parse_measure("StRecall@1"),)
     assert judge(tmp_path / "run", judgments_for(tmp_path / "qrels", wanted)).intents is not None
-    scores = ScoringRules().scores_of_files(
+    scores, _ = scores_of_files(
         tmp_path / "qrels", [tmp_path / "run", tmp_path / "other"], ["StRecall@1", "AP"]
     )
     assert {name: one.of("StRecall@1").tolist() for name, one in scores.items()} == {

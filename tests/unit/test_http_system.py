@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -412,3 +413,11 @@ def test_tables_call_a_server_by_the_name_in_its_file(tmp_path, capsys):
     assert system.replace('"', '""') in capsys.readouterr().out
     (row,) = {r.title for r in weir.results(results) if r.title}
     assert row == 'http("Shop search", version="1")'
+    capsys.readouterr()
+    for baseline in (row, system):
+        assert main(["compare", results, "--baseline", baseline, "--json"]) == 0
+        command = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        function = weir.compare(results, baseline=baseline)
+        assert [one.baseline for one in function] == [one["baseline"] for one in command] == [row]
+        assert [s.system for s in function[0].standings] == [s["system"] for s in command[0]["standings"]]
+    assert "Shop search" in repr(weir.compare(results))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -204,6 +205,11 @@ def work():
     else:
         stored(VectorStore.of(at, {"model": "m"}), TextSource.of(names), vectors, cut=EncodingBlocks(16))
 
+def die_while_adding():
+    store = RaggedStore.of(at, {"model": "m"}, 8) if kind == "ragged" else VectorStore.of(at, {"model": "m"})
+    with store.alone():
+        os.kill(os.getpid(), signal.SIGKILL)
+
 def die_in_write(number):
     # As a kill in the middle of a write leaves it: half of the bytes are there.
     real, calls = journal._put, [0]
@@ -217,6 +223,8 @@ def die_in_write(number):
         real(path, place, data)
     journal._put = half
 
+if kills == -2:
+    die_while_adding()
 for number in range(1, kills + 1):
     child = os.fork()
     if child == 0:
@@ -233,7 +241,7 @@ def process(kind: str, folder: Path, kills: int = -1) -> subprocess.Popen[bytes]
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {p.name: p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.suffix != ".lock"}
+    return {p.name: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
 @pytest.mark.parametrize("kind", ["ragged", "plain"])
@@ -245,6 +253,25 @@ def test_killed_in_any_write_it_continues_and_ends_the_same(tmp_path, kind):
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
     encoded = (tmp_path / "killed.log").read_text().count("\n")
     assert 300 < encoded <= 300 + 8 * 16  # a kill costs its batch and no more
+
+
+@pytest.mark.parametrize("kind", ["ragged", "plain"])
+def test_the_lock_of_a_killed_process_goes_when_nothing_is_missing(tmp_path, kind):
+    for name in ("whole", "killed"):
+        assert process(kind, tmp_path / name, 0).wait() == 0
+    assert process(kind, tmp_path / "killed", -2).wait() == -signal.SIGKILL
+    assert [p.suffix for p in (tmp_path / "killed").iterdir() if p.is_file()] == [".lock"]
+    assert process(kind, tmp_path / "killed", 0).wait() == 0
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+
+
+def test_a_lock_that_cannot_be_cleared_is_no_error(tmp_path):
+    """As in a folder that is read-only, which whoever runs the tests as root could not make."""
+    here, seen = store(tmp_path), list[str]()
+    stored_ragged(here, texts("ab"), counted(seen))
+    (tmp_path / f".{here.folder.name}.lock").mkdir()
+    check(stored_ragged(here, texts("ab"), counted(seen)).block(0, 1), ["ab"])
+    assert seen == ["ab"]
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -288,8 +288,7 @@ def process(folder: Path, log: Path) -> subprocess.Popen[bytes]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file but an empty lock, which a process killed between its last batch and letting go leaves."""
-    return {p.name: p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.suffix != ".lock"}
+    return {p.name: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
 @pytest.mark.parametrize("seed", range(3))

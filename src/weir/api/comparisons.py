@@ -87,8 +87,9 @@ def compare(
         study_cells,
         study_factors,
     )
-    from weir.experiment.finished import deepest, finished_cells
+    from weir.experiment.finished import deepest, finished_cells, system_titles
     from weir.experiment.results import cell_notes
+    from weir.report.compare import relabelled
     from weir.stats.compare import compare_scores
     from weir.stats.compare_groups import compare_scores_by_group
     from weir.stats.comparison import ComparisonMethod
@@ -107,10 +108,13 @@ def compare(
         cells, depths = deepest(finished_cells(folder))
         if factors is not None:
             return ResultSet("factors", tuple(study_cells(cells, factor_names(factors), wanted, how)))
+        titles = system_titles(cells)
+        baseline = next((name for name, title in titles.items() if title == baseline), baseline)
         names = [str(m) for m in measures_of(wanted)] if wanted else []
         lacking = [*depths, *lacking_notes(cells, names, baseline)]
         notes = (*map(Note, lacking), *cell_notes(cells))
-        return ResultSet("compare", tuple(_of_cells(cells, wanted, baseline, how, by)), notes)
+        compared = relabelled(_of_cells(cells, wanted, baseline, how, by), titles)
+        return ResultSet("compare", tuple(compared), notes)
     name = Path(qrels).name if isinstance(qrels, (str, os.PathLike)) else "the judged queries"
     already = isinstance(qrels, Scores) or not rankings
     rules = ScoringRules.of(None if already else collection, conventions_of(conventions))
@@ -200,7 +204,7 @@ def diff(
     names = distinct_names([run.name for run in runs], ["first", "second"])
     rules = ScoringRules.of(collection, conventions_of(conventions))
     found = diff_runs(qrels_from(first), dict(zip(names, runs, strict=True)), name or "nDCG@10", rules, top)
-    return ResultSet("diff", (found,), rules.notes)
+    return ResultSet("diff", (found,))
 
 
 def why(

@@ -12,7 +12,6 @@ import numpy as np
 
 from weir.core.intents import IntentQrels, joined
 from weir.core.judged import Judged
-from weir.core.notes import Note
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.core.scores import Scores
@@ -25,7 +24,7 @@ from weir.measures import DEFAULT_MEASURES, Measure, measures_of, scores_of
 from weir.measures.conventions import DEFAULT, Conventions, parse_conventions
 from weir.measures.evaluate import listed, parsed, ranked_by, refuse_strangers
 from weir.measures.files import judge
-from weir.stats.score_notes import float_tie_notes, grade_notes
+from weir.stats.score_notes import noted
 
 if TYPE_CHECKING:
     from weir.core.label_use import LabelUse
@@ -75,8 +74,14 @@ def evaluate(
     else:
         refuse_strangers(judged)
         scores = scores_of(judged, wanted, rules)
-        remarks = _remarks_of_dicts(qrels, run, wanted, rules, judged, scores)
-        scores = replace(scores, remarks=remarks) if remarks else scores
+        fractions = qrels_from(qrels) if judged.ideal.dtype.kind == "f" else None
+        scores = noted(
+            scores,
+            judged,
+            fractions,
+            wanted,
+            lambda other: _rescored_dicts(qrels, run, wanted, other, scores),
+        )
     names = [(str(name), str(one)) for name, one in zip(asked, each, strict=True)]
     other = tuple(pair for pair in names if pair[0] != pair[1])
     return replace(scores, asked=other) if other else scores
@@ -110,34 +115,22 @@ def _scores_of_any(
         scores = gate.marked(scores, judged, lambda people: _judged(run, people, rules), wanted, rules)
     elif isinstance(used, Qrels) and used.origin is not None:
         scores = replace(scores, labels=_uncalibrated(used))
-    remarks = grade_notes(used, wanted)
-    if judged.close and rules.ties == "trec":  # else trec_eval 9 puts every ranking in the same order
-        nine = replace(rules, ties="trec9")
-        remarks += float_tie_notes(scores, scores_of(_judged(run, used, nine), wanted, nine))
-    return replace(scores, remarks=tuple(remarks)) if remarks else scores
+    return noted(scores, judged, used, wanted, lambda o: scores_of(_judged(run, used, o), wanted, o))
 
 
-def _remarks_of_dicts(
-    qrels: object,
-    run: object,
-    wanted: tuple[Measure, ...],
-    rules: Conventions,
-    judged: Judged,
-    scores: Scores,
-) -> tuple[Note, ...]:
-    """What was seen while scoring dicts: grades with fractions, and scores that are equal as floats alone."""
-    remarks = grade_notes(qrels_from(qrels), wanted) if judged.ideal.dtype.kind == "f" else []
-    if judged.close and rules.ties == "trec":
-        nine = replace(rules, ties="trec9")
-        if isinstance(qrels, Mapping) and isinstance(run, Mapping):
-            near = [q for q, row in run.items() if q in qrels and _close_as_floats(row)]
-            qrels, run = {q: qrels[q] for q in near}, {q: run[q] for q in near}
-        if qrels:
-            close = _scores_of_any(qrels, run, wanted, nine, None)
-            values = scores.values.copy()
-            values[:, scores.queries.codes(close.queries.strings)] = close.values
-            remarks += float_tie_notes(scores, replace(scores, values=values))
-    return tuple(remarks)
+def _rescored_dicts(
+    qrels: object, run: object, wanted: tuple[Measure, ...], rules: Conventions, scores: Scores
+) -> Scores:
+    """The scores by an order of scores as floats; of dicts only queries with scores that are close are scored again."""
+    if isinstance(qrels, Mapping) and isinstance(run, Mapping):
+        near = [q for q, row in run.items() if q in qrels and _close_as_floats(row)]
+        qrels, run = {q: qrels[q] for q in near}, {q: run[q] for q in near}
+    if not qrels:
+        return scores
+    close = _scores_of_any(qrels, run, wanted, rules, None)
+    values = scores.values.copy()
+    values[:, scores.queries.codes(close.queries.strings)] = close.values
+    return replace(scores, values=values)
 
 
 def _close_as_floats(row: object) -> bool:

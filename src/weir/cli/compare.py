@@ -11,7 +11,7 @@ import click
 
 from weir.cli.completion import by_option, dataset_names, measures_option, systems_option
 from weir.cli.table_options import label_option, notes_option
-from weir.cli.terminal import say_notes
+from weir.cli.terminal import say_left_out, say_notes
 
 if TYPE_CHECKING:
     from weir.core.scores import Scores
@@ -105,7 +105,8 @@ def command(
     PATHS: judgments and two or more runs; or a results folder, whose systems are compared on each dataset and
     across datasets. A difference is the second system minus the first: the later given minus the earlier, or each
     minus the baseline, as in weir diff, weir gate and weir power. Each verdict is better, worse or not separable, with
-    the smallest difference that the queries could have shown. Tables are sorted by value; systems that share a letter
+    the smallest difference that the queries could have shown. Of three or more runs one that cannot be scored is named
+    and left out; the exit code is 2 then. Tables are sorted by value; systems that share a letter
     cannot be told apart. With --by follow the macro mean over the groups and each group, the share of false verdicts
     on groups held at 1 minus the level. Several datasets make a grid for each measure, followed by the comparison
     across them; --long shows that of each dataset.
@@ -171,26 +172,28 @@ def _files(
     from weir.datasets.scoring_rules import ScoringRules, judged_collection
     from weir.stats.compare import compare_scores
     from weir.stats.compare_groups import compare_scores_by_group
+    from weir.stats.run_files import scores_of_files
     from weir.stats.score_notes import system_notes
 
     measures, baseline, method, factors = asked
     by, collection = groups
     qrels, collection = judged_collection(paths[0], collection)
     rules = ScoringRules.of(collection, conventions)
-    scores = rules.scores_of_files(qrels, paths[1:], measures)
+    scores, refused = scores_of_files(qrels, paths[1:], measures, rules)
     labels, form, long, explain = shown
     display = display_of(form, long, labels, scores)
     baseline = _named(baseline, display)
     say_notes(system_notes(scores), notes)
+    say_left_out(refused)  # before a baseline that is one of them is missed
     if factors is not None:
         _show_factors({(paths[0].name, name): one for name, one in scores.items()}, asked, display)
-        return
-    if by is None:
-        found = compare_scores(scores, paths[0].name, baseline, method)
+    elif by is None:
+        _show(compare_scores(scores, paths[0].name, baseline, method), display, explain)
     else:
         parts = query_groups(by, next(iter(scores.values())).queries, rules.dataset)
-        found = compare_scores_by_group(scores, paths[0].name, parts, baseline, method)
-    _show(found, display, explain)
+        _show(compare_scores_by_group(scores, paths[0].name, parts, baseline, method), display, explain)
+    if refused:
+        click.get_current_context().exit(2)
 
 
 def _folder(
@@ -206,7 +209,7 @@ def _folder(
     from weir.core.notes import Note
     from weir.experiment.compare import lacking_notes
     from weir.experiment.factor_studies import twin_notes, twin_systems
-    from weir.experiment.finished import deepest, finished_cells
+    from weir.experiment.finished import deepest, finished_cells, system_titles
     from weir.experiment.results import cell_notes
 
     measures, baseline, _, factors = asked
@@ -215,8 +218,7 @@ def _folder(
     if not any("#" in system for system in chosen[1]):  # who names a label means that cell
         cells, said = deepest(cells)
     display = display_of(form, long, labels, [c.label for c in cells])
-    titles = {row.system: row.title for c in cells for row in c.named_rows() if row.title}
-    display = replace(display, labels={**titles, **display.labels})
+    display = replace(display, labels={**system_titles(cells), **display.labels})
     baseline, twins = _named(baseline, display), twin_systems(cells)
     said += twin_notes(twins)
     if factors is not None:

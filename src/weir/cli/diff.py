@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from weir.cli.completion import dataset_names, measure_names
-from weir.cli.terminal import output_width, say_notes, show
+from weir.cli.terminal import output_width, show
 
 __all__ = ["command"]
 
@@ -60,7 +60,6 @@ def command(
         case (qrels, one, other):
             qrels, collection = judged_collection(qrels, collection)
             rules = ScoringRules.of(collection, Conventions(self_matches="drop" if drop_self else "keep"))
-            say_notes(rules.notes)
             found = diff_files(qrels, (one, other), measure or "nDCG@10", rules, top)
         case _:
             raise BadValue(

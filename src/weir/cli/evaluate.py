@@ -9,7 +9,7 @@ import click
 
 from weir.cli.completion import by_option, dataset_names, measures_option
 from weir.cli.table_options import label_option, notes_option, scorer_option, show_birco, table_options
-from weir.cli.terminal import as_cell, output_width, say, say_notes, show
+from weir.cli.terminal import as_cell, output_width, say, say_left_out, say_notes, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -100,7 +100,8 @@ def command(
     from weir.measures import DEFAULT_MEASURES, measures_of
     from weir.measures.conventions import Conventions
     from weir.measures.files import each_file, judgments_for, names_of_runs
-    from weir.stats.score_notes import few_notes, grade_notes, system_notes
+    from weir.stats.run_files import score_file
+    from weir.stats.score_notes import few_notes, system_notes
 
     _check_form(form, {"--per-query": per_query, "--scorer": scorer is not None})
     _check_labels(model_labels, {"--scorer": scorer is not None, "--pairs": pairs is not None})
@@ -109,7 +110,9 @@ def command(
 
         figures, said, refused = birco_of_files(qrels, runs)
         show_birco(figures, said, form)
-        _name_refused(refused)
+        say_left_out(refused)
+        if refused:
+            click.get_current_context().exit(2)
         return
     wanted = measures_of(measures or DEFAULT_MEASURES)
     conventions = Conventions(ties, missing, empty, "drop" if drop_self else "keep")
@@ -120,7 +123,7 @@ def command(
     rules = ScoringRules.of(collection, conventions)
     dataset = rules.dataset
     judgments, gate = _gated(rules.counted(judgments_for(qrels, wanted)), model_labels, least)
-    read, refused = each_file(runs, lambda run: _scored(run, judgments, wanted, rules, gate))
+    read, refused = each_file(runs, lambda run: score_file(run, judgments, wanted, rules, gate))
     names = [label for label, run in zip(names, runs, strict=True) if run in read]
     runs, scored = tuple(read), list(read.values())
     named = dict(zip(names, scored, strict=True))
@@ -138,47 +141,11 @@ def command(
     if abstention:
         for run, scores in zip(runs, scored, strict=True):
             _abstention(run, scores, abstention, form == "json", rules)
-    of_all = [*few_notes(scored[0]), *grade_notes(judgments, wanted)]
-    say_notes([*system_notes(named), *of_all, *_collection_notes(dataset, wanted, drop_self)], notes)
-    _name_refused(refused)
-
-
-def _name_refused(refused: list[str]) -> None:
-    """Name the run files that were left out; then the exit code is 2."""
-    for reason in refused:
-        say(f"weir: left out: {reason}")
+    beside = [*few_notes(scored[0]), *_collection_notes(dataset, wanted, drop_self)]
+    say_notes([*system_notes(named), *beside], notes)
+    say_left_out(refused)
     if refused:
         click.get_current_context().exit(2)
-
-
-def _scored(
-    run: Path,
-    judgments: Qrels | IntentQrels,
-    wanted: tuple[Measure, ...],
-    rules: ScoringRules,
-    gate: GatedLabels | None,
-) -> Scores:
-    """The scores of a run file, with what trec_eval 9 would make of its ties."""
-    from dataclasses import replace
-
-    from weir.core.qrels import Qrels
-    from weir.measures import scores_of
-    from weir.stats.score_notes import float_tie_notes
-
-    judged = rules.judge(run, judgments)
-    scores = scores_of(judged, wanted, rules.conventions)
-    if gate is not None:
-        scores = gate.marked(scores, judged, lambda p: rules.judge(run, p), wanted, rules.conventions)
-    elif isinstance(judgments, Qrels) and judgments.origin is not None:
-        from weir.stats.calibration import uncalibrated
-
-        scores = replace(scores, labels=uncalibrated(judgments))
-    # With other conventions of ties trec_eval 9 puts every ranking in the same order.
-    if judged.close and rules.conventions.ties == "trec":
-        nine = replace(rules, conventions=replace(rules.conventions, ties="trec9"))
-        as_floats = scores_of(nine.judge(run, judgments), wanted, nine.conventions)
-        scores = replace(scores, remarks=(*scores.remarks, *float_tie_notes(scores, as_floats)))
-    return scores
 
 
 def _gated(

@@ -56,12 +56,14 @@ def command(
     from weir.report.power import power_text
     from weir.stats.compare import table
     from weir.stats.power import plan
+    from weir.stats.run_files import scores_of_files
     from weir.stats.score_notes import system_notes
 
     conventions = Conventions(self_matches="drop" if drop_self else "keep")
     name = qrels.name
     qrels, collection = judged_collection(qrels, collection)
-    scores = ScoringRules.of(collection, conventions).scores_of_files(qrels, (first, second), measures)
+    rules = ScoringRules.of(collection, conventions)
+    scores, _ = scores_of_files(qrels, (first, second), measures, rules)
     say_notes(system_notes(scores), notes)
     for measure in next(iter(scores.values())).measures:
         before, after = table(name, measure, scores).values

@@ -27,6 +27,7 @@ __all__ = [
     "output_width",
     "protected_output",
     "say",
+    "say_left_out",
     "say_notes",
     "show",
     "show_raw",
@@ -136,6 +137,12 @@ def show(text: str, styled: bool = True) -> None:
 def say(line: str) -> None:
     """Print a line on standard error, whatever identifiers and names of files stand in it."""
     print(printable(line), file=sys.stderr)
+
+
+def say_left_out(reasons: Iterable[str]) -> None:
+    """Print a line on standard error for each run file that was left out."""
+    for reason in reasons:
+        say(f"weir: left out: {reason}")
 
 
 def say_notes(notes: Iterable[Note], details: bool = False) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,14 +13,12 @@ from weir.core.judged import Judged
 from weir.core.notes import Note
 from weir.core.qrels import Qrels
 from weir.core.run import Run
-from weir.core.scores import Scores
 from weir.datasets.load import Dataset, load
 from weir.datasets.query_rules import answerable, filtered, settled
 from weir.errors import FormatError
 from weir.measures.conventions import DEFAULT, Conventions
-from weir.measures.evaluate import DEFAULT_MEASURES, measures_of, ranked_by, scores_of
-from weir.measures.files import judge, judgments_for, names_of_runs
-from weir.measures.measure import Measure
+from weir.measures.evaluate import ranked_by
+from weir.measures.files import judge
 
 __all__ = ["NO_COLLECTION", "ScoringRules", "judged_collection"]
 
@@ -91,20 +88,6 @@ class ScoringRules:
     def judge(self, run: Path, qrels: Qrels | IntentQrels) -> Judged:
         """Join a run file with judgments; raises as `measures.files.judge`."""
         return judge(run, qrels, self.conventions, self.queries)
-
-    def scores_of_files(
-        self, qrels: Path, runs: Sequence[Path], measures: Iterable[Measure | str] = ()
-    ) -> dict[str, Scores]:
-        """The scores of run files by name, which is the file's, or its path where two files are called the same.
-
-        measures: by default nDCG@10, R@100 and Judged@10. Raises the WeirErrors of reading and measuring.
-        """
-        wanted = measures_of(tuple(measures) or DEFAULT_MEASURES)
-        judgments = self.counted(judgments_for(qrels, wanted))
-        return {
-            name: scores_of(self.judge(run, judgments), wanted, self.conventions)
-            for name, run in zip(names_of_runs(runs), runs, strict=True)
-        }
 
 
 def judged_collection(qrels: Path, collection: str | None) -> tuple[Path, str | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,8 +20,10 @@ from weir.experiment.finished import Finished, dataset_of, open_cell
 from weir.io.runs.formats import format_of
 from weir.io.runs.read import read_qrels, read_run, read_run_against, run_name
 from weir.measures import Measure, parse_measure, scores_of
+from weir.measures.conventions import Conventions
 from weir.measures.files import distinct_names
 from weir.stats.query_differences import Moves, moved, with_documents, with_texts
+from weir.stats.score_notes import noted
 
 __all__ = ["diff_cells", "diff_files", "diff_runs"]
 
@@ -41,19 +43,55 @@ def diff_files(
         read_run(path, rules.conventions.order) if rules.remove_documents else _run(path, judgments)
         for path in paths
     ]
-    return diff_runs(judgments, dict(zip(names, runs, strict=True)), measure, rules, top)
+    files = dict(zip(names, paths, strict=True))
+    return _moves(
+        judgments,
+        dict(zip(names, runs, strict=True)),
+        measure,
+        rules,
+        top,
+        lambda name, other: other.judge(files[name], other.counted(judgments)),
+    )
 
 
 def diff_runs(
     qrels: Qrels, runs: Mapping[str, Run], measure: str, rules: ScoringRules = NO_COLLECTION, top: int = 10
 ) -> Moves:
     """As `diff_files`, of two runs by name."""
+    return _moves(
+        qrels,
+        runs,
+        measure,
+        rules,
+        top,
+        lambda name, other: Judged.of(other.ranked(runs[name]), other.counted(qrels)),
+    )
+
+
+def _moves(
+    qrels: Qrels,
+    runs: Mapping[str, Run],
+    measure: str,
+    rules: ScoringRules,
+    top: int,
+    join: Callable[[str, ScoringRules], Judged],
+) -> Moves:
+    """The moves between two runs by name; join: joins the run of a name with the judgments by other rules."""
     wanted, judgments = parse_measure(measure), rules.counted(qrels)
-    ranked = [rules.ranked(run) for run in runs.values()]
-    one, other = (scores_of(Judged.of(run, judgments), (wanted,), rules.conventions) for run in ranked)
+
+    def scored(name: str, run: Run) -> Scores:
+        def rescored(conventions: Conventions) -> Scores:
+            return scores_of(join(name, replace(rules, conventions=conventions)), (wanted,), conventions)
+
+        judged = Judged.of(run, judgments)
+        scores = scores_of(judged, (wanted,), rules.conventions)
+        return noted(scores, judged, judgments, (wanted,), rescored)
+
+    ranked = {name: rules.ranked(run) for name, run in runs.items()}
+    one, other = (scored(name, run) for name, run in ranked.items())
     first, second = runs
-    found = moved(str(wanted), (first, second), one, other, top)
-    return _texted(with_documents(found, judgments, *ranked), rules.dataset)
+    moves = moved(str(wanted), (first, second), one, other, top)
+    return _texted(with_documents(moves, judgments, *ranked.values()), rules.dataset)
 
 
 def diff_cells(
@@ -105,7 +143,8 @@ def _scores(cell: Finished) -> Scores:
     """The stored values of a cell; who was answered is in its rankings."""
     stored = cell.values()
     run = _run(cell.run, None, stored.queries)
-    return replace(stored, answered=np.diff(run.ptr)[run.queries.codes(stored.queries.strings)] > 0)
+    answered = np.diff(run.ptr)[run.queries.codes(stored.queries.strings)] > 0
+    return replace(stored, answered=answered, remarks=())  # the stored remark says how many are not answered
 
 
 def _run(path: Path, qrels: Qrels | None, queries: Ids | None = None) -> Run:

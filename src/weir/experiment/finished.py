@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from weir.core.ids import Ids
-from weir.core.notes import Note
 from weir.core.query_groups import QueryGroups
 from weir.core.result_row import Row
 from weir.core.scores import Scores
@@ -23,6 +22,7 @@ from weir.experiment.stage_store import run_file
 from weir.experiment.task import SCORES, rows_of
 from weir.io.runs.scores_file import read_scores
 from weir.stages.stage import RECORD, Record, changes, flattened, read_record, records_in
+from weir.stats.score_notes import unanswered_note
 from weir.systems.expression import parse_system
 from weir.systems.grid_expression import single_names
 
@@ -40,6 +40,7 @@ __all__ = [
     "of_systems",
     "open_cell",
     "recorded_place",
+    "system_titles",
 ]
 
 EXPECTED = "the folder of a finished cell, such as results/scifact/bm25-0123456789"
@@ -100,12 +101,17 @@ class Finished:
         scores = _side_by_side(parts, [row.measure for row in self.rows])
         last = self.rows[-1]
         missing = last.queries - last.answered
-        note = Note(f"{missing:,} of {last.queries:,} judged queries are not answered and score 0")
+        note = unanswered_note(missing, last.queries, scores.conventions)
         return replace(
             scores,
             judged_at_10=math.nan if last.judged_at_10 is None else last.judged_at_10,
             remarks=(note,) * bool(missing),
         )
+
+
+def system_titles(cells: Sequence[Finished]) -> dict[str, str]:
+    """What tables call a system whose settings file names it, by the label of its cell."""
+    return {row.system: row.title for cell in cells for row in cell.named_rows() if row.title}
 
 
 def of_systems(cells: Sequence[Finished], systems: Sequence[str]) -> list[Finished]:

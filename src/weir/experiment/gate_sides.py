@@ -16,13 +16,14 @@ from weir.experiment.costs import unscored_notes
 from weir.experiment.finished import Finished, cell_collection, deepest, finished_cells, of_systems, open_cell
 from weir.io.runs.baseline_file import is_baseline, read_baseline
 from weir.io.runs.read import run_name
-from weir.measures import Measure, measures_of, scores_of
+from weir.measures import Measure, measures_of
 from weir.measures.conventions import DEFAULT, Conventions, parse_conventions
 from weir.measures.files import judgments_for
 from weir.stages.stage import RECORD
 from weir.stats.common_queries import on_same_queries
 from weir.stats.compare import table
 from weir.stats.comparison import ScoreTable
+from weir.stats.run_files import score_file
 from weir.stats.score_notes import system_notes
 
 __all__ = [
@@ -137,7 +138,7 @@ def scored_run(
     """The scores of a run file by judgments, under the name of the judgments; raises as `judge`."""
     wanted = measures_of(measures)
     judgments = rules.counted(judgments_for(qrels, wanted))
-    scores = scores_of(rules.judge(run, judgments), wanted, rules.conventions)
+    scores = score_file(run, judgments, wanted, rules)
     return SystemScores(run_name(run), {qrels.name: JudgedScores(scores, judgment_marks(judgments))})
 
 

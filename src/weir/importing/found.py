@@ -12,11 +12,11 @@ from weir.importing.click_models import ClickShare
 __all__ = [
     "ByWords",
     "Document",
+    "FileRemark",
     "FoundQuery",
     "Item",
     "ItemKey",
     "Judgment",
-    "Note",
     "Ranking",
     "Refused",
     "Used",
@@ -114,7 +114,7 @@ class Refused:
 
 
 @dataclass(frozen=True)
-class Note:
+class FileRemark:
     """A sentence about the whole file, for the report."""
 
     text: str
@@ -128,7 +128,7 @@ class Used:
     field: str
 
 
-Item: TypeAlias = FoundQuery | Document | Judgment | ByWords | Ranking | Refused | Note | Used
+Item: TypeAlias = FoundQuery | Document | Judgment | ByWords | Ranking | Refused | FileRemark | Used
 
 
 def plain(value: object) -> str:

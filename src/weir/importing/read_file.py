@@ -13,7 +13,7 @@ from typing import Any
 from weir.errors import FormatError, WeirError
 from weir.importing.contents import Contents, read_contents
 from weir.importing.document_shelf import DocumentShelf
-from weir.importing.found import Document, Item, ItemKey, Note, Refused, Used
+from weir.importing.found import Document, FileRemark, Item, ItemKey, Refused, Used
 from weir.importing.merge import FileCounts, FileFound, keep_document
 from weir.importing.policies import Choices
 from weir.importing.readers import Reader, ReadRequest, chosen
@@ -92,7 +92,7 @@ def read_file(
         "what": known.title,
         "evidence": evidence,
         "columns": {item.role: item.field for item in items if isinstance(item, Used)},
-        "notes": list(dict.fromkeys(item.text for item in items if isinstance(item, Note))),
+        "notes": list(dict.fromkeys(item.text for item in items if isinstance(item, FileRemark))),
     }
     split = asked.split or _split(first.stem)
     if split != "test" and not asked.split:
@@ -138,9 +138,9 @@ def _items(path: Path, items: Iterator[Item], told: FileCounts) -> Iterator[Item
     """The items; raises FormatError where there is nothing among them but notes and refusals, and no document."""
     something, first = False, ""
     for item in items:
-        something = something or not isinstance(item, (Note, Used, Refused))
-        if not first and isinstance(item, (Note, Refused)):
-            first = item.text if isinstance(item, Note) else f"{item.where}: {item.reason}"
+        something = something or not isinstance(item, (FileRemark, Used, Refused))
+        if not first and isinstance(item, (FileRemark, Refused)):
+            first = item.text if isinstance(item, FileRemark) else f"{item.where}: {item.reason}"
         yield item
     if not something and not told.counts and not told.left_out:
         raise FormatError(path, f"nothing to import ({first or 'no row'})", "queries, judgments or rankings")

@@ -154,7 +154,7 @@ def _folds(render: Callable[[list[dict[str, str]]], str], folder: str) -> bool:
         told = ""
     try:
         told = render([user])
-    except Exception as error:  # noqa: BLE001 - as above
+    except Exception as error:  # noqa: BLE001 - templates raise what they like, such as "no system role"
         reason = " ".join(str(error).split())[:200]
         raise StoreError(f"{folder}: the chat template cannot be rendered: {reason}") from None
     if "weir-user" not in told:

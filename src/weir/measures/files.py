@@ -23,10 +23,12 @@ __all__ = ["distinct_names", "each_file", "judge", "judgments_for", "names_of_ru
 T = TypeVar("T")
 
 
-def each_file(runs: Sequence[Path], score: Callable[[Path], T]) -> tuple[dict[Path, T], list[str]]:
+def each_file(
+    runs: Sequence[Path], score: Callable[[Path], T], least: int = 1
+) -> tuple[dict[Path, T], list[str]]:
     """(what is made of each run file, a sentence on each that is no ranking of these judgments).
 
-    Raises what `score` raises where no file is left.
+    Raises what `score` raises where fewer than `least` files are left.
     """
     found: dict[Path, T] = {}
     refused: list[WeirError] = []
@@ -35,7 +37,7 @@ def each_file(runs: Sequence[Path], score: Callable[[Path], T]) -> tuple[dict[Pa
             found[run] = score(run)
         except (BadRanking, BadValue, FormatError) as error:
             refused.append(error)
-    if refused and not found:
+    if refused and len(found) < least:
         raise refused[0]
     return found, [str(error) for error in refused]
 

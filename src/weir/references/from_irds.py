@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from weir.errors import BadValue, DownloadError, UnknownName, WeirError, require
 from weir.importing.document_shelf import document_shelf
-from weir.importing.found import Document, FoundQuery, Item, ItemKey, Judgment, Note
+from weir.importing.found import Document, FileRemark, FoundQuery, Item, ItemKey, Judgment
 from weir.importing.importer import Destination, written_collection
 from weir.importing.merge import FileCounts, FileFound
 from weir.importing.policies import Choices
@@ -140,7 +140,7 @@ def _write(name: str, items: Iterable[Item], to: Path, watch: Watch) -> None:
     told = FileCounts()
     with document_shelf() as shelf:
         rest = tuple(shelved(items, name, (told, shelf), watch))
-        notes = list(dict.fromkeys(item.text for item in rest if isinstance(item, Note)))
+        notes = list(dict.fromkeys(item.text for item in rest if isinstance(item, FileRemark)))
         record = {"file": name, "kind": "irds", "what": "a data set of ir_datasets", "evidence": "its name"}
         read = FileRead(FileFound(name, name, rest, told), {**record, "columns": {}, "notes": notes})
         tell_refused(written_collection([read], {}, [name], Destination(to, shelf, Choices())), watch)
@@ -178,7 +178,7 @@ def _queries_and_judgments(name: IrdsName, watch: Watch) -> Iterator[Item]:
         text = " ".join(str(fields.pop(one)) for one in wanted) if wanted else record.default_text()
         if not told:
             said = _said(name, wanted, fields)
-            yield Note(said)
+            yield FileRemark(said)
             watch(said, 0, 0)
             told = True
         yield FoundQuery(ItemKey(identifier, text.strip()), f"query {n}", _metadata(fields))

@@ -10,7 +10,7 @@ from weir.core.plain_values import plain
 from weir.core.rounding import change, count, figure, probability, score, share
 from weir.report.escaping import markdown_escaped
 from weir.report.terminal_layout import columns, paragraph
-from weir.sensitivity.place_blocks import PlaceBlock, Reach
+from weir.sensitivity.place_blocks import PlaceBlock, ReachedDocuments
 from weir.sensitivity.reordering import MeanOverQueries, Reordering
 
 __all__ = ["markdown_table", "reranking_json", "reranking_markdown", "reranking_notes", "reranking_text"]
@@ -210,7 +210,7 @@ def _points(one: MeanOverQueries) -> str:
     return f"{100 * one.mean:+.1f} [{100 * one.low:+.1f}, {100 * one.high:+.1f}]"
 
 
-def _reached(one: Reach) -> str:
+def _reached(one: ReachedDocuments) -> str:
     return f"{count(one.reached)} of {figure(one.ideal)}, {_ratio(one.ratio)}"
 
 

@@ -14,11 +14,11 @@ from weir.errors import BadValue
 from weir.sensitivity.order_changes import ReorderRules, places_of
 from weir.stats.bootstrap import SEED, ratio_interval
 
-__all__ = ["PlaceBlock", "Reach", "ideal_chances", "place_blocks", "reach"]
+__all__ = ["PlaceBlock", "ReachedDocuments", "ideal_chances", "place_blocks", "reach"]
 
 
 @dataclass(frozen=True)
-class Reach:
+class ReachedDocuments:
     """Relevant documents from some places: how many got into the first k, beside what a perfect order would bring.
 
     relevant: candidates from there that are judged relevant; reached, ideal: those of them among the first k after
@@ -47,7 +47,7 @@ class PlaceBlock:
     documents: int
     promoted: float
     raised: float
-    reach: Reach
+    reach: ReachedDocuments
 
 
 def place_blocks(
@@ -82,7 +82,7 @@ def place_blocks(
 
 def reach(
     first: Run, second: Run, qrels: Qrels, rules: ReorderRules, depth: int
-) -> tuple[Reach, Reach, tuple[float, float, float]]:
+) -> tuple[ReachedDocuments, ReachedDocuments, tuple[float, float, float]]:
     """Of relevant documents from the first k places, of those from behind them, and (difference, low, high) of the
     ratios, behind less first: what a document loses by coming from behind. Raises as `place_blocks`."""
     rows = _Candidates.of(first, second, qrels, rules, depth)
@@ -127,13 +127,13 @@ class _Candidates:
         """Sums of the rows that count, by query."""
         return np.asarray(np.bincount(self.query, values * own, minlength=self.queries), np.float64)
 
-    def reach(self, own: NDArray[np.bool_]) -> Reach:
+    def reach(self, own: NDArray[np.bool_]) -> ReachedDocuments:
         """Of the relevant documents among some rows."""
         hit, chance = self.by_query(self.hit, own), self.by_query(self.chance, own)
         reached, ideal = float(hit.sum()), float(chance.sum())
         low, high = ratio_interval((hit, chance), np.random.default_rng(SEED))
         ratio = reached / ideal if ideal else float("nan")
-        return Reach(int((self.relevant * own).sum()), int(reached), ideal, ratio, low, high)
+        return ReachedDocuments(int((self.relevant * own).sum()), int(reached), ideal, ratio, low, high)
 
 
 def ideal_chances(grade: Float64, k: int) -> Float64:

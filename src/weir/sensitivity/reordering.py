@@ -15,7 +15,7 @@ from weir.errors import BadValue
 from weir.measures.evaluate import evaluate
 from weir.measures.measure import Measure, parse_measure
 from weir.sensitivity.order_changes import OrderChanges, ReorderRules, order_changes
-from weir.sensitivity.place_blocks import PlaceBlock, Reach, place_blocks, reach
+from weir.sensitivity.place_blocks import PlaceBlock, ReachedDocuments, place_blocks, reach
 from weir.stats import permutation  # noqa: F401 - registers the test
 from weir.stats.bootstrap import SEED, interval
 from weir.stats.corrections import adjusted
@@ -69,8 +69,8 @@ class Bias:
     A negative difference: documents from behind reach the first k more rarely than their judgments let expect.
     """
 
-    early: Reach
-    late: Reach
+    early: ReachedDocuments
+    late: ReachedDocuments
     difference: float
     low: float
     high: float

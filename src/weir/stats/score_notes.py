@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from weir.core.intents import IntentQrels
+from weir.core.judged import Judged
 from weir.core.notes import Note
 from weir.core.qrels import Qrels
 from weir.core.result_row import Row
 from weir.core.rounding import count, probability, score, share
 from weir.core.scores import Scores
-from weir.measures.conventions import parse_conventions
+from weir.measures.conventions import Conventions, parse_conventions
 from weir.measures.measure import MEASURES, Measure
 from weir.stats.intervals import fewest
 from weir.stats.power import Reach
@@ -21,13 +23,14 @@ from weir.stats.power import Reach
 __all__ = [
     "convention_notes",
     "few_notes",
-    "float_tie_notes",
     "grade_notes",
     "judged_notes",
+    "noted",
     "reach_note",
     "row_notes",
     "score_notes",
     "system_notes",
+    "unanswered_note",
 ]
 
 _FEW_GRADES = 3  # mean judgments of a query up to which nothing is made of grades that all differ
@@ -163,20 +166,39 @@ def _like_scores(qrels: Qrels) -> bool:
     return len(query) >= _FEW_GRADES * max(len(qrels), 1) and not same.any()
 
 
-def float_tie_notes(usual: Scores, as_floats: Scores) -> list[Note]:
-    """A note on each measure whose mean, as printed, is another where scores compare as floats."""
-    found = []
-    for measure, here, there in zip(
-        usual.measures, usual.mean_values(), as_floats.mean_values(), strict=True
-    ):
-        if score(float(here)) != score(float(there)):
-            found.append(
+def noted(
+    scores: Scores,
+    judged: Judged,
+    qrels: Qrels | IntentQrels | None,
+    measures: Iterable[Measure],
+    rescored: Callable[[Conventions], Scores],
+) -> Scores:
+    """The scores with remarks on grades, and on means that are others where scores compare as floats.
+
+    judged: what was scored; qrels: its judgments, None where all grades are whole and of unknown origin; rescored:
+    scores the same by other conventions, asked only where scores are equal as floats alone.
+    """
+    remarks = [] if qrels is None else grade_notes(qrels, measures)
+    if judged.close:
+        conventions = parse_conventions(scores.conventions)
+        if conventions.ties == "trec":  # else trec_eval 9 puts every ranking in the same order
+            as_floats = rescored(replace(conventions, ties="trec9"))
+            means = zip(scores.measures, scores.mean_values(), as_floats.mean_values(), strict=True)
+            remarks += [
                 Note(
                     f"{measure} is {score(float(there))} under trec_eval 9, which compares scores as floats "
                     "(--ties trec9)"
                 )
-            )
-    return found
+                for measure, here, there in means
+                if score(float(here)) != score(float(there))
+            ]
+    return replace(scores, remarks=(*scores.remarks, *remarks)) if remarks else scores
+
+
+def unanswered_note(missing: int, queries: int, conventions: str) -> Note:
+    """A note on judged queries that are not answered, and what they are worth by the conventions."""
+    outcome = "leave the mean" if "missing=answered-only" in conventions else "score 0"
+    return Note(f"{missing:,} of {queries:,} judged queries are not answered and {outcome}")
 
 
 def convention_notes(scores: Scores) -> list[Note]:
@@ -188,9 +210,7 @@ def _own_notes(scores: Scores) -> list[Note]:
     """What became of queries without an answer or without judgments, and of tied documents."""
     notes, missing = [], int(np.count_nonzero(~scores.answered))
     if missing:
-        outcome = "leave the mean" if "missing=answered-only" in scores.conventions else "score 0"
-        of = len(scores.answered)
-        notes.append(Note(f"{missing:,} of {of:,} judged queries are not answered and {outcome}"))
+        notes.append(unanswered_note(missing, len(scores.answered), scores.conventions))
     if scores.ignored:
         notes.append(Note(f"{scores.ignored:,} queries of the run have no judgments and are ignored"))
     if scores.tied:

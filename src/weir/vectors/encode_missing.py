@@ -155,6 +155,10 @@ class _Storing(Protocol[S_co]):
         """Hold the store for adding."""
         ...
 
+    def clear_lock(self) -> None:
+        """Take away the lock that a killed process left."""
+        ...
+
 
 def stored(
     store: VectorStore,
@@ -217,6 +221,7 @@ def completed(
     """
     snapshot = store.snapshot()
     if snapshot is not None and (snapshot.find(hashes) >= 0).all():
+        store.clear_lock()  # a process that was killed between its last batch and letting go leaves it
         return snapshot
     with store.alone():
         snapshot = store.snapshot(check=False)  # another process may have added them meanwhile

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from weir.core.hashing import hash_strings
 from weir.core.strings import Int64
 from weir.errors import StoreError, StoreWarning, is_shortage
-from weir.io.storage.atomic import atomic_dir, locked, storing, sweep_inside, write_json
+from weir.io.storage.atomic import atomic_dir, clear_lock, locked, storing, sweep_inside, write_json
 
 __all__ = ["Hashes", "Journal", "JournalColumn", "KnownTexts", "hash_texts", "mended", "store_folder"]
 
@@ -119,9 +119,14 @@ class Journal:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Hold the folder for adding: another process that wants to add waits; a killed one lets go."""
-        with locked(self.folder.with_name(f".{self.folder.name}.lock")):
+        with locked(self._lock):
             sweep_inside(self.folder)
             yield
+
+    def clear_lock(self) -> None:
+        """Take away the lock that a killed process left; one that is held, or in a read-only folder, stays."""
+        with suppress(StoreError):
+            clear_lock(self._lock)
 
     def records(self) -> NDArray[np.void]:
         """The records of whole batches; raises StoreError, naming the first, where one is damaged."""
@@ -201,6 +206,10 @@ class Journal:
                 if rows is not None:
                     kept.add(rows, size, durable=False)
             return kept.totals(kept.records())[-1]
+
+    @property
+    def _lock(self) -> Path:
+        return self.folder.with_name(f".{self.folder.name}.lock")
 
     def _read(self) -> tuple[NDArray[np.void], NDArray[np.bool_]]:
         """All records, but for half a one that a killed process left at the end, and which of them are sound."""

@@ -128,6 +128,10 @@ class RaggedStore:
         """Hold the store for adding: another process that wants to add waits; a killed one lets go."""
         return self._journal.alone()
 
+    def clear_lock(self) -> None:
+        """Take away the lock that a killed process left; one that is held, or in a read-only folder, stays."""
+        self._journal.clear_lock()
+
     def add(self, texts: Hashes, lengths: Int64, rows: Bytes) -> None:
         """Add a batch of texts that are not there, while holding the store; it is there whole once this returns.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from weir.importing.contents import Contents
-from weir.importing.found import Document, FoundQuery, Item, ItemKey, Judgment, Note, Refused, plain
+from weir.importing.found import Document, FileRemark, FoundQuery, Item, ItemKey, Judgment, Refused, plain
 from weir.importing.readers import ReadRequest, reader
 from weir.io.runs.pickled_runs import is_birco_set
 
@@ -28,7 +28,7 @@ def _without_order(pool: Mapping[str, object]) -> list[str]:
 def read_birco(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries with the documents of their grades, 0 included, as candidates; documents; judgments."""
     pools = contents.value["qrel"]
-    yield Note("the judged documents of a query are its candidates")
+    yield FileRemark("the judged documents of a query are its candidates")
     for query, text in contents.value["query"].items():
         pool = pools.get(query)
         metadata = {"candidates": _without_order(pool)} if isinstance(pool, dict) else {}

@@ -14,7 +14,7 @@ import numpy as np
 from weir.errors import BadValue
 from weir.importing.click_models import ClickLog, ClickModel, click_shares, parse_click_model
 from weir.importing.contents import Contents
-from weir.importing.found import FoundQuery, Item, ItemKey, Judgment, Note, Refused, Used, number, plain
+from weir.importing.found import FileRemark, FoundQuery, Item, ItemKey, Judgment, Refused, Used, number, plain
 from weir.importing.names import click_columns, roles_of
 from weir.importing.readers import ReadRequest, reader
 
@@ -78,16 +78,16 @@ def _judgments(held: _Impressions, asked: ReadRequest, path: Path) -> Iterator[I
             yield Judgment(query, ItemKey(doc), share.value, where, origin=ORIGIN, clicks=share)
     by_default = "" if choices.clicks else " (by default; --clicks ctr, coec or pbm)"
     clicks, shown = int(log.clicks.sum()), int(log.impressions.sum())
-    yield Note(
+    yield FileRemark(
         f"{clicks:,} clicks of {shown:,} impressions; grades by {model}{by_default}, their intervals in clicks/"
     )
     if few:
-        yield Note(
+        yield FileRemark(
             f"{few:,} of {len(shares):,} pairs were shown fewer than {choices.impressions} times and are left out "
             "(--impressions)"
         )
     if nothing := sum(not share.expected for share in shares):
-        yield Note(f"{nothing:,} pairs stood only where nothing is ever clicked, and are left out")
+        yield FileRemark(f"{nothing:,} pairs stood only where nothing is ever clicked, and are left out")
 
 
 def _columns(contents: Contents) -> dict[str, str]:
@@ -128,7 +128,9 @@ def read_clicks(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
         )
     yield from (Used(role, column) for role, column in roles.items())
     if lost := [name for name in contents.columns if name not in roles.values()]:
-        yield Note(f"columns that are not kept: {', '.join(lost[:12])}{' ...' if len(lost) > 12 else ''}")
+        yield FileRemark(
+            f"columns that are not kept: {', '.join(lost[:12])}{' ...' if len(lost) > 12 else ''}"
+        )
     texts = [plain(row.fields.get(roles.get("query", ""))) for row in contents.rows]
     are_ids = "query_id" not in roles and all(
         len(text.split()) == 1 and len(text) <= 64 for text in texts if text
@@ -154,9 +156,11 @@ def read_clicks(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
         rows.append((key, doc, row.where, position, clicks, shown))
         first = min(first, int(position))
     if averages:
-        yield Note(f"the positions in '{roles['rank']}' have fractions, as averages have, and are not used")
+        yield FileRemark(
+            f"the positions in '{roles['rank']}' have fractions, as averages have, and are not used"
+        )
     elif "rank" in roles and first == 0:
-        yield Note("positions begin at 0 and are counted from 1")
+        yield FileRemark("positions begin at 0 and are counted from 1")
     for key, doc, where, position, clicks, shown in rows:
         at = 0 if averages or "rank" not in roles else int(position) + (first == 0)
         if shown:
@@ -277,7 +281,9 @@ def read_ubi(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
             shown.setdefault((search, doc), (texts[search], position, row.where))
     first = min((position for _, position, _ in shown.values()), default=0.0)
     if unseen := len(clicked - shown.keys()):
-        yield Note(f"{unseen} clicks on documents without an impression in the same search are left out")
+        yield FileRemark(
+            f"{unseen} clicks on documents without an impression in the same search are left out"
+        )
     held = _Impressions()
     for (search, doc), (text, position, where) in shown.items():
         at = 0 if first < 0 else int(position) + (first == 0)

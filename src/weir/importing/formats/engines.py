@@ -6,7 +6,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from weir.importing.contents import Contents
-from weir.importing.found import FoundQuery, Item, ItemKey, Judgment, Note, Ranking, Refused, number, plain
+from weir.importing.found import (
+    FileRemark,
+    FoundQuery,
+    Item,
+    ItemKey,
+    Judgment,
+    Ranking,
+    Refused,
+    number,
+    plain,
+)
 from weir.importing.readers import ReadRequest, reader
 
 __all__: list[str] = []
@@ -37,7 +47,7 @@ def read_request(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     indexes = {plain(one.get("_index")) for request in requests for one in members(request, "ratings")}
     several = len(indexes) > 1
     if several:
-        yield Note(f"documents of {len(indexes)} indexes: identifiers are index/document")
+        yield FileRemark(f"documents of {len(indexes)} indexes: identifiers are index/document")
     for n, request in enumerate(requests, 1):
         where = f"request {n}"
         text = _query_text(request)
@@ -46,7 +56,7 @@ def read_request(contents: Contents, _: ReadRequest) -> Iterator[Item]:
             yield Refused(where, "no id and no query text")
             continue
         if not text:
-            yield Note(f"{where}: no query text found in it")
+            yield FileRemark(f"{where}: no query text found in it")
         yield FoundQuery(key, where)
         for rated in members(request, "ratings"):
             yield Judgment(key, ItemKey(_document(rated, several)), rated.get("rating"), where)

@@ -11,11 +11,11 @@ from weir.importing.contents import Contents
 from weir.importing.formats.engines import members
 from weir.importing.found import (
     Document,
+    FileRemark,
     FoundQuery,
     Item,
     ItemKey,
     Judgment,
-    Note,
     Ranking,
     Refused,
     Used,
@@ -230,7 +230,7 @@ def read_trulens(contents: Contents, _: ReadRequest) -> Iterator[Item]:
         yield FoundQuery(ItemKey(text=text), where)
         yield from _by_text(ItemKey(text=text), where, [], contexts)
     if others:
-        yield Note(f"events that are no retrieval were passed over: {others}")
+        yield FileRemark(f"events that are no retrieval were passed over: {others}")
 
 
 def _pairs(contents: Contents) -> str:

@@ -21,11 +21,11 @@ from weir.importing.formats.lines import qrels_lines, run_lines
 from weir.importing.formats.listed_rankings import listed_document
 from weir.importing.found import (
     Document,
+    FileRemark,
     FoundQuery,
     Item,
     ItemKey,
     Judgment,
-    Note,
     Ranking,
     Refused,
     Used,
@@ -115,7 +115,9 @@ def _dropped(layout: _Layout, rows: list[TableRow], queries: list[Item]) -> Iter
     taken = {*layout.roles.values(), *layout.words, "", *kept}
     held = dict.fromkeys(name for row in rows for name, value in row.fields.items() if plain(value))
     if lost := [name for name in held if name not in taken]:
-        yield Note(f"columns that are not kept: {', '.join(lost[:12])}{' ...' if len(lost) > 12 else ''}")
+        yield FileRemark(
+            f"columns that are not kept: {', '.join(lost[:12])}{' ...' if len(lost) > 12 else ''}"
+        )
 
 
 def _without_judgments(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
@@ -124,7 +126,7 @@ def _without_judgments(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
         return
     others = dict.fromkeys(name for row in rows for name in row.fields if name not in layout.roles.values())
     listed_others = ", ".join(list(others)[:8]) or "none besides"
-    yield Note(
+    yield FileRemark(
         f"queries alone: no field is known to name documents ({listed_others}); --columns relevant=NAME says one"
     )
 
@@ -142,7 +144,7 @@ def _promptfoo(contents: Contents) -> str:
 @reader("promptfoo", "tests of promptfoo", _promptfoo)
 def read_promptfoo(contents: Contents, asked: ReadRequest) -> Iterator[Item]:
     """Queries by their variables, and judgments where a variable names the documents; assertions are passed over."""
-    yield Note("assertions are about answers, and were passed over")
+    yield FileRemark("assertions are about answers, and were passed over")
     yield from read_records(contents, asked)
 
 
@@ -258,7 +260,7 @@ def _golden(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
         if "retrieved" in layout.roles:
             yield from _list_returned(layout, row, key)
     if nothing and "relevant" in layout.roles:
-        yield Note(f"{nothing} rows name no relevant document")
+        yield FileRemark(f"{nothing} rows name no relevant document")
 
 
 def _list_returned(layout: _Layout, row: TableRow, key: ItemKey) -> Iterator[Item]:
@@ -301,15 +303,15 @@ def _judged(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
         if text := plain(layout.of(row, "text")):
             yield Document(ItemKey(doc, text), row.where, plain(layout.of(row, "title")))
     if not name:
-        yield Note("no column of grades: every document counts as relevant, grade 1")
+        yield FileRemark("no column of grades: every document counts as relevant, grade 1")
     if without:
-        yield Note(f"{without} rows hold a query and no judgment")
+        yield FileRemark(f"{without} rows hold a query and no judgment")
 
 
 def _returned(layout: _Layout, rows: list[TableRow]) -> Iterator[Item]:
     """A document of a ranking in each row: by score where there is one, else by rank."""
     if not {"score", "rank"} & set(layout.roles):
-        yield Note("neither scores nor ranks: the order of rows is taken for the ranking")
+        yield FileRemark("neither scores nor ranks: the order of rows is taken for the ranking")
     held: dict[ItemKey, list[tuple[float, TableRow]]] = {}
     name = "score" if "score" in layout.roles else "rank" if "rank" in layout.roles else ""
     for at, row in enumerate(rows):

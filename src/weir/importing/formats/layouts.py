@@ -10,7 +10,17 @@ from weir.errors import BadValue
 from weir.importing.contents import Contents
 from weir.importing.formats.evaluators import listed
 from weir.importing.formats.lines import two_columns
-from weir.importing.found import Document, FoundQuery, Item, ItemKey, Judgment, Note, Refused, Used, plain
+from weir.importing.found import (
+    Document,
+    FileRemark,
+    FoundQuery,
+    Item,
+    ItemKey,
+    Judgment,
+    Refused,
+    Used,
+    plain,
+)
 from weir.importing.names import fold
 from weir.importing.read_tables import TableRow
 from weir.importing.readers import ReadRequest, reader
@@ -105,7 +115,7 @@ def read_corpus(contents: Contents, _: ReadRequest) -> Iterator[Item]:
         yield from two_columns(contents, documents=True)
         return
     if "vector" in contents.columns:
-        yield Note("the field vector was dropped: documents are their texts here")
+        yield FileRemark("the field vector was dropped: documents are their texts here")
     given = contents.given
     ids, texts, titles = (
         _first(given, role, names) for role, names in (("doc", _IDS), ("text", _TEXTS), ("title", ("title",)))
@@ -168,7 +178,7 @@ def read_hub_qrels(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     by_role = {fold(name): name for name in contents.columns}
     score = by_role.get("score")
     if score is None:
-        yield Note("no column of grades: every document counts as relevant, grade 1")
+        yield FileRemark("no column of grades: every document counts as relevant, grade 1")
     for row in contents.rows:
         query, doc = (plain(row.fields.get(by_role[name])) for name in ("queryid", "corpusid"))
         if not query or not doc:
@@ -228,7 +238,7 @@ def _esci(contents: Contents) -> str:
 @reader("esci", "the shopping queries of ESCI", _esci)
 def read_esci(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Queries with locale, and judgments by split; a product is locale/identifier where there is more than one."""
-    yield Note(
+    yield FileRemark(
         "the letters E, S, C and I (exact, substitute, complement, irrelevant) are the grades 3, 2, 1 and 0"
     )
     locales = {plain(row.fields.get("product_locale")) for row in contents.rows} - {""}

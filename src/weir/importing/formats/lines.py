@@ -13,11 +13,11 @@ from weir.importing.contents import Contents
 from weir.importing.found import (
     ByWords,
     Document,
+    FileRemark,
     FoundQuery,
     Item,
     ItemKey,
     Judgment,
-    Note,
     Ranking,
     Refused,
     number,
@@ -86,7 +86,7 @@ def read_trec_run(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Rankings by score; the rank column is ignored, as by trec_eval."""
     if "ir_metadata.start" in contents.text[:1000]:
         header = [line for line in contents.text.split("\n") if line.startswith("#")]
-        yield Note(f"a header of ir_metadata, {len(header)} lines, describes the run")
+        yield FileRemark(f"a header of ir_metadata, {len(header)} lines, describes the run")
     yield from run_lines(contents)
 
 
@@ -143,7 +143,7 @@ def read_colbert(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     """Rankings in the order of their ranks; a fifth column of labels is passed over."""
     rows = _cells(contents)
     if any(len(cells) == 5 for _, cells in rows):
-        yield Note("the fifth column, a label, was passed over")
+        yield FileRemark("the fifth column, a label, was passed over")
     yield from _ranked(rows, 3)
 
 
@@ -370,4 +370,4 @@ def read_letor(contents: Contents, _: ReadRequest) -> Iterator[Item]:
                 ItemKey(row[2]), ItemKey(comment[0].removeprefix("docno=")), row[1], f"line {line}"
             )
     if features:
-        yield Note(f"the features of {features} lines were dropped")
+        yield FileRemark(f"the features of {features} lines were dropped")

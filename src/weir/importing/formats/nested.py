@@ -10,11 +10,11 @@ from weir.importing.contents import Contents
 from weir.importing.formats.engines import members
 from weir.importing.found import (
     Document,
+    FileRemark,
     FoundQuery,
     Item,
     ItemKey,
     Judgment,
-    Note,
     Ranking,
     Refused,
     number,
@@ -112,7 +112,7 @@ def read_predictions(contents: Contents, _: ReadRequest) -> Iterator[Item]:
     name = plain(model.get("model_name")).replace("/", "__") if isinstance(model, dict) else ""
     parts = _parts({k: v for k, v in contents.value.items() if k != "mteb_model_meta"})
     if len(parts) > 1:
-        yield Note("a run for each subset and split: " + ", ".join(path for path, _ in parts))
+        yield FileRemark("a run for each subset and split: " + ", ".join(path for path, _ in parts))
     for path, nested in parts:
         alone = len(parts) == 1
         yield from _rankings(nested, (name or contents.stem) + ("" if alone else f".{path}"))

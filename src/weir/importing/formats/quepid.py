@@ -8,11 +8,11 @@ from typing import Any
 from weir.importing.contents import Contents
 from weir.importing.formats.engines import members
 from weir.importing.found import (
+    FileRemark,
     FoundQuery,
     Item,
     ItemKey,
     Judgment,
-    Note,
     Ranking,
     Refused,
     Used,
@@ -87,7 +87,7 @@ def read_book(contents: Contents, _: ReadRequest) -> Iterator[Item]:
             else:
                 yield Judgment(key, ItemKey(plain(pair.get("doc_id"))), judged["rating"], where)
     if unrateable:
-        yield Note(f"{unrateable} judgments say 'unrateable' or 'later', and are none")
+        yield FileRemark(f"{unrateable} judgments say 'unrateable' or 'later', and are none")
 
 
 def _book_table(contents: Contents) -> str:

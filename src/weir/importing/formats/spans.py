@@ -10,7 +10,17 @@ from typing import Any
 
 from weir.importing.contents import Contents
 from weir.importing.formats.engines import members
-from weir.importing.found import Document, FoundQuery, Item, ItemKey, Note, Ranking, Refused, number, plain
+from weir.importing.found import (
+    Document,
+    FileRemark,
+    FoundQuery,
+    Item,
+    ItemKey,
+    Ranking,
+    Refused,
+    number,
+    plain,
+)
 from weir.importing.readers import ReadRequest, reader
 
 __all__: list[str] = []
@@ -95,7 +105,7 @@ def read_spans(contents: Contents, _: ReadRequest) -> Iterator[Item]:
         yield Ranking(ItemKey(text=text), keys, where, known if len(known) == len(keys) else ())
     if others:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
-        yield Note(f"spans that are no retrieval were passed over: {kinds}")
+        yield FileRemark(f"spans that are no retrieval were passed over: {kinds}")
 
 
 def _json(value: object) -> Any:  # noqa: ANN401  JSON holds anything

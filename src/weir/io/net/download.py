@@ -215,7 +215,7 @@ def _start(response: Any, have: int) -> int:  # noqa: ANN401  (urllib names no t
     return have
 
 
-def _receive(response: Any, start: int, job: _Job) -> None:  # noqa: ANN401  (as above)
+def _receive(response: Any, start: int, job: _Job) -> None:  # noqa: ANN401  (urllib names no type for its responses)
     length = response.headers.get("Content-Length")
     whole = start + int(length) if length and length.isdecimal() else None
     _refuse_more(whole or start, job)
@@ -273,7 +273,7 @@ def _origin(job: _Job) -> dict[str, str]:
     return {}
 
 
-def _note_origin(address: Address, response: Any, job: _Job) -> None:  # noqa: ANN401  (as above)
+def _note_origin(address: Address, response: Any, job: _Job) -> None:  # noqa: ANN401  (urllib names no type for its responses)
     tag = response.headers.get("ETag", "")
     version = response.headers.get("Last-Modified", "") if not tag or tag.startswith("W/") else tag
     write_text(
