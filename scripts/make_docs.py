@@ -242,7 +242,8 @@ def picture(path: Path) -> None:
     mpl.use("svg")
     import matplotlib.pyplot as plt
 
-    from weir.experiment import Experiment, read_results
+    from weir.experiment.experiment import Experiment
+    from weir.experiment.results import read_results
     from weir.report.short_names import short_names
 
     with tempfile.TemporaryDirectory() as folder:

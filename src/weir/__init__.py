@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from weir.datasets.load import Dataset, load, load_group
     from weir.encode.object_encoder import as_encoder as encoder
     from weir.errors import WeirError
-    from weir.experiment import Experiment
+    from weir.experiment.experiment import Experiment
     from weir.experiment.published.published_scores import published
     from weir.importing import import_files
     from weir.measures import (
@@ -346,7 +346,7 @@ _MODULES = {
     "datasets.load": "Dataset load load_group",
     "encode.object_encoder": "encoder=as_encoder",
     "errors": "WeirError",
-    "experiment": "Experiment",
+    "experiment.experiment": "Experiment",
     "experiment.published.published_scores": "published",
     "importing": "import_files",
     "judging.panel": "JudgeSettings",

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch", reason="needs torch: pip install 'weir-ir[n
 
 from weir.encode import cards  # noqa: E402 - behind the skip
 from weir.errors import BadValue, StoreError  # noqa: E402 - behind the skip
-from weir.experiment import Experiment  # noqa: E402 - behind the skip
+from weir.experiment.experiment import Experiment  # noqa: E402 - behind the skip
 from weir.experiment.finished import finished_cells  # noqa: E402 - behind the skip
 from weir.settings import settings  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip

@@ -15,7 +15,7 @@ pytest.importorskip("torch", reason="needs torch: pip install 'weir-ir[neural]'"
 
 import weir
 from weir.encode import cards
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 from weir.settings import settings
 
 SYSTEMS = ('dense("minilm", max_length=32)', 'bm25 >> score(dense("minilm", max_length=32), depth=5)')
@@ -35,7 +35,7 @@ ELSEWHERE = """
 import importlib.util, json, sys
 from pathlib import Path
 from weir.errors import MissingExtra
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 systems = tuple(json.loads(sys.argv[2]))
 assert not [name for name in json.loads(sys.argv[3]) if importlib.util.find_spec(name)]
 rows = Experiment(("brook-facts",), systems, ("nDCG@10",), k=10).execute(sys.argv[1])

@@ -18,8 +18,8 @@ from tests.neural.conftest import WORDS  # noqa: E402 - behind the skip
 from tests.neural.late_checkpoint import NUMBER, D  # noqa: E402 - behind the skip
 from weir.core.corpus import Corpus, Queries  # noqa: E402 - behind the skip
 from weir.errors import BadValue, StoreError  # noqa: E402 - behind the skip
-from weir.experiment import Experiment  # noqa: E402 - behind the skip
 from weir.experiment.efficiency import efficiency  # noqa: E402 - behind the skip
+from weir.experiment.experiment import Experiment  # noqa: E402 - behind the skip
 from weir.experiment.finished import finished_cells  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
 from weir.systems.plugins import rankings  # noqa: E402 - behind the skip

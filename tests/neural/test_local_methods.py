@@ -12,7 +12,7 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir
 from tests.neural.causal_small import write_chain, write_published
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 from weir.experiment.plan import planned
 from weir.llm.local_chat import LocalChat
 

@@ -17,7 +17,7 @@ from weir.core.corpus import Corpus, Queries  # noqa: E402 - behind the skip
 from weir.core.run import Run  # noqa: E402 - behind the skip
 from weir.encode.sparse.sparse_encoder import LoadedSparse  # noqa: E402 - behind the skip
 from weir.errors import BadValue, StoreError  # noqa: E402 - behind the skip
-from weir.experiment import Experiment  # noqa: E402 - behind the skip
+from weir.experiment.experiment import Experiment  # noqa: E402 - behind the skip
 from weir.settings import settings  # noqa: E402 - behind the skip
 from weir.systems import parse_system  # noqa: E402 - behind the skip
 from weir.systems.protocol import Context  # noqa: E402 - behind the skip

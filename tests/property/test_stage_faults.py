@@ -15,7 +15,7 @@ import pytest
 from tests.unit.brooklet import write_collection
 
 from weir.cli.main import main
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 from weir.experiment.finished import finished_cells
 from weir.experiment.results import rows_with_groups
 from weir.experiment.verify import verified

@@ -11,7 +11,7 @@ import pytest
 import weir
 import weir.systems
 from weir.core.run import Run
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 from weir.importing import import_files
 from weir.io.runs.read import read_qrels
 

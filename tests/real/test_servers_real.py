@@ -8,7 +8,7 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 from tests.unit.postgres_place import postgres_running
 
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("postgres")]
 

@@ -100,7 +100,7 @@ def collection(folder: Path, documents: int = 300, queries: int = 40) -> Path:
 
 
 def main() -> None:
-    from weir.experiment import Experiment
+    from weir.experiment.experiment import Experiment
 
     place, results, log, dies = sys.argv[1:]
     model = Readers(Path(log), int(dies))

@@ -17,7 +17,7 @@ from weir.core.plain_values import plain
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, RankingWarning, UnknownName
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 from weir.stats.birco import BIRCO_MEASURES, birco_remarks, birco_scores
 
 CALLED = {"nDCG@10": "NDCG@10"}

@@ -21,8 +21,8 @@ from weir.encode.instructed import instructed
 from weir.encode.object_encoder import as_encoder
 from weir.encode.recipes.encoder_recipe import GENERAL, _of_collection, filled_prompt
 from weir.errors import BadValue, FormatError
-from weir.experiment import Experiment
 from weir.experiment.efficiency import efficiency
+from weir.experiment.experiment import Experiment
 from weir.experiment.finished import finished_cells
 from weir.measures import parse_measure
 from weir.settings import settings

@@ -17,8 +17,8 @@ from tests.unit.brooklet import write_collection
 from tests.unit.remote_place import CORPUS, answer, expected, queries
 from weir.cli import main
 from weir.errors import BadRanking, BadValue, RankingWarning, ServiceError
-from weir.experiment import Experiment
 from weir.experiment.efficiency import efficiency
+from weir.experiment.experiment import Experiment
 from weir.experiment.finished import finished_cells
 from weir.experiment.plan import planned
 from weir.systems import parse_system

@@ -14,7 +14,7 @@ import weir
 from tests.unit.brooklet import write_collection
 from weir.core.corpus import Corpus, Queries
 from weir.errors import BadRanking, BadValue, PluginError, StoreError
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 from weir.experiment.finished import finished_cells
 from weir.settings import settings
 from weir.systems import Context, parse_system

@@ -12,11 +12,11 @@ from weir.core.intents import IntentQrels, joined
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, FormatError
+from weir.experiment.run_files import scores_of_files
 from weir.io.runs.intent_file import intents_from, read_intents
 from weir.measures import evaluate
 from weir.measures.files import judge, judgments_for
 from weir.measures.measure import parse_measure
-from weir.stats.run_files import scores_of_files
 
 # Two intents: a serves both, b the first, c the second; d and e serve none.
 QRELS = {"q": {"1": {"a": 1, "b": 1, "d": 0}, "2": {"a": 1, "c": 2, "e": 0}}}

@@ -12,8 +12,8 @@ from tests.unit.cells import MANIFEST, RUN, changed, write_cell
 from tests.unit.test_pipelines import By
 from weir.cli.main import main
 from weir.errors import FormatError, UnknownName
-from weir.experiment import Experiment
 from weir.experiment.efficiency import efficiency
+from weir.experiment.experiment import Experiment
 from weir.report import efficiency as report
 from weir.systems.lexical.bm25 import BM25, BM25Searcher
 from weir.systems.protocol import RERANKERS, SYSTEMS, Costs

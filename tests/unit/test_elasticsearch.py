@@ -20,7 +20,7 @@ from tests.unit.elastic_server import elastic_serving
 from weir.cli.main import main
 from weir.core.corpus import Corpus, Queries
 from weir.errors import BadValue, FormatError, ServiceError, StoreWarning, UnknownName
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 from weir.services.limits import Limits
 from weir.systems import SYSTEMS, Context, parse_system
 

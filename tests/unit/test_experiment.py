@@ -14,9 +14,9 @@ import pytest
 from tests.unit.brooklet import write_collection
 from tests.unit.results import contents, finished_files
 from weir.errors import BadValue, FormatError, StoreError, UnknownName
-from weir.experiment import Experiment, read_results
+from weir.experiment.experiment import Experiment
 from weir.experiment.finished import finished_cells
-from weir.experiment.results import mixed_worlds
+from weir.experiment.results import mixed_worlds, read_results
 
 
 @pytest.fixture

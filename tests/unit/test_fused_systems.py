@@ -14,7 +14,7 @@ from tests.unit.results import contents, finished_files
 from weir.algorithms import algorithm
 from weir.datasets.load import load
 from weir.errors import BadValue, StoreError, StoreWarning, UnknownName
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 from weir.fusion import fuse
 from weir.systems import SYSTEMS, Fused, parse_system, usage
 from weir.systems.protocol import Context
@@ -171,7 +171,7 @@ def test_a_fusion_is_a_frozen_value():
 
 KILLED = """
 import os, signal, sys
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 from weir.systems import RM3
 RM3.index = lambda *given: os.kill(os.getpid(), signal.SIGKILL)
 Experiment((sys.argv[1],), ("rrf(bm25, rm3)",), ("nDCG@10",)).execute(sys.argv[2])

@@ -10,7 +10,7 @@ import weir
 from tests.unit.brooklet import write_collection
 from weir.cli import main
 from weir.errors import BadValue, UnknownName
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 from weir.systems import BM25, parse_system
 from weir.systems.grid_expression import MOST_SYSTEMS, factorial, parse_systems, single_names
 

@@ -12,7 +12,8 @@ import weir
 from tests.unit.brooklet import write_collection
 from weir.cli.main import main
 from weir.errors import BadValue, FormatError, MissingExtra
-from weir.experiment import Experiment, read_results
+from weir.experiment.experiment import Experiment
+from weir.experiment.results import read_results
 from weir.systems.protocol import RERANKERS, Costs
 
 ASKED: list[int] = []

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from weir.cli.main import COMMANDS
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 from weir.systems import parse_system
 from weir.systems.warm import kernels_of, prepare
 

@@ -13,8 +13,8 @@ import pytest
 from tests.unit.pair_place import Hashed, Readers, collection, score
 from weir.core.corpus import Corpus, Queries
 from weir.errors import BadRanking
-from weir.experiment import Experiment
 from weir.experiment.efficiency import efficiency
+from weir.experiment.experiment import Experiment
 from weir.experiment.finished import finished_cells
 from weir.report.efficiency import efficiency_notes, efficiency_text
 from weir.settings import settings

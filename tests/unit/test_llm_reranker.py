@@ -22,7 +22,7 @@ from tests.unit.embedding_place import forget_spending
 from tests.unit.embedding_server import cut, status
 from weir.core.corpus import Corpus, Queries
 from weir.errors import BadValue, RankingWarning, ServiceError
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 from weir.services.limits import Limits, paid
 from weir.systems import BM25, Context, parse_system
 from weir.systems.rerank.kept_places import SCORE_STEP

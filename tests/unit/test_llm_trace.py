@@ -16,7 +16,7 @@ from tests.unit.chat_server import chat_serving, grade_of, signed, token_of, ver
 from tests.unit.embedding_place import forget_spending
 from weir.cli import main
 from weir.errors import BadValue, RankingWarning, UnknownName
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 from weir.llm.chat_model import ChatModel
 from weir.llm.conversation import kept_about
 from weir.services.answers import answer_store

@@ -17,7 +17,7 @@ from weir.core.ids import Ids
 from weir.core.run import Run
 from weir.datasets.load import load
 from weir.errors import BadRanking, BadValue, RankingWarning, StoreError, StoreWarning, UnknownName
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 from weir.experiment.finished import finished_cells
 from weir.systems import BM25, Pipeline, Reranker, Retriever, Scorer, Searcher, parse_system
 from weir.systems.protocol import Context, Costs
@@ -313,7 +313,7 @@ def test_an_index_on_disk_is_opened_again_and_damage_is_seen(dataset, tmp_path):
 
 KILLED = """
 import os, sys
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 from weir.systems import BM25
 BM25.index = lambda *given: os.kill(os.getpid(), 9)
 Experiment((sys.argv[1],), ("bm25 >> score(rm3)",), k=10).execute(sys.argv[2])

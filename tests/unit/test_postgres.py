@@ -14,7 +14,7 @@ from tests.unit.brooklet import DOCUMENTS, QUERIES, write_collection
 from weir.cli.main import main
 from weir.core.corpus import Corpus, Queries
 from weir.errors import BadRanking, BadValue, FormatError, ServiceError, StoreError, StoreWarning, UnknownName
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 from weir.systems import Context
 
 pytestmark = pytest.mark.xdist_group("postgres")

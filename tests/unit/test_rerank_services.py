@@ -26,7 +26,7 @@ from weir.core.query_metadata import QueryMetadata
 from weir.encode.pairs import hosted_reranker
 from weir.encode.pairs.hosted_reranker import HostedReranker
 from weir.errors import BadValue, ServiceError, UnknownName
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 from weir.services.limits import Limits, paid
 from weir.settings import settings
 from weir.systems import BM25, Context, parse_system

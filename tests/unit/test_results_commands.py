@@ -19,7 +19,8 @@ from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import RankingWarning
-from weir.experiment import Experiment, read_results
+from weir.experiment.experiment import Experiment
+from weir.experiment.results import read_results
 from weir.measures import evaluate
 from weir.report.terminal_layout import display_width
 from weir.stats.score_notes import row_notes

@@ -22,7 +22,7 @@ from tests.unit.embedding_place import forget_spending
 from tests.unit.rerank_server import rerank_serving
 from weir.algorithms import ALGORITHMS
 from weir.encode import cards
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 from weir.experiment.stage_store import index_stage
 from weir.measures import measures_of
 from weir.settings import settings

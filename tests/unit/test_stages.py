@@ -18,9 +18,10 @@ import pytest
 import weir.systems
 from tests.unit.brooklet import write_collection
 from tests.unit.results import contents, finished_files
-from weir.experiment import Experiment, read_results
 from weir.experiment.costs import index_cost, search_cost
+from weir.experiment.experiment import Experiment
 from weir.experiment.finished import Finished, finished_cells
+from weir.experiment.results import read_results
 from weir.experiment.verify import verified
 from weir.measures import DEFAULT_MEASURES
 from weir.systems import BM25, RERANKERS, SYSTEMS
@@ -60,7 +61,7 @@ def made(monkeypatch) -> Counter:
 
 LATER = """
 import sys
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 from weir.systems import BM25
 from weir.systems.lexical.bm25 import BM25Searcher
 search = BM25Searcher.search
@@ -274,7 +275,7 @@ def test_every_searcher_of_weir_says_how_its_time_is_taken():
 
 KILLED = """
 import os, sys
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 from weir.experiment import stage_store, task
 write, left = stage_store.write_record, [int(sys.argv[3])]
 def record(path, made):

@@ -11,7 +11,7 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 import weir
 from tests.unit.brooklet import QRELS, write_collection
 from weir.errors import BadRanking, BadValue, FormatError, RankingWarning
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 from weir.experiment.finished import finished_cells
 from weir.experiment.plan import planned
 from weir.systems import StoredRun

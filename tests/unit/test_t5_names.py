@@ -9,8 +9,8 @@ from weir.core.corpus import Corpus, Queries
 from weir.encode.pairs.t5_ranker import MonoT5
 from weir.encode.question_writer import QuestionWriter
 from weir.errors import BadValue, FormatError, RankingWarning, StoreError, UnknownName
-from weir.experiment import Experiment
 from weir.experiment.costs import index_cost
+from weir.experiment.experiment import Experiment
 from weir.experiment.finished import finished_cells
 from weir.systems import parse_system, usage
 from weir.systems.lexical.expansions import read_questions

@@ -11,7 +11,7 @@ import weir
 from tests.unit.brooklet import write_collection
 from tests.unit.hub_server import Hub, served
 from weir.cli.main import main
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 from weir.experiment.verify import verified
 from weir.stages.stage import Record, read_record, write_record
 

@@ -13,7 +13,7 @@ from weir.cli.main import main
 from weir.core.corpus import Queries
 from weir.core.run import Run
 from weir.errors import BadValue, FormatError
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 from weir.experiment.stage_store import index_stage
 from weir.systems.expression import parse_system
 from weir.systems.protocol import IN_MEMORY, Context, Costs

@@ -21,8 +21,8 @@ from weir.cli.main import main
 from weir.core.run import Run
 from weir.datasets import catalogue
 from weir.errors import RankingWarning
-from weir.experiment import Experiment
 from weir.experiment.costs import stages_of, unscored_notes
+from weir.experiment.experiment import Experiment
 from weir.experiment.plan import planned
 from weir.settings import settings
 from weir.systems import Pipeline, parse_system

@@ -14,7 +14,7 @@ from weir.core.corpus import Corpus
 from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadValue, FormatError
-from weir.experiment import Experiment
+from weir.experiment.experiment import Experiment
 from weir.experiment.explain.setting_diff import differences
 from weir.experiment.explain.two_results import Judgments, explain_cells, explain_published, explain_runs
 from weir.experiment.explain.what_if import (

@@ -181,7 +181,7 @@ def benchmark(
     notes always. Raises the WeirErrors of the parts, before anything
     starts where it can be known.
     """
-    from weir.experiment import Experiment
+    from weir.experiment.experiment import Experiment
 
     grid = Experiment(
         tuple(map(_dataset, _several(datasets), range(1, 1_000_000))),

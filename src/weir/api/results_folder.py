@@ -124,7 +124,7 @@ def plan(
     precise: whether each system is probed by itself on growing samples; else all probes end within a
     minute. Raises UnknownName and BadValue as running the grid would.
     """
-    from weir.experiment import Experiment
+    from weir.experiment.experiment import Experiment
     from weir.experiment.plan import planned
 
     named = [datasets] if isinstance(datasets, (str, Dataset)) else list(datasets)

@@ -170,9 +170,9 @@ def _files(
     from weir.cli.table_options import display_of
     from weir.datasets.query_grouping import query_groups
     from weir.datasets.scoring_rules import ScoringRules, judged_collection
+    from weir.experiment.run_files import scores_of_files
     from weir.stats.compare import compare_scores
     from weir.stats.compare_groups import compare_scores_by_group
-    from weir.stats.run_files import scores_of_files
     from weir.stats.score_notes import system_notes
 
     measures, baseline, method, factors = asked

@@ -97,10 +97,10 @@ def command(
     """
     from weir.cli.table_options import display_of
     from weir.datasets.scoring_rules import ScoringRules, judged_collection
+    from weir.experiment.run_files import score_file
     from weir.measures import DEFAULT_MEASURES, measures_of
     from weir.measures.conventions import Conventions
     from weir.measures.files import each_file, judgments_for, names_of_runs
-    from weir.stats.run_files import score_file
     from weir.stats.score_notes import few_notes, system_notes
 
     _check_form(form, {"--per-query": per_query, "--scorer": scorer is not None})

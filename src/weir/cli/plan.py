@@ -47,7 +47,7 @@ def command(
     cost is extended to all of it, with a range. Embedding APIs and language models are not asked: prompts and tokens
     are estimated, and the last line counts what several systems ask alike once.
     """
-    from weir.experiment import Experiment
+    from weir.experiment.experiment import Experiment
     from weir.experiment.graph import stage_graph
     from weir.experiment.plan import planned
     from weir.report.plan import graph_json, graph_text, plan_json, plan_notes, plan_text

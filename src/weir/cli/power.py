@@ -52,11 +52,11 @@ def command(
     import json
 
     from weir.datasets.scoring_rules import ScoringRules, judged_collection
+    from weir.experiment.run_files import scores_of_files
     from weir.measures.conventions import Conventions
     from weir.report.power import power_text
     from weir.stats.compare import table
     from weir.stats.power import plan
-    from weir.stats.run_files import scores_of_files
     from weir.stats.score_notes import system_notes
 
     conventions = Conventions(self_matches="drop" if drop_self else "keep")

@@ -15,7 +15,7 @@ from weir.cli.terminal import say, say_notes
 from weir.errors import WeirError
 
 if TYPE_CHECKING:
-    from weir.experiment import Experiment
+    from weir.experiment.experiment import Experiment
     from weir.report.display import Display
 
 __all__ = ["command"]
@@ -73,7 +73,7 @@ def command(
     of weir results.
     """
     from weir.cli.table_options import display_of, show_cells
-    from weir.experiment import Experiment
+    from weir.experiment.experiment import Experiment
     from weir.report.collection import dataset_notes
     from weir.report.progress import Progress
     from weir.settings import use_budget, use_device

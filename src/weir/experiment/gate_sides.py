@@ -14,6 +14,7 @@ from weir.datasets.scoring_rules import NO_COLLECTION, ScoringRules
 from weir.errors import BadValue, FormatError, UnknownName
 from weir.experiment.costs import unscored_notes
 from weir.experiment.finished import Finished, cell_collection, deepest, finished_cells, of_systems, open_cell
+from weir.experiment.run_files import score_file
 from weir.io.runs.baseline_file import is_baseline, read_baseline
 from weir.io.runs.read import run_name
 from weir.measures import Measure, measures_of
@@ -23,7 +24,6 @@ from weir.stages.stage import RECORD
 from weir.stats.common_queries import on_same_queries
 from weir.stats.compare import table
 from weir.stats.comparison import ScoreTable
-from weir.stats.run_files import score_file
 from weir.stats.score_notes import system_notes
 
 __all__ = [
