@@ -47,7 +47,7 @@ coming-from: .venv/neural $(COMING_FROM)  ## ten tasks run against the real pack
 .venv/run: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(PIP) -e '.[run]'
-	$(BIN)/weir warm
+	$(BIN)/weir doctor --compile
 	touch $@
 
 # Named exactly and first: a range would take a build with some gigabytes of libraries for GPUs.

@@ -8,7 +8,6 @@ tests/conformance/test_docs.py fails when a page no longer says what the code do
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import sys
 import tempfile
@@ -18,7 +17,7 @@ from pathlib import Path
 import click
 
 import weir
-from weir.cli.main import COMMANDS, GROUPS, MODULES
+from weir.cli.main import COMMANDS, FORMER, FORMER_OPTIONS, GROUPS, SUBCOMMANDS, TOP, load_command
 from weir.measures import MEASURES
 from weir.measures.aliases import CUT, REFUSED, VALUE, WHOLE
 from weir.systems import PRESETS, RERANKERS, SYSTEMS, Sparse, usage
@@ -135,13 +134,25 @@ def commands_page() -> str:
         "and 143 when terminated. [Shell completion](completion.md) is there for bash, zsh and fish.",
         "",
     ]
-    for group, commands in GROUPS.items():
+    for section, commands in TOP.items():
         listed = [f"- [`weir {name}`](#weir-{name}): {sentence}" for name, sentence in commands.items()]
-        lines += [f"**{group}**", "", *listed, ""]
+        lines += [f"**{section}**", "", *listed, ""]
+    for group, commands in SUBCOMMANDS.items():
+        listed = [
+            f"- [`weir {group} {name}`](#weir-{group}-{name}): {text}" for name, text in commands.items()
+        ]
+        lines += [f"**weir {group}**: {GROUPS[group]}", "", *listed, ""]
     lines = lines[:-1]
     for name in COMMANDS:
-        command = importlib.import_module(f"weir.cli.{MODULES.get(name, name)}").command
-        lines += ["", f"## weir {name}", "", *_command(name, command)]
+        lines += ["", f"## weir {name}", "", *_command(name, load_command(name))]
+    lines += ["", "## Former names", "", "They work, and a line on standard error says the new name.", ""]
+    lines += ["| former | now |", "|---|---|"]
+    lines += [f"| `weir {old}` | `weir {new}` |" for old, new in FORMER.items()]
+    lines += [
+        f"| `weir {command} {old}` | `weir {command} {new}` |"
+        for command, options in FORMER_OPTIONS.items()
+        for old, new in options.items()
+    ]
     return "\n".join([*lines, ""])
 
 

@@ -13,7 +13,17 @@ from click.shell_completion import ShellComplete
 
 from tests.unit.brooklet import write_collection
 from weir.cli import main
-from weir.cli.main import COMMANDS, GROUPS, MODULES, weir
+from weir.cli.main import (
+    COMMANDS,
+    FORMER,
+    FORMER_OPTIONS,
+    GROUPS,
+    MODULES,
+    SUBCOMMANDS,
+    TOP,
+    load_command,
+    weir,
+)
 
 QRELS = "q1 0 d1 1\nq1 0 d2 0\nq2 0 d3 2\n"
 RUN = "q1 Q0 d1 1 2.5 x\nq1 Q0 d9 2 1.5 x\nq3 Q0 d1 1 1.0 x\n"
@@ -38,15 +48,81 @@ def refused(capsys, *arguments: str) -> str:
 
 
 def test_help_lists_every_command_with_its_own_first_sentence(capsys):
-    assert main(["--help"]) == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    context = click.Context(weir)
+    for arguments, commands in (
+        (["--help"], {name: text for section in TOP.values() for name, text in section.items()} | GROUPS),
+        *(([group], commands) for group, commands in SUBCOMMANDS.items()),
+    ):
+        assert main(arguments) == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        for name, sentence in commands.items():
+            assert f" {name} {sentence}" in shown
     for name, sentence in COMMANDS.items():
-        assert sentence in shown
-        command = weir.get_command(context, name)
-        assert command is not None
-        assert (command.help or "").startswith(sentence)
-        assert main([name, "--help"]) == 0
+        assert (load_command(name).help or "").startswith(sentence)
+        assert main([*name.split(), "--help"]) == 0
+
+
+def test_help_is_one_screen_that_begins_with_where_to_start(capsys):
+    assert main(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 23  # one is the prompt's
+    assert max(map(len, lines)) <= 80
+    assert lines[2] == "Start here"
+    assert len(weir.list_commands(click.Context(weir))) <= 20
+
+
+def test_a_former_name_works_and_one_line_says_the_new_one(capsys):
+    for former, name in FORMER.items():
+        assert main([*name.split(), "--help"]) == 0
+        today = capsys.readouterr()
+        assert main([former, "--help"]) == 0
+        out, err = capsys.readouterr()
+        assert (out, err) == (today.out, f"note: weir {former} is now weir {name}\n")
+
+
+def test_a_former_option_works(files, capsys):
+    for command, options in FORMER_OPTIONS.items():
+        spellings = [spelling for option in load_command(command).params for spelling in option.opts]
+        assert not set(options) & set(spellings)
+        assert set(options.values()) <= set(spellings)
+    for spelling in (["--confidence", "0.9"], ["--confidence=0.9"], ["--level", "0.9"]):
+        assert main(["gate", files[0], files[1], files[1], *spelling, "--json"]) == 0
+        assert '"confidence": 0.9' in capsys.readouterr().out
+
+
+def test_an_option_means_the_same_in_every_command():
+    meanings: dict[str, set[tuple[str, ...]]] = {}
+    kinds: dict[str, set[object]] = {}
+    for name in COMMANDS:
+        for option in load_command(name).params:
+            if not isinstance(option, click.Option):
+                continue
+            long = [spelling for spelling in option.opts if spelling.startswith("--")]
+            for spelling in option.opts:
+                meanings.setdefault(spelling, set()).add(tuple(long))
+                kinds.setdefault(spelling, set()).add(
+                    (option.is_flag or bool(option.flag_value), option.type.name)
+                )
+    assert {spelling: found for spelling, found in meanings.items() if len(found) > 1} == {}
+    switches = {spelling for spelling, found in kinds.items() if len({flag for flag, _ in found}) > 1}
+    assert switches == set()
+    types = {
+        s: found for s, found in kinds.items() if s != "--json" and len({t for f, t in found if not f}) > 1
+    }
+    assert types == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["fetsh"], "data fetch"),
+        (["data", "fetsh"], "data fetch"),
+        (["data", "measures"], "list measures"),
+        (["evall"], "eval"),
+        (["lables"], "labels"),
+    ],
+)
+def test_an_unknown_command_suggests_todays_name(words, name, capsys):
+    assert refused(capsys, *words).endswith(f"did you mean {name}?")
 
 
 def test_every_module_of_a_command_is_listed():
@@ -55,7 +131,7 @@ def test_every_module_of_a_command_is_listed():
     folder = Path(weir.cli.__file__).parent
     modules = {p.stem for p in folder.glob("*.py")} - {"__init__", "main", "progress"}
     modules -= {"completion", "table_options", "terminal"}
-    assert modules == {MODULES.get(name, name) for name in COMMANDS}
+    assert modules == {MODULES.get(name, name.split()[-1]) for name in COMMANDS}
 
 
 def test_eval_prints_a_table_and_says_who_did_not_answer(files, capsys):
@@ -241,7 +317,7 @@ def test_interrupting_says_that_the_same_command_continues(tmp_path, capsys, mon
     collection = str(write_collection(tmp_path / "brooklet"))
     monkeypatch.setattr("weir.experiment.Experiment.complete", interrupted)
     assert main(["run", "-d", collection, "-s", "bm25"]) == 130
-    assert "the same command continues" in capsys.readouterr().err
+    assert "run the same command to resume" in capsys.readouterr().err
 
 
 def test_the_installed_command_exits_with_2(tmp_path):
@@ -258,7 +334,7 @@ def test_the_installed_command_exits_with_2(tmp_path):
 
 def test_output_that_nobody_reads_is_no_error():
     done = subprocess.run(
-        f"'{sys.executable}' -m weir datasets --json | head -n 1; exit ${{PIPESTATUS[0]}}",
+        f"'{sys.executable}' -m weir list datasets --json | head -n 1; exit ${{PIPESTATUS[0]}}",
         check=False, shell=True, executable="/bin/bash", capture_output=True, text=True,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
@@ -268,10 +344,7 @@ def test_bare_weir_prints_the_help_with_its_groups(capsys):
     assert main([]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert [line for line in out.split("\n") if line.endswith(":")] == [
-        "Options:",
-        *(f"{g}:" for g in GROUPS),
-    ]
+    assert set(TOP) <= set(out.split("\n"))
     assert all(len(line) <= 80 for line in out.split("\n"))
 
 

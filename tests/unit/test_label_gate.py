@@ -143,7 +143,7 @@ def test_the_command_says_it_in_every_form(tmp_path, capsys):
     assert (code, "not calibrated" in out, "by people\n" in out) == (0, True, False)
     assert "note: labels: bad: not calibrated" in call("--labels", bad, "--per-query")[2]
     code, _, err = call("--labels", good, "--pairs", "a:b")
-    assert (code, "--pairs takes the judgments as they are" in err) == (2, True)
+    assert (code, "--p-mrr takes the judgments as they are" in err) == (2, True)
     code, _, err = call("--labels", str(tmp_path / "none.tsv"))
     assert (code, err.count("\n")) == (2, 1)
 

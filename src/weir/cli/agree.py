@@ -1,4 +1,4 @@
-"""weir agree: how well do two sets of labels, or more, agree?"""
+"""weir labels agree: how well do two sets of labels, or more, agree?"""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ __all__ = ["command"]
               help="A ranking, to see whether the order of systems survives; repeatable.")  # fmt: skip
 @click.option("-m", "--measure", shell_complete=measure_names, default="nDCG@10", show_default=True,
               help="What systems are ordered by.")  # fmt: skip
-@click.option("--by-query", is_flag=True, help="A line for each query too, the worst kappa first.")
-@click.option("--word", "words", multiple=True, metavar="LABEL=GRADE",
+@click.option(
+    "--per-query", "by_query", is_flag=True, help="A line for each query too, the worst kappa first."
+)
+@click.option("--label-grade", "words", multiple=True, metavar="LABEL=GRADE",
               help="What a label means that is no number, such as 'partly relevant=1'; repeatable.")  # fmt: skip
 @click.option(
     "--json", "as_json", is_flag=True, help="One JSON object per pair of labels, at full precision."
@@ -32,7 +34,7 @@ def command(
     words: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Say how well labels of people, or of models, agree.
+    """Report how well labels of people, or of models, agree.
 
     FIRST: judgments, usually those of people; OTHERS: labels of the same pairs, of a model or other people. Each is a
     file of judgments, a folder of weir judge, or another judge's table, FILE#COLUMN where several columns are labels.

@@ -45,7 +45,7 @@ def command(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Audit collections, judgments and runs: what is wrong with them, and what that does to scores.
+    """Report what is wrong with collections, judgments and runs.
 
     TARGETS: collections by name or path, a results folder of weir run, or QRELS RUN... as weir eval takes them.
     Findings come worst first: "wrong" (a number is not what it says), "serious" (conclusions may turn), "caution",

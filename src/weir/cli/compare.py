@@ -100,7 +100,7 @@ def command(
     explain: bool,
     notes: bool,
 ) -> None:
-    """Compare systems, with a verdict on each pair.
+    """Compare systems, with significance tests.
 
     PATHS: judgments and two or more runs; or a results folder, whose systems are compared on each dataset and
     across datasets. A difference is the second system minus the first: the later given minus the earlier, or each

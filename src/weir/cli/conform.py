@@ -1,4 +1,4 @@
-"""weir conform: does a tool measure what it says?"""
+"""weir study conform: does a tool measure what it says?"""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def command(
     save: Path | None,
     as_json: bool,
 ) -> None:
-    """Run the golden vectors against a tool.
+    """Test a tool with the golden vectors.
 
     TOOL: weir (the default), beir, birco (with --checkout), ir_measures, mteb, pytrec_eval, ranx,
     sentence_transformers or sklearn, asked in a process of its own. A value that differs from the exact one is

@@ -1,4 +1,4 @@
-"""weir convert: rankings or judgments from one format to another."""
+"""weir data convert: rankings or judgments from one format to another."""
 
 from __future__ import annotations
 

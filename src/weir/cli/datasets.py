@@ -1,4 +1,4 @@
-"""weir datasets: the catalogue."""
+"""weir list datasets: the catalogue."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["command"]
 @click.command("datasets")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, with every fact.")
 def command(as_json: bool) -> None:
-    """List the collections that Weir knows.
+    """List the collections of the catalogue.
 
     `here` says whether one is on this machine: yes, or how to get it: fetch, or by licence.
     """

@@ -39,12 +39,12 @@ def command(
     drop_self: bool,
     as_json: bool,
 ) -> None:
-    """Show which queries one run wins and loses against another.
+    """List queries won and lost.
 
-    PATHS: judgments and two runs, or two folders such as results/scifact/bm25-fa19b4d424; differences are the second
-    minus the first.
-    Each of the largest moves names the relevant documents whose ranks moved most. Texts are shown where the collection
-    is given or, for folders, on this machine; nothing is downloaded.
+    One run is set against another. PATHS: judgments and two runs, or two folders such as
+    results/scifact/bm25-fa19b4d424; differences are the second minus the first. Each of the largest moves names the
+    relevant documents whose ranks moved most. Texts are shown where the collection is given or, for folders, on this
+    machine; nothing is downloaded.
     """
     from weir.datasets.scoring_rules import ScoringRules, judged_collection
     from weir.errors import BadValue

@@ -6,6 +6,8 @@ from typing import TypeAlias
 
 import click
 
+from weir.cli.terminal import say
+
 __all__ = ["command"]
 
 Facts: TypeAlias = dict[str, object]
@@ -23,13 +25,27 @@ CACHES = ("datasets", "stores", "vectors", "scores", "questions", "encoders", "o
 
 
 @click.command("doctor")
+@click.argument("kernels", nargs=-1)
+@click.option(
+    "--compile", "compiled", is_flag=True, help="Compile the kernels now, so that no first run waits."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, with every fact.")
-def command(as_json: bool) -> None:
-    """Show what is installed, which engines would run, and where things are kept.
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+def command(kernels: tuple[str, ...], compiled: bool, as_json: bool, quiet: bool) -> None:
+    """Show what is installed.
 
-    Nothing is downloaded, compiled or loaded: no model, and no torch.
+    Packages, the engines that would run, settings, and where caches are kept. Nothing is downloaded, compiled or
+    loaded: no model, and no torch. With --compile kernels are compiled and nothing is shown; KERNELS: kinds of kernels
+    such as "sparse search", by default all. Compiled code is kept until its source, the compiler or the processor
+    changes.
     """
     import json
+
+    if compiled:
+        _compile(kernels, quiet)
+        return
+    if kernels:
+        raise click.UsageError("kinds of kernels are named for --compile: weir doctor --compile KERNELS")
 
     found: dict[str, Facts] = {
         "machine": _machine(),
@@ -46,6 +62,19 @@ def command(as_json: bool) -> None:
         click.echo(section)
         for name, value in facts.items():
             click.echo(f"  {name:{width}}  {_shown(value)}")
+
+
+def _compile(groups: tuple[str, ...], quiet: bool) -> None:
+    from weir.kernels.jit.code_cache import places
+    from weir.systems.warm import GROUPS, prepare
+
+    for group in groups or tuple(GROUPS):
+        seconds = prepare([group])
+        if not quiet:
+            say(f"{group}: {seconds:.1f} s")
+    if not quiet:
+        place = next((place for place in places() if any(place.glob("*.kernel"))), None)
+        say(f"kernels: {place}" if place else "kernels: nowhere to keep them")
 
 
 def _shown(value: object) -> str:

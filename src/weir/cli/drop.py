@@ -1,4 +1,4 @@
-"""weir drop: take away from servers what was made there."""
+"""weir data drop: take away from servers what was made there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["command"]
 @click.command("drop")
 @click.argument("system", shell_complete=system_names)
 def command(system: str) -> None:
-    """Remove what systems made on a server.
+    """Remove the tables and indexes that systems made on a server.
 
     SYSTEM: such as 'postgres("shop.toml")'; every table or index that Weir made on its server goes, whichever
     collection or setting it was made for. Nothing else there is touched; what was answered and scored stays.

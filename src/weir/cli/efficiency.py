@@ -25,11 +25,11 @@ __all__ = ["command"]
 @click.option("--latex", "form", flag_value="latex", help="A LaTeX table.")
 @click.option("--markdown", "form", flag_value="markdown", help="A Markdown table.")
 def command(folder: Path, measure: str | None, form: str | None) -> None:
-    """Show what each system costs, next to its quality.
+    """Report speed and memory.
 
-    FOLDER: a results folder of weir run. Documents indexed and queries answered in a second, size of the index,
-    milliseconds of single queries, memory; marked are the systems that no other beats, and times that leave out
-    work which was done before.
+    What each system costs, next to its quality. FOLDER: a results folder of weir run. Documents indexed and queries
+    answered in a second, size of the index, milliseconds of single queries, memory; marked are the systems that no
+    other beats, and times that leave out work which was done before.
     """
     from weir.experiment.efficiency import efficiency
     from weir.measures import measures_of

@@ -1,4 +1,4 @@
-"""weir estimate: scores from few human judgments and many of a model."""
+"""weir labels estimate: scores from few human judgments and many of a model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["command"]
 @click.option("--weights", help="A file of queries and weights, one over the probability of being drawn.")
 @click.option("--pairs", is_flag=True, help="People judged a random part of each query's first documents.")
 @click.option("--sheet", "sheets", multiple=True, type=click.Path(path_type=Path),
-              help="A filled sheet of --next or weir pool: people's judgments, too. Repeatable.")  # fmt: skip
+              help="A filled sheet of --next or weir labels pool: people's judgments, too. Repeatable.")  # fmt: skip
 @click.option("--next", "more", type=int, help="Draw so many queries that people should judge next.")
 @click.option(
     "--width", type=float, help="Half an interval that is asked for: say how many queries it takes."

@@ -37,7 +37,7 @@ __all__ = ["command"]
 @by_option
 @click.option("--within", is_flag=True,
               help="With --by: mean, worst, best and spread within a group, not a line for each.")  # fmt: skip
-@click.option("--pairs", metavar="ORIGINAL:CHANGED",
+@click.option("--p-mrr", "pairs", metavar="ORIGINAL:CHANGED",
               help="Add p-MRR of queries under two instructions, by their ends, such as -og:-changed.")  # fmt: skip
 @label_option
 @table_options
@@ -58,10 +58,10 @@ __all__ = ["command"]
 )
 @click.option("--abstention", type=click.Choice(["max", "std", "diff1"]),
               help="Show what leaving out the least sure queries gains (nAUC), by this confidence.")  # fmt: skip
-@click.option("--labels", "model_labels", metavar="LABELS",
-              help="Labels of a model, which count where people judged nothing if they pass --least; a folder of weir "
-                   "judge, or a file.")  # fmt: skip
-@click.option("--least", default="binary kappa 0.4", show_default=True, metavar="STATISTIC NUMBER",
+@click.option("--model-labels", metavar="LABELS",
+              help="Labels of a model, which count where people judged nothing if they pass --min-agreement; "
+                   "a folder of weir judge, or a file.")  # fmt: skip
+@click.option("--min-agreement", "least", default="binary kappa 0.4", show_default=True, metavar="STATISTIC NUMBER",
               help="What the interval of their agreement with people must reach, on pairs judged by both, such as "
                    "'quadratic kappa 0.6' or 'binary kappa from 2 0.5'.")  # fmt: skip
 @scorer_option
@@ -88,7 +88,7 @@ def command(
     scorer: str | None,
     notes: bool,
 ) -> None:
-    """Score run files against judgments.
+    """Score rankings against judgments.
 
     QRELS: judgments, RUN: one ranking or several, each in TREC's format, JSON, CSV, TSV, Parquet or Arrow; texts also
     as .gz or .zst. Every judged query counts unless told otherwise. For a measure of diversity the
@@ -104,7 +104,7 @@ def command(
     from weir.stats.score_notes import few_notes, system_notes
 
     _check_form(form, {"--per-query": per_query, "--scorer": scorer is not None})
-    _check_labels(model_labels, {"--scorer": scorer is not None, "--pairs": pairs is not None})
+    _check_labels(model_labels, {"--scorer": scorer is not None, "--p-mrr": pairs is not None})
     if scorer is not None:
         from weir.experiment.official_figures import birco_of_files
 
@@ -167,12 +167,12 @@ def _say_labels(uses: Iterable[LabelUse | None]) -> None:
 
 
 def _check_labels(labels: str | None, apart: dict[str, bool]) -> None:
-    """Raise BadValue for an option that reads QRELS as they are together with --labels."""
+    """Raise BadValue for an option that reads QRELS as they are together with --model-labels."""
     from weir.errors import BadValue
 
     for option, given in apart.items():
         if given and labels is not None:
-            raise BadValue(f"{option} takes the judgments as they are; found --labels too")
+            raise BadValue(f"{option} takes the judgments as they are; found --model-labels too")
 
 
 def _check_form(form: str | None, plain: dict[str, bool]) -> None:
@@ -229,7 +229,7 @@ def _rows(
 ) -> list[Row]:
     """The rows of all queries or of groups, then those of p-MRR.
 
-    judged: what the judgments are called, and their file; asked: --by, the rules and --pairs.
+    judged: what the judgments are called, and their file; asked: --by, the rules and --p-mrr.
     """
     from weir.cli.table_options import by_group
     from weir.stats.score_rows import rows
@@ -271,7 +271,7 @@ def _paired(qrels: Path, runs: dict[str, Path], pairs: str, rules: ScoringRules)
 
     signs = pairs.split(":")
     if len(signs) != 2 or not all(signs):
-        raise BadValue(f"--pairs {pairs}: expected how both identifiers end, such as -og:-changed")
+        raise BadValue(f"--p-mrr {pairs}: expected how both identifiers end, such as -og:-changed")
     judgments = read_qrels(qrels)
     return [
         row

@@ -1,4 +1,4 @@
-"""weir export: results as other tools keep them."""
+"""weir data export: results as other tools keep them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ __all__ = ["command"]
 @click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="The folder to write into.")
 @datasets_option("Export this dataset or group; repeatable.")
 @systems_option("Export this system; repeatable.")
-@click.option("--model", default="", metavar="NAME", help="With mteb: what the one system is called there.")
+@click.option(
+    "--mteb-name", "model", default="", metavar="NAME", help="With mteb: what the one system is called there."
+)
 @click.option("--hub-dataset", default="", metavar="ORG/NAME:TASK",
               help="With hub: the data set there that holds the one dataset.")  # fmt: skip
 def command(
@@ -44,7 +46,7 @@ def command(
     from weir.experiment.finished import finished_cells
 
     if model and form != "mteb":
-        raise BadValue(f"--model says what a system is called in MTEB; it means nothing with --to {form}")
+        raise BadValue(f"--mteb-name says what a system is called in MTEB; it means nothing with --to {form}")
     if hub_dataset and form != "hub":
         raise BadValue(f"--hub-dataset names a data set of the hub; it means nothing with --to {form}")
     cells = chosen_cells(finished_cells(folder), datasets, systems)

@@ -1,4 +1,4 @@
-"""weir fetch: download collections."""
+"""weir data fetch: download collections."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def _shown(progress: Progress, name: str, done: int, total: int | None) -> None:
 @click.argument("names", shell_complete=dataset_names, nargs=-1, required=True)
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def command(names: tuple[str, ...], quiet: bool) -> None:
-    """Download collections, verify them, and make them ready.
+    """Download collections, verify them, and prepare them.
 
-    NAMES: collections or groups of the catalogue (see weir datasets), or references such as hf:mteb/nfcorpus, of which
-    the newest commit is fetched. An interrupted download continues. For a collection under licence, how to obtain it
-    is printed.
+    NAMES: collections or groups of the catalogue (see weir list datasets), or references such as hf:mteb/nfcorpus, of
+    which the newest commit is fetched. An interrupted download continues. For a collection under licence, how to obtain
+    it is printed.
     """
     from weir.datasets import catalogue
     from weir.datasets.fetching import fetch

@@ -35,7 +35,7 @@ class Search:
 @click.command("fuse")
 @click.argument("method")
 @click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True,
+@click.option("-o", "--out", "output", type=click.Path(path_type=Path), required=True,
               help="The fused ranking; its ending says the format, as .trec, .trec.gz or .json.")  # fmt: skip
 @click.option("-k", "depth", type=int, help="Documents kept for each query, at most.  [default: all]")
 @click.option("--fit", "qrels", type=click.Path(path_type=Path),

@@ -32,7 +32,7 @@ UNDECIDED = 3
                    "[default: those of a saved baseline, else nDCG@10]")  # fmt: skip
 @click.option("--max-drop", type=float, default=0.01, show_default=True,
               help="The largest drop of a mean that is accepted.")  # fmt: skip
-@click.option("--confidence", type=float, default=0.95, show_default=True,
+@click.option("--level", "confidence", type=float, default=0.95, show_default=True,
               help="How certain a pass and a failure must be.")  # fmt: skip
 @click.option("--interval", default="t", show_default=True, help="t, percentile, bca or studentised.")
 @by_option
@@ -73,15 +73,16 @@ def command(
     junit: Path | None,
     notes: bool,
 ) -> None:
-    """Fail when a candidate may have become worse than allowed.
+    """Fail on a regression.
 
-    BASELINE, CANDIDATE: each a run file, a results folder (or one cell of it), or a baseline that --save wrote; QRELS,
-    the judgments, stand first where there is a run file. The exit code is 0 for pass: the one-sided lower bound of
-    candidate minus baseline is at least minus the allowed drop, for every measure and dataset, so that a larger drop
-    passes at most 1 time in 20. It is 1 for fail: a mean dropped by more, and that it dropped is certain, corrected for
-    all that is gated together, so that where nothing dropped at most 1 gate in 20 fails. It is 3 where the queries are
-    too few to tell, with how many would do; 2 for bad input. --by gates groups of queries too: a group can fail the
-    gate, and need not pass it. Sides of different judgments are refused. The queries that lost most are named.
+    A candidate fails where it is worse than the baseline by more than is allowed. BASELINE, CANDIDATE: each a run file,
+    a results folder (or one cell of it), or a baseline that --save wrote; QRELS, the judgments, stand first where there
+    is a run file. The exit code is 0 for pass: the one-sided lower bound of candidate minus baseline is at least minus
+    the allowed drop, for every measure and dataset, so that a larger drop passes at most 1 time in 20. It is 1 for
+    fail: a mean dropped by more, and that it dropped is certain, corrected for all that is gated together, so that
+    where nothing dropped at most 1 gate in 20 fails. It is 3 where the queries are too few to tell, with how many would
+    do; 2 for bad input. --by gates groups of queries too: a group can fail the gate, and need not pass it. Sides of
+    different judgments are refused. The queries that lost most are named.
     """
     from weir.io.storage.atomic import write_text
     from weir.measures.conventions import Conventions

@@ -1,4 +1,4 @@
-"""weir holes: what people and a model say of the documents that nobody had judged."""
+"""weir labels holes: what people and a model say of the documents that nobody had judged."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["command"]
 @click.command("holes")
 @click.argument("qrels")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option("--human", required=True, metavar="LABELS",
-              help="What people say of them: a sheet of weir pool, filled in, or a file of labels.")  # fmt: skip
-@click.option("--model", metavar="LABELS",
+@click.option("--human-labels", "human", required=True, metavar="LABELS",
+              help="What people say of them: a sheet of weir labels pool, filled in, or a file of labels.")  # fmt: skip
+@click.option("--model-labels", "model", metavar="LABELS",
               help="What a model says of them: a folder of weir judge, or a file of labels; optional.")  # fmt: skip
 @click.option("-m", "--measure", shell_complete=measure_names, default="nDCG@10", show_default=True,
               help="What systems are ordered by; its cut-off says how deep holes are looked for.")  # fmt: skip
@@ -32,12 +32,13 @@ def command(
     collection: str | None,
     as_json: bool,
 ) -> None:
-    """Say what people, or people and a model, find among unjudged documents.
+    """Report how many unjudged documents are relevant.
 
     QRELS: judgments, RUN: rankings, as weir eval takes them. The documents among the first of each ranking that QRELS
     does not judge are holes, which count as not relevant. Of those that people, and a model, judged: how many are
     relevant (false negatives), how far both agree, each system's score with the holes judged, and whether the order of
-    systems changes; intervals by resampling queries. A sheet to judge comes from: weir pool QRELS RUN... -o pool/
+    systems changes; intervals by resampling queries. A sheet to judge comes from: weir labels pool QRELS RUN... -o
+    pool/
     """
     from weir.api.labelling import holes
     from weir.report.holes import holes_json, holes_text

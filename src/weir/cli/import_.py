@@ -1,4 +1,4 @@
-"""weir import: files of other tools and golden sets, as a collection in Weir's own layout."""
+"""weir data import: files of other tools and golden sets, as a collection in Weir's own layout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["command"]
 
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path),
+@click.option("-o", "--out", "output", required=True, type=click.Path(path_type=Path),
               help="The folder to write; an older import there is replaced, anything else is refused.")  # fmt: skip
 @click.option("--columns", default="", metavar="ROLE=COLUMN,...",
               help="Which column is which, as in query=q,doc=url,grade=ctr; a column by name or number.")  # fmt: skip
@@ -48,7 +48,7 @@ def command(
     allow_disjoint: bool,
     strict: bool,
 ) -> None:
-    """Read files of other tools and golden sets as a collection.
+    """Import files of other tools and golden sets as a collection.
 
     Says of each FILE what it was taken for, by which evidence, what was read, and what was refused and why; the same
     in import.json. What leaves something open is asked about, never guessed. Exit code 2 where a file is refused,

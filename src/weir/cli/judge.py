@@ -80,13 +80,13 @@ def command(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Let a language model judge, and say how far to trust it.
+    """Label documents with a language model, and report its agreement.
 
-    TARGETS: a folder of weir pool, or a results folder, or QRELS RUN... as weir eval takes them: what nobody judged
-    among the first documents of each system. With --judged, also a collection or QRELS alone: what people judged.
-    Every answer is kept before the next is asked, so that the same command continues. An answer without a grade is no
-    label, and never 0. At the end stand the verdicts, how the judge agrees with itself and with people, and what moved
-    it that should not.
+    TARGETS: a folder of weir labels pool, or a results folder, or QRELS RUN... as weir eval takes them: what nobody
+    judged among the first documents of each system. With --judged, also a collection or QRELS alone: what people
+    judged. Every answer is kept before the next is asked, so that the same command continues. An answer without a grade
+    is no label, and never 0. At the end stand the verdicts, how the judge agrees with itself and with people, and what
+    moved it that should not.
     """
     from typing import cast
 

@@ -1,4 +1,4 @@
-"""weir llm: what language models were asked and answered in making results."""
+"""weir study llm: what language models were asked and answered in making results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def command(
     systems: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Show what language models were asked and answered.
+    """Show the prompts and answers of language models.
 
     FOLDER: a results folder of weir run. A line for each model behind a system: answers by what became of them,
     tokens, dollars, failed attempts. With --trace every prompt about a query in the order asked, the answer as it was

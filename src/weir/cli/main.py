@@ -13,69 +13,104 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
+from itertools import zip_longest
 
 import click
 
 from weir.cli.terminal import protected_output, show_raw
 from weir.errors import StoreWarning, UnknownName, WeirError, printable
 
-__all__ = ["COMMANDS", "main", "weir"]
+__all__ = ["COMMANDS", "load_command", "main", "weir"]
 
-# Group -> name -> first sentence of its help. A command lives in weir.cli.<name> as `command`; spelling the sentence
-# out here keeps `weir --help` from importing anything, and a test compares both.
-GROUPS = {
-    "Measure": {
-        "eval": "Score run files against judgments.",
-        "measures": "List the measures, their settings and where they come from.",
+# Section -> command -> first sentence of its help. `load_command` imports a command when it is called; spelling the
+# sentence out here keeps `weir --help` from importing anything, and a test compares both.
+TOP = {
+    "Start here": {
+        "run": "Run systems on collections, and show their scores.",
+        "eval": "Score rankings against judgments.",
+        "compare": "Compare systems, with significance tests.",
+        "audit": "Report what is wrong with collections, judgments and runs.",
+        "judge": "Label documents with a language model, and report its agreement.",
+        "results": "Show the scores in a folder written by weir run.",
+    },
+    "Explain and decide": {
+        "diff": "List queries won and lost.",
+        "why": "Explain a difference.",
+        "gate": "Fail on a regression.",
+        "power": "Report detectable effects.",
+        "reproduce": "Check published scores.",
         "fuse": "Fuse rankings into one.",
-        "convert": "Convert rankings or judgments between formats.",
-        "conform": "Run the golden vectors against a tool.",
     },
-    "Compare": {
-        "compare": "Compare systems, with a verdict on each pair.",
-        "diff": "Show which queries one run wins and loses against another.",
-        "gate": "Fail when a candidate may have become worse than allowed.",
-        "power": "Say how small a difference the queries can show, and how many would show a smaller one.",
-        "threshold": "Find the score below which a system should stay silent.",
-        "why": "Explain why two numbers differ.",
-        "reranking": "Say what re-rankings did to their first stage, from run files alone.",
-    },
-    "Collect": {
-        "datasets": "List the collections that Weir knows.",
-        "fetch": "Download collections, verify them, and make them ready.",
-        "import": "Read files of other tools and golden sets as a collection.",
-        "stats": "Describe a collection: sizes, judgments, duplicates, damage.",
-        "subset": "Make a mini collection, with the proof of how far it ranks systems as the whole does.",
-    },
-    "Judge": {
-        "audit": "Audit collections, judgments and runs: what is wrong with them, and what that does to scores.",
-        "align": "Say which benchmark collections look like this one, and average scores by that.",
-        "pool": "Write a sheet of what to judge next.",
-        "judge": "Let a language model judge, and say how far to trust it.",
-        "relabel": "Score every system again with new judgments.",
-        "holes": "Say what people, or people and a model, find among unjudged documents.",
-        "agree": "Say how well labels of people, or of models, agree.",
-        "estimate": "Estimate scores from few human judgments and many of a model.",
-    },
-    "Run": {
-        "run": "Run systems on collections and score them, resumably.",
-        "results": "Show the results in a folder written by weir run.",
-        "llm": "Show what language models were asked and answered.",
-        "export": "Write results as MTEB, the Hugging Face hub or ir_metadata keep them.",
-        "plan": "Say what weir run would make and take: stages, time, disk and memory.",
-        "efficiency": "Show what each system costs, next to its quality.",
-        "verify": "Check that a results folder is what its records say.",
-        "reproduce": "Check results against published scores.",
-        "drop": "Remove what systems made on a server.",
-        "sensitivity": "Say what re-ranking by a language model depends on.",
-        "systems": "List the systems and their presets with every setting.",
-        "models": "List the encoders that Weir knows, or say what one comes to.",
-        "warm": "Compile the kernels once, so that no first run waits for them.",
-        "doctor": "Show what is installed, which engines would run, and where things are kept.",
+    "Plan and check": {
+        "plan": "Estimate time and cost.",
+        "efficiency": "Report speed and memory.",
+        "verify": "Check a results folder.",
+        "doctor": "Show what is installed.",
     },
 }
-COMMANDS = {name: sentence for group in GROUPS.values() for name, sentence in group.items()}
-MODULES = {"eval": "evaluate", "import": "import_"}
+SUBCOMMANDS = {
+    "data": {
+        "fetch": "Download collections, verify them, and prepare them.",
+        "import": "Import files of other tools and golden sets as a collection.",
+        "convert": "Convert rankings or judgments between formats.",
+        "export": "Write results as MTEB, the Hugging Face hub or ir_metadata keep them.",
+        "stats": "Describe collections: sizes, judgments, duplicates, damage.",
+        "subset": "Write a small collection, and report how well it ranks systems.",
+        "align": "List the benchmark collections that are most like yours.",
+        "drop": "Remove the tables and indexes that systems made on a server.",
+    },
+    "labels": {
+        "pool": "Write a sheet of the documents to judge next.",
+        "agree": "Report how well labels of people, or of models, agree.",
+        "estimate": "Estimate scores from few human judgments and many of a model.",
+        "holes": "Report how many unjudged documents are relevant.",
+        "relabel": "Score every system again with new judgments.",
+    },
+    "list": {
+        "systems": "List the systems and their presets with every setting.",
+        "models": "List the encoders, or describe one.",
+        "measures": "List the measures, their settings and their sources.",
+        "datasets": "List the collections of the catalogue.",
+    },
+    "study": {
+        "reranking": "Report what re-rankers changed, from run files alone.",
+        "sensitivity": "Report what re-ranking by a language model depends on.",
+        "threshold": "Choose the score below which a system should not answer.",
+        "llm": "Show the prompts and answers of language models.",
+        "conform": "Test a tool with the golden vectors.",
+    },
+}
+GROUPS = {
+    "data": "Fetch, import, convert, export, describe, sample.",
+    "labels": "Choose what to judge, and measure labels.",
+    "list": "List systems, models, measures, datasets.",
+    "study": "Study re-rankers, models, thresholds, tools.",
+}
+COMMANDS = {name: sentence for section in TOP.values() for name, sentence in section.items()} | {
+    f"{group} {name}": sentence for group, names in SUBCOMMANDS.items() for name, sentence in names.items()
+}
+"""What each command does, by what is typed behind `weir`."""
+FORMER = {name: f"{group} {name}" for group, names in SUBCOMMANDS.items() for name in names} | {
+    "warm": "doctor --compile"
+}
+"""Former names of commands, which still work."""
+MODULES = {"eval": "evaluate", "data import": "import_"}
+FORMER_OPTIONS = {
+    "eval": {"--least": "--min-agreement", "--labels": "--model-labels", "--pairs": "--p-mrr"},
+    "fuse": {"--output": "--out"},
+    "run": {"--output": "--out"},
+    "gate": {"--confidence": "--level"},
+    "plan": {"--stages": "--only-stages"},
+    "reproduce": {"--as": "--published"},
+    "data import": {"--output": "--out"},
+    "data export": {"--model": "--mteb-name"},
+    "labels agree": {"--word": "--label-grade", "--by-query": "--per-query"},
+    "labels holes": {"--human": "--human-labels", "--model": "--model-labels"},
+    "study reranking": {"--step": "--window-step"},
+    "study sensitivity": {"--output": "--out"},
+    "study threshold": {"--confidence": "--abstention"},
+}
+"""Former spellings of options, by command; they still work. One spelling means the same in every command."""
 _SHOWN = 200  # characters of an unexpected error
 _LINE = 2000  # characters of a message
 
@@ -89,52 +124,121 @@ RAW = click.Option(["--raw"], is_flag=True, expose_value=False, is_eager=True, h
 """What every command takes, behind its name too."""
 
 
-class _Lazy(click.Group):
-    """A group whose commands are imported when they are called."""
+def load_command(name: str) -> click.Command:
+    """The command of that name, such as "data fetch"; its module is imported."""
+    module = importlib.import_module(f"weir.cli.{MODULES.get(name, name.rsplit(maxsplit=1)[-1])}")
+    command = module.command
+    assert isinstance(command, click.Command)
+    return command
+
+
+class _Commands(click.Group):
+    """The commands of a group, each imported when it is called; the outermost has the groups too."""
+
+    @property
+    def prefix(self) -> str:
+        """What stands before its commands: the name of the group, nothing of the outermost."""
+        return self.name if self.name in GROUPS else ""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(COMMANDS)
+        if self.prefix:
+            return list(SUBCOMMANDS[self.prefix])
+        return [*(name for section in TOP.values() for name in section), *GROUPS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        if not self.prefix and cmd_name in GROUPS:
+            return _Commands(cmd_name, help=GROUPS[cmd_name], invoke_without_command=True,
+                             context_settings=SETTINGS, callback=_show_help)  # fmt: skip
+        name = f"{self.prefix} {cmd_name}".strip()
+        if name not in COMMANDS:
             return None
-        command = importlib.import_module(f"weir.cli.{MODULES.get(cmd_name, cmd_name)}").command
-        assert isinstance(command, click.Command)
-        found = copy(command)  # so that the module's own is not changed by being called
-        found.params = [*command.params, RAW]
-        return found
+        command = copy(load_command(name))  # so that the module's own is not changed by being called
+        command.params = [*command.params, RAW]
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
-            raise UnknownName("command", args[0], COMMANDS)
-        return super().resolve_command(ctx, args)
+        name, *rest = args
+        if not self.prefix and name in FORMER:
+            if not ctx.resilient_parsing:
+                print(f"note: weir {name} is now weir {FORMER[name]}", file=sys.stderr)
+            name, *options = FORMER[name].split()
+            rest = [*options, *rest]
+        elif name not in self.list_commands(ctx) and not name.startswith("-") and not ctx.resilient_parsing:
+            raise UnknownName("command", f"{self.prefix} {name}".strip(), COMMANDS, _nearest(name))
+        path = f"{self.prefix} {name}".strip()
+        return super().resolve_command(ctx, [name, *(_renamed(path, word) for word in rest)])
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.prefix:
+            super().format_help(ctx, formatter)
+        else:
+            formatter.write("\n".join(_screen()) + "\n")
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for group, commands in GROUPS.items():
-            with formatter.section(group):
-                formatter.write_dl([(name.ljust(len("efficiency")), said) for name, said in commands.items()])
+        with formatter.section("Commands"):
+            formatter.write_dl(list(SUBCOMMANDS[self.prefix].items()))
+
+
+def _screen() -> Iterator[str]:
+    """The lines of `weir --help`, which fit on one screen of 80 columns and 24 lines, the prompt included."""
+    yield "Usage: weir COMMAND [OPTIONS] [ARGUMENTS]...   (weir COMMAND --help explains it)"
+    yield "Measure how well retrieval systems find what people need."
+    for section, commands in TOP.items():
+        yield section
+        cells = [f"  {name:11}{sentence}" for name, sentence in commands.items()]
+        if section == "Start here":
+            yield from cells
+        else:
+            half = (len(cells) + 1) // 2
+            for left, right in zip_longest(cells[:half], cells[half:], fillvalue=""):
+                yield f"{left:39} {right}".rstrip()
+    yield "Groups (weir data --help lists the commands of data)"
+    for name, sentence in GROUPS.items():
+        yield f"  {name:11}{sentence}"
+    yield "Options"
+    yield "  --version  Show the version.            --raw  Write control characters as is."
+
+
+def _show_help() -> None:
+    """Print the help of a group that is called alone."""
+    context = click.get_current_context()
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+def _nearest(name: str) -> str | None:
+    """The whole name of the command whose last word is nearest to the one given."""
+    from difflib import get_close_matches
+
+    words = {path.split()[-1]: path for path in COMMANDS} | {group: group for group in GROUPS} | FORMER
+    near = get_close_matches(name.lower(), words, n=1, cutoff=0.5)
+    return words[near[0]] if near else None
+
+
+def _renamed(command: str, word: str) -> str:
+    """A word of the command line; a former spelling of an option becomes the one of today."""
+    option, equals, value = word.partition("=")
+    return FORMER_OPTIONS.get(command, {}).get(option, option) + equals + value
 
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "color": True}
 """Click takes colours out of what it prints into a pipe, also out of identifiers, which are escaped instead."""
 
 
-@click.group(cls=_Lazy, invoke_without_command=True, context_settings=SETTINGS)
+@click.group(cls=_Commands, invoke_without_command=True, context_settings=SETTINGS)
 @click.version_option(package_name="weir-ir", prog_name="weir")
 @click.option("--raw", is_flag=True, expose_value=False, is_eager=True, callback=_raw,
               help="Write data into pipes and files byte for byte; by default control characters and marks that turn "
                    "text around are escaped, as always in a terminal.")  # fmt: skip
-@click.pass_context
-def weir(context: click.Context) -> None:
+def weir() -> None:
     """Measure how well retrieval systems find what people need.
 
     `weir COMMAND --help` explains a command. Results go to standard output, progress to standard error. The shell
     can complete commands, options and their choices: docs/completion.md.
     """
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help())
+    _show_help()
 
 
 class _Terminated(BaseException):
@@ -206,7 +310,7 @@ def _failed(message: str) -> int:
 
 
 def _stopped(how: str, code: int) -> int:
-    print(f"\nweir: {how}; what is finished is kept, the same command continues", file=sys.stderr)
+    print(f"\nweir: {how}; finished work is kept, run the same command to resume", file=sys.stderr)
     return code
 
 
@@ -221,5 +325,5 @@ def _said(error: Exception) -> str:
         return "there is not enough memory for this"
     if isinstance(error, WeirError):
         return str(error)
-    found = f"{type(error).__name__}: {error}"[:_SHOWN]
-    return f"unexpected {found}; this is a mistake in Weir, please report it (WEIR_DEBUG=1 shows where it happened)"
+    message = f"{type(error).__name__}: {error}"[:_SHOWN]
+    return f"unexpected {message}; this is a bug in Weir, please report it (WEIR_DEBUG=1 shows where it happened)"

@@ -1,4 +1,4 @@
-"""weir measures: what can be measured."""
+"""weir list measures: what can be measured."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["command"]
 @click.argument("measure", shell_complete=measure_names, required=False)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 def command(measure: str | None, as_json: bool) -> None:
-    """List the measures, their settings and where they come from.
+    """List the measures, their settings and their sources.
 
     MEASURE: one alone, by its name here or elsewhere, such as nDCG, 'AP(rel=2)' or ndcg_cut_10. Any of them can be
     condensed, as in condensed(nDCG@10): documents that nobody judged leave the ranking first.

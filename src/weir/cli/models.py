@@ -1,4 +1,4 @@
-"""weir models: the encoders known by name."""
+"""weir list models: the encoders known by name."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WORTH = 1.2
 def command(
     name: str | None, dtype: str | None, engine: str | None, device: str, probe: bool, as_json: bool
 ) -> None:
-    """List the encoders that Weir knows, or say what one comes to.
+    """List the encoders, or describe one.
 
     NAME: a dense encoder, or one with its settings, such as 'dense("mybert", pooling="mean")'; what decides its
     vectors is shown, prompts rendered, and which engine encodes here by which rule. A checkpoint that is not here is
@@ -58,7 +58,7 @@ def command(
         )
         return
     if probe:
-        raise BadValue("--probe needs the name of an encoder, such as weir models minilm --probe")
+        raise BadValue("--probe needs the name of an encoder, such as weir list models minilm --probe")
     if as_json:
         for entry in cards():
             click.echo(json.dumps(asdict(entry), ensure_ascii=False))

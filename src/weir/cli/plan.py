@@ -23,7 +23,10 @@ __all__ = ["command"]
 @price_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
 @click.option(
-    "--stages", "graph_only", is_flag=True, help="Only the stages and what they share; nothing is probed."
+    "--only-stages",
+    "graph_only",
+    is_flag=True,
+    help="Only the stages and what they share; nothing is probed.",
 )
 @click.option("--precise", is_flag=True,
               help="Run each system by itself on growing samples, however long that takes.")  # fmt: skip
@@ -40,12 +43,13 @@ def command(
     precise: bool,
     quiet: bool,
 ) -> None:
-    """Say what weir run would make and take: stages, time, disk and memory.
+    """Estimate time and cost.
 
-    EXPERIMENT: a TOML file as weir run takes it. The systems are run on a few documents of every collection, or on
-    texts of the published length where the collection is not here, each stage once and all within a minute, and the
-    cost is extended to all of it, with a range. Embedding APIs and language models are not asked: prompts and tokens
-    are estimated, and the last line counts what several systems ask alike once.
+    The stages that weir run would make, and their time, disk and memory. EXPERIMENT: a TOML file as weir run takes it.
+    The systems are run on a few documents of every collection, or on texts of the published length where the collection
+    is not here, each stage once and all within a minute, and the cost is extended to all of it, with a range. Embedding
+    APIs and language models are not asked: prompts and tokens are estimated, and the last line counts what several
+    systems ask alike once.
     """
     from weir.experiment.experiment import Experiment
     from weir.experiment.graph import stage_graph

@@ -1,4 +1,4 @@
-"""weir pool: what to judge next."""
+"""weir labels pool: what to judge next."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["command"]
 def command(
     targets: tuple[str, ...], k: int, limit: int | None, collections: tuple[str, ...], out: Path
 ) -> None:
-    """Write a sheet of what to judge next.
+    """Write a sheet of the documents to judge next.
 
     TARGETS: a results folder of weir run, or QRELS RUN... as weir eval takes them. The sheet, to_judge.tsv, holds each
     unjudged document among the first k of any system, blind: which system returned it, and where, is not said. Queries
     whose judging narrows scores most come first, documents of a query are shuffled. Fill in the column "grade", then:
-    weir relabel FOLDER/to_judge.tsv TARGETS
+    weir labels relabel FOLDER/to_judge.tsv TARGETS
     Texts stand on the sheet where the collection is known: for run files by --collection.
     """
     from weir.audit.judging_pool import pool_notes, pools_of

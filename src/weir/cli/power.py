@@ -43,9 +43,10 @@ def command(
     as_json: bool,
     notes: bool,
 ) -> None:
-    """Say how small a difference the queries can show, and how many would show a smaller one.
+    """Report detectable effects.
 
-    QRELS: judgments. FIRST, SECOND: two runs, such as a baseline and a variant; how much their differences vary from
+    The smallest difference that these queries can detect, and how many queries a smaller one needs. QRELS:
+    judgments. FIRST, SECOND: two runs, such as a baseline and a variant; how much their differences vary from
     query to query decides. The difference is SECOND minus FIRST. Of one test alone; weir compare says what its test can
     show with its correction, which is less.
     """

@@ -1,4 +1,4 @@
-"""weir relabel: every system before and after new judgments."""
+"""weir labels relabel: every system before and after new judgments."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def command(
 ) -> None:
     """Score every system again with new judgments.
 
-    JUDGED: a sheet of weir pool with grades filled in, or any file of judgments. TARGETS: a results folder of weir run,
-    or QRELS RUN... as weir eval takes them. Where both judge a pair, the new judgment counts.
+    JUDGED: a sheet of weir labels pool with grades filled in, or any file of judgments. TARGETS: a results folder of
+    weir run, or QRELS RUN... as weir eval takes them. Where both judge a pair, the new judgment counts.
     """
     from weir.audit.judging_pool import read_sheet
     from weir.audit.relabel import judged_anew, relabelled

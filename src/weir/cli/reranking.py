@@ -1,4 +1,4 @@
-"""weir reranking: what did re-rankings do to their first stage?"""
+"""weir study reranking: what did re-rankings do to their first stage?"""
 
 from __future__ import annotations
 
@@ -23,7 +23,14 @@ __all__ = ["command"]
 @click.option("--rel", type=float, default=1, show_default=True, help="Least relevant grade.")
 @click.option("--block", type=int, default=10, show_default=True, help="Places of a block.")
 @click.option("--window", type=int, default=20, show_default=True, help="Documents of a listwise window.")
-@click.option("--step", type=int, default=10, show_default=True, help="How far the next window is from it.")
+@click.option(
+    "--window-step",
+    "step",
+    type=int,
+    default=10,
+    show_default=True,
+    help="How far the next window is from it.",
+)
 @collection_option
 @click.option("--json", "form", flag_value="json", help="One JSON object per line, at full precision.")
 @click.option("--markdown", "form", flag_value="markdown", help="Markdown tables.")
@@ -41,7 +48,7 @@ def command(
     collection: str | None,
     form: str | None,
 ) -> None:
-    """Say what re-rankings did to their first stage, from run files alone.
+    """Report what re-rankers changed, from run files alone.
 
     FIRST: the rankings whose first documents were ordered anew; RERANKED: re-rankings of it. Kept orders, lost and new
     documents, how far documents moved, traces of windows; with --qrels what was gained, on how many queries it hurt,

@@ -54,7 +54,7 @@ def command(
     scorer: str | None,
     notes: bool,
 ) -> None:
-    """Show the results in a folder written by weir run.
+    """Show the scores in a folder written by weir run.
 
     Several datasets and systems make a grid for each measure: the best of each dataset is marked, systems that share
     a letter cannot be told apart, and the last column is the mean over datasets, a group counting as one. Otherwise,

@@ -29,7 +29,7 @@ __all__ = ["command"]
 )
 @measures_option()
 @click.option("-k", "depth", type=int, help="Documents returned for each query, at most.  [default: 1000]")
-@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
+@click.option("-o", "--out", "output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
               help="The results folder; what is finished there is not repeated.")  # fmt: skip
 @click.option("--stages", type=click.Path(path_type=Path),
               help="Where other grids too find indexes and rankings.  [default: the results folder]")  # fmt: skip
@@ -65,7 +65,7 @@ def command(
     quiet: bool,
     notes: bool,
 ) -> None:
-    """Run systems on collections and score them, resumably.
+    """Run systems on collections, and show their scores.
 
     EXPERIMENT: a TOML file with the keys datasets, systems, measures and k; options replace its entries.
     Every dataset is answered by every system; values in braces, such as 'bm25(k1={0.9, 1.2}, b={0.4, 0.75})', stand

@@ -1,4 +1,4 @@
-"""weir sensitivity: what does re-ranking by a language model depend on?"""
+"""weir study sensitivity: what does re-ranking by a language model depend on?"""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["command"]
 @click.option("--depths", default="5,10,20,50", show_default=True, help="Candidates re-ranked; '': none.")
 @click.option("--queries", type=int, help="Judged queries at most, drawn at random.  [default: all]")
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Where the records go.  [default: nowhere]"
+    "-o", "--out", "output", type=click.Path(path_type=Path), help="Where the records go.  [default: nowhere]"
 )
 @budget_option
 @price_option
@@ -49,7 +49,7 @@ def command(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Say what re-ranking by a language model depends on.
+    """Report what re-ranking by a language model depends on.
 
     RESULTS: a results folder of weir run, of which each system with a language model at its end is studied on its
     collection; -d and -s choose some. Without one, -d and -s name a collection and a system.

@@ -1,4 +1,4 @@
-"""weir stats: the card of a collection."""
+"""weir data stats: the card of a collection."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["command"]
 @click.option("--split", help="Whose judgments; by default those everyone reports on.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
 def command(names: tuple[str, ...], split: str | None, as_json: bool) -> None:
-    """Describe a collection: sizes, judgments, duplicates, damage.
+    """Describe collections: sizes, judgments, duplicates, damage.
 
     NAMES: catalogue names, groups, folders, golden sets, references, or files of judgments alone. Of a collection
     without documents, queries or judgments the rest is described. Everything is counted from the files, nothing is

@@ -1,4 +1,4 @@
-"""weir subset: a mini collection, and how far it ranks systems as the whole does."""
+"""weir data subset: a mini collection, and how far it ranks systems as the whole does."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["command"]
 def command(
     dataset: str, docs: int, out: Path, systems: tuple[str, ...], measure: str, seed: int, as_json: bool
 ) -> None:
-    """Make a mini collection, with the proof of how far it ranks systems as the whole does.
+    """Write a small collection, and report how well it ranks systems.
 
     Queries are drawn as long as their judged documents take half of the room; BM25's first answers and documents drawn
     at random fill the rest. Then systems run on both, and their orders are compared over resamples of the queries.

@@ -1,4 +1,4 @@
-"""weir systems: what can be run."""
+"""weir list systems: what can be run."""
 
 from __future__ import annotations
 

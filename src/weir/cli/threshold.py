@@ -1,4 +1,4 @@
-"""weir threshold: answer, or stay silent?"""
+"""weir study threshold: answer, or stay silent?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ __all__ = ["command"]
               help="What is kept of queries with an answer; a silent one scores 0.")  # fmt: skip
 @click.option("--max-false", type=float, default=0.1, show_default=True,
               help="The largest share of queries without an answer that may be answered.")  # fmt: skip
-@click.option("--confidence", type=click.Choice(["max", "std", "diff1"]), default="max", show_default=True,
+@click.option("--abstention", "confidence", type=click.Choice(["max", "std", "diff1"]), default="max",
+              show_default=True,
               help="How sure the run is: its best score, their deviation, or the best less the second.")  # fmt: skip
 @click.option("--collection", shell_complete=dataset_names,
               help="The collection of the run: its rules hold, and it says what queries have no answer.")  # fmt: skip
@@ -36,7 +37,7 @@ def command(
     seed: int | None,
     as_json: bool,
 ) -> None:
-    """Find the score below which a system should stay silent.
+    """Choose the score below which a system should not answer.
 
     QRELS: judgments, RUN: one ranking. A query has no answer where none of its judged documents has a grade above 0, or
     where the collection says so (unanswerable); answering it is a false answer. The least score that keeps false

@@ -22,7 +22,7 @@ NOT_WHOLE = 3
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @click.pass_context
 def command(context: click.Context, folder: Path, as_json: bool, fetch: bool, quiet: bool) -> None:
-    """Check that a results folder is what its records say.
+    """Check a results folder.
 
     Every file is hashed again, every mean held against the values beside it, every name against what was declared, and
     every ranking scored again by the judgments of its collection, where that is on this machine with the same

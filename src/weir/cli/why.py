@@ -39,13 +39,13 @@ def command(
     collection: str | None,
     as_json: bool,
 ) -> None:
-    """Explain why two numbers differ.
+    """Explain a difference.
 
-    RESULTS: two folders such as results/scifact/bm25-fa19b4d424; or one, which is compared with the published model
-    that its system claims to be, or with the one named; or judgments and two run files. The gap is the second minus
-    the first. Settings that differ come in the order of their likely effect. What can be scored again is: tie rule,
-    self-matches, unanswered queries, depth, and for a published number cut-off, capped recall, relevance level and
-    gains. Nothing is downloaded.
+    Two numbers differ: the settings that can be the reason. RESULTS: two folders such as
+    results/scifact/bm25-fa19b4d424; or one, which is compared with the published model that its system claims to be, or
+    with the one named; or judgments and two run files. The gap is the second minus the first. Settings that differ come
+    in the order of their likely effect. What can be scored again is: tie rule, self-matches, unanswered queries, depth,
+    and for a published number cut-off, capped recall, relevance level and gains. Nothing is downloaded.
     """
     from weir.datasets.scoring_rules import ScoringRules
     from weir.errors import BadValue

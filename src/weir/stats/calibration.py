@@ -82,19 +82,25 @@ def parse_least(text: str) -> LeastAgreement:
     """
     written = _WRITTEN.fullmatch(" ".join(text.split()))
     if written is None:
-        raise BadValue(f"--least: found '{text}'; expected a statistic and a number, as in '{DEFAULT_LEAST}'")
+        raise BadValue(
+            f"--min-agreement: found '{text}'; expected a statistic and a number, as in '{DEFAULT_LEAST}'"
+        )
     statistic, cut = written["statistic"], written["cut"]
     known = [BINARY, *(name for name in STATISTICS if name not in _ERRORS)]
     if statistic not in known:
         raise UnknownName("statistic of agreement", statistic, known)
     if cut is not None and statistic != BINARY:
-        raise BadValue(f"--least: 'from {cut}' is of '{BINARY}' alone; '{statistic}' is of all grades")
+        raise BadValue(
+            f"--min-agreement: 'from {cut}' is of '{BINARY}' alone; '{statistic}' is of all grades"
+        )
     try:
         least, from_grade = float(written["least"]), float(cut or 1)
     except ValueError:
         least, from_grade = math.nan, 1.0
     if not -1 <= least <= 1:
-        raise BadValue(f"--least: found '{text}'; expected a number from -1 to 1 behind the statistic")
+        raise BadValue(
+            f"--min-agreement: found '{text}'; expected a number from -1 to 1 behind the statistic"
+        )
     return LeastAgreement(statistic, least, from_grade)
 
 
@@ -243,6 +249,6 @@ def uncalibrated(qrels: Qrels) -> LabelUse | None:
     among = f" ({share(float(rows[above].mean()))} of those above 0)" if above.any() else ""
     return LabelUse(
         f"{share(float(rows.mean()))} of the judgments{among} are a model's, not held against people's; give people's "
-        "as the judgments and these by --labels",
+        "as the judgments and these by --model-labels",
         False,
     )

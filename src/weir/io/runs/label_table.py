@@ -113,7 +113,7 @@ class LabelTable:
         raise FormatError(
             self.path,
             f"the columns {', '.join(self.names)}: none holds labels",
-            "numbers, or words that are told, as in --word partly=1; name the column as in FILE#COLUMN",
+            "numbers, or words that are told, as in --label-grade partly=1; name the column as in FILE#COLUMN",
         )
 
     def _may_be_labels(self, at: int) -> bool:
@@ -137,7 +137,7 @@ class LabelTable:
         value = self._number(text)
         if value is None:
             word = str(cell).strip()[:40]
-            expected = f"a number within ±{LARGEST}, or what it means: --word '{word}=1'"
+            expected = f"a number within ±{LARGEST}, or what it means: --label-grade '{word}=1'"
             raise FormatError(self.path, f"'{word}' in the column '{column}'", expected, line)
         return value
 

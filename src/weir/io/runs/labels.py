@@ -85,7 +85,7 @@ def parse_words(given: Sequence[str]) -> Mapping[str, float]:
             equals = ""
         if not equals or not word.strip():
             raise BadValue(
-                f"--word: found '{one}'; expected a label and its grade, as in 'partly relevant=1'"
+                f"--label-grade: found '{one}'; expected a label and its grade, as in 'partly relevant=1'"
             )
     return found
 
