@@ -10,7 +10,7 @@ import numpy as np
 
 from weir.audit.subject import Subject
 from weir.core.judged import Judged
-from weir.core.layers import layered
+from weir.core.layers import merge_qrels
 from weir.core.qrels import Qrels
 from weir.errors import BadValue
 from weir.measures.evaluate import scores_of
@@ -72,7 +72,7 @@ def relabelled(
         raise BadValue(
             f"{subject.name}: none of the {len(new):,} queries judged anew is one of its {len(old):,}"
         )
-    both = layered(
+    both = merge_qrels(
         new.only(known).labelled(origin), old if old.origin is not None else old.labelled("before")
     )
     measures = (measure, HOLE_AT_10)
