@@ -12,14 +12,13 @@ import importlib
 import inspect
 import sys
 import tempfile
+import types
 from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 import weir
-import weir.labels
-import weir.stats
 from weir.cli.main import COMMANDS, GROUPS, MODULES
 from weir.fusion import METHODS
 from weir.measures import MEASURES
@@ -185,7 +184,7 @@ def api_page() -> str:
     sections |= {module.__name__: [] for module in MODULES_BESIDE}
     for name in weir.__all__:
         value = getattr(weir, name)
-        if not isinstance(value, weir.Measure):
+        if not isinstance(value, (weir.Measure, types.ModuleType)):
             sections[_kind(value)].append((f"weir.{name}", value))
     top = {id(value) for members in sections.values() for _, value in members}
     for module, names in MODULES_BESIDE.items():

@@ -71,6 +71,11 @@ from weir.systems import parse_system as parse_system
 from weir.systems import system as system
 from weir.systems.fused import rrf as rrf
 
+from . import labels as labels
+from . import measures as measures
+from . import stats as stats
+from . import systems as systems
+
 __version__: str
 encoder = as_encoder
 reranker = as_reranker

@@ -11,9 +11,10 @@ __all__ = ["lazy_names"]
 def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """The functions `__getattr__` and `__dir__` of a package.
 
-    Its names are those that its stub exports: `from module import name as name`, or `name = other` for what the stub
-    imports as `other`. A star import serves type checkers alone. A name is imported when it is first used and is an
-    attribute from then on. `__all__` lists the names. For any other name `__getattr__` raises AttributeError.
+    Its names are those that its stub exports: `from module import name as name`, `from . import module as module`, or
+    `name = other` for what the stub imports as `other`. A star import serves type checkers alone. A name is
+    imported when it is first used and is an attribute from then on. `__all__` lists the names. For any other name
+    `__getattr__` raises AttributeError.
     """
 
     @cache
@@ -23,19 +24,19 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
 
         body = ast.parse(pkgutil.get_data(package, "__init__.pyi") or b"").body
         imports = {
-            alias.asname or alias.name: (node.module or "", alias)
+            alias.asname or alias.name: (node.module or f"{package}.{alias.name}", alias, node.level)
             for node in body
             if isinstance(node, ast.ImportFrom)
             for alias in node.names
         }
         exported = {
-            name: (module, alias.name)
-            for name, (module, alias) in imports.items()
+            name: (module, "" if level else alias.name)
+            for name, (module, alias, level) in imports.items()
             if alias.asname == alias.name
         }
         for node in body:
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
-                module, alias = imports[node.value.id]
+                module, alias, _ = imports[node.value.id]
                 exported |= {ast.unparse(target): (module, alias.name) for target in node.targets}
         return exported
 
@@ -48,7 +49,8 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
         if name.startswith("__") or name not in sources():
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
         module, source = sources()[name]
-        value = getattr(importlib.import_module(module), source)
+        value: object = importlib.import_module(module)
+        value = getattr(value, source) if source else value
         setattr(sys.modules[package], name, value)
         return value
 

@@ -37,11 +37,10 @@ def estimate(
 
     human, model, runs: as `weir.evaluate` takes them, labels as `weir.labels.agree`, too; strata: within which the
     queries that people judged were drawn: groups as `scores.by` takes them, or a column of the collection; weights:
-    {query: weight} or a file, one over the probability with which each was drawn; pairs: people judged a random part of the
-    first documents
-    of each query; sheets: of `next_queries` or `judging_pool`, filled in, beside human; collection: of the runs, whose
-    rules hold, such as that of self-matches. Raises BadValue for a measure that cannot be estimated so, and for too few
-    queries.
+    {query: weight} or a file, one over the probability with which each was drawn; pairs: people judged a random part
+    of the first documents of each query; sheets: of `next_queries` or `judging_pool`, filled in, beside human;
+    collection: of the runs, whose rules hold, such as that of self-matches.
+    Raises BadValue for a measure that cannot be estimated so, and for too few queries.
     """
     from weir.audit.estimated_scores import estimated_scores
     from weir.datasets.scoring_rules import ScoringRules
