@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import sys
 import tempfile
+import types
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import click
 
 import weir
 from weir.cli.main import COMMANDS, FORMER, FORMER_OPTIONS, GROUPS, SUBCOMMANDS, TOP, load_command
+from weir.fusion import METHODS
 from weir.measures import MEASURES
 from weir.measures.aliases import CUT, REFUSED, VALUE, WHOLE
 from weir.systems import PRESETS, RERANKERS, SYSTEMS, Sparse, usage
@@ -189,27 +191,43 @@ def api_page() -> str:
         "The site shows the whole documentation of each name; `help(weir.evaluate)` does too.",
         "`weir.__version__` is the version.",
     ]
-    kinds: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    sections: dict[str, list[tuple[str, object]]] = {kind: [] for kind in KINDS}
+    sections |= {module.__name__: [] for module in MODULES_BESIDE}
     for name in weir.__all__:
-        if name != "__version__":
-            kinds[_kind(getattr(weir, name))].append(name)
-    for kind, names in kinds.items():
-        lines += ["", f"## {kind}", ""]
-        lines += _measures(names) if kind == "Measures" else []
-        for name in names if kind != "Measures" else []:
-            found = getattr(weir, name)
-            said = (inspect.getdoc(found) or "").split("\n\n")[0]
-            lines += [f"### {name}", "", f"`weir.{name}{_parameters(found)}`", "", said, ""]
-        lines = lines[:-1] if not lines[-1] else lines
-    return "\n".join([*lines, ""])
+        value = getattr(weir, name)
+        if not isinstance(value, (weir.Measure, types.ModuleType)):
+            sections[_kind(value)].append((f"weir.{name}", value))
+    top = {id(value) for members in sections.values() for _, value in members}
+    for module, names in MODULES_BESIDE.items():
+        members = [(f"{module.__name__}.{name}", getattr(module, name)) for name in sorted(names)]
+        sections[module.__name__] += [
+            (name, value)
+            for name, value in members
+            if id(value) not in top and not isinstance(value, weir.Measure)
+        ]
+    for heading, members in sections.items():
+        lines += ["", f"## {heading}", ""]
+        for name, value in members:
+            summary = (inspect.getdoc(value) or "").split("\n\n")[0]
+            lines += [
+                f"### {name.rpartition('.')[2]}",
+                "",
+                f"`{name}{_parameters(value)}`",
+                "",
+                summary,
+                "",
+            ]
+        lines = lines[:-1]
+    return "\n".join([*lines, "", "## Measures", "", *_measures(), ""])
 
 
-def _measures(names: list[str]) -> list[str]:
+def _measures() -> list[str]:
     listed = []
-    for name in names:
+    for name in weir.measures.library.__all__:
         base = getattr(weir, name).name
         listed.append(f"[`weir.{name}`](measures.md#{base.lower()})" + (f" ({base})" if base != name else ""))
     return [
+        "Each is a name of `weir.measures` and of `weir`; one that is registered elsewhere too (`@weir.measure`).",
         "Measures are values: call one with its settings, cut it with `@`, print it; equal settings are equal values.",
         '`weir.nDCG(gain="exp") @ 10` and the text `"nDCG(gain=\'exp\')@10"` name the same.',
         "",
@@ -217,12 +235,17 @@ def _measures(names: list[str]) -> list[str]:
     ]
 
 
-KINDS = ("Functions", "Systems", "Re-rankers", "Values", "Errors", "Measures")
+KINDS = ("Functions", "Systems", "Re-rankers", "Values", "Errors")
+MODULES_BESIDE = {
+    weir.labels: weir.labels.__all__,
+    weir.measures: weir.measures.__all__,
+    weir.stats: weir.stats.__all__,
+    weir.systems: METHODS.names(),
+}
+"""Public modules beside `weir`, and their public names; of `weir.systems` the fusion methods."""
 
 
 def _kind(found: object) -> str:
-    if isinstance(found, weir.Measure):
-        return "Measures"
     for kind, registry in (("Systems", SYSTEMS), ("Re-rankers", RERANKERS)):
         if any(registry.get(name) is found for name in registry):
             return kind

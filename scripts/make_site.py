@@ -10,14 +10,13 @@ or an anchor that no page has, fails the build.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-
-import weir
 
 ROOT = Path(__file__).resolve().parents[1]
 STAGE = ROOT / "build" / "pages"
@@ -43,14 +42,15 @@ def with_directives(page: str) -> str:
     """
 
     def directive(section: re.Match[str]) -> str:
-        found, name = getattr(weir, section[1]), section[1]
+        module, name = section[1], section[2]
+        found = getattr(importlib.import_module(module), name)
         place = f"{found.__module__}.{found.__qualname__}"
         if "<locals>" in place:  # made by a function when it is imported: nothing in the source has its name
             head = section[0].split("\n\n")[:2]
             return "\n\n".join([*head, inspect.getdoc(found) or "", ""])
-        return f"::: {place}\n    options:\n      heading: weir.{name}\n      toc_label: {name}\n\n"
+        return f"::: {place}\n    options:\n      heading: {module}.{name}\n      toc_label: {name}\n\n"
 
-    sections = re.compile(r"^### (\w+)\n\n`weir\..*?(?=^##|\Z)", re.MULTILINE | re.DOTALL)
+    sections = re.compile(r"^### \w+\n\n`(weir(?:\.\w+)?)\.(\w+).*?(?=^##|\Z)", re.MULTILINE | re.DOTALL)
     return sections.sub(directive, page)
 
 

@@ -32,7 +32,7 @@ from weir.llm.orderings import read_order
 from weir.llm.prompt import prompt_template
 from weir.llm.verdicts import VerdictForm, read_choice, read_score
 from weir.measures import MEASURES, evaluate
-from weir.stats.score_rows import rows
+from weir.stats.score_rows import result_rows
 from weir.systems import parse_system
 from weir.systems.plugins import rankings
 from weir.systems.protocol import Context
@@ -107,7 +107,7 @@ def _measure(name: str) -> str:
 
 def _intervals() -> str:
     return json.dumps(
-        [[r.measure, round(r.low, 12), round(r.high, 12)] for r in rows(_scored()[1], "d", "s")]
+        [[r.measure, round(r.low, 12), round(r.high, 12)] for r in result_rows(_scored()[1], "d", "s")]
     )
 
 

@@ -95,7 +95,7 @@ def test_its_mean_over_ties_is_that_of_every_order(tmp_path, setting):
 
 
 def parse(text):
-    return weir.parse_conventions(text)
+    return weir.measures.parse_conventions(text)
 
 
 def test_a_bank_of_nuggets_and_assignments_is_read_and_written(tmp_path):

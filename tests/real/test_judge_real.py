@@ -46,7 +46,7 @@ def test_a_stand_in_judges_the_pool_and_its_agreement_is_that_of_its_labels(pool
 
     with chat_serving() as (url, manners):
         manners.say = say
-        settings = weir.JudgeSettings(twice=0.2, probes=0)
+        settings = weir.labels.JudgeSettings(twice=0.2, probes=0)
         [report] = weir.judge(
             pool,
             model=f"{url}/v1#gpt-4o",

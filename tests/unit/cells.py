@@ -13,7 +13,7 @@ from weir.io.runs.scores_file import write_scores
 from weir.io.storage.checksums import Checksum
 from weir.measures import evaluate
 from weir.stages.stage import Record, records_in, write_record
-from weir.stats.score_rows import rows
+from weir.stats.score_rows import result_rows
 
 __all__ = ["MANIFEST", "QRELS", "RUN", "changed", "noted", "write_cell", "write_qrels_file"]
 
@@ -106,7 +106,7 @@ def write_cell(
     outcome |= {
         "queries": len(judged),
         "answered": int(scores.answered.sum()),
-        "rows": [r.to_dict() for r in rows(scores, str(manifest["dataset"]), system)],
+        "rows": [r.to_dict() for r in result_rows(scores, str(manifest["dataset"]), system)],
     }
     declared = {"run": ran.stage.key, "qrels": "cc", "interval": interval}
     declared |= {"measures": dict.fromkeys(scores.measures, 1)}

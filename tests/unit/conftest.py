@@ -65,5 +65,5 @@ def judged_place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def judge_pool(judged_place: Path, tmp_path: Path) -> Path:
     """The sheet of what the run finds and nobody judged."""
     files = [judged_place / "people.tsv", judged_place / "ranker.trec"]
-    weir.judging_pool(*files, out=tmp_path / "pool", collection=judged_place / "mine")
+    weir.labels.judging_pool(*files, out=tmp_path / "pool", collection=judged_place / "mine")
     return tmp_path / "pool"

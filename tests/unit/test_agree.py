@@ -62,7 +62,7 @@ def test_the_command_and_its_equal_say_the_same(tmp_path, capsys):
     runs = [part for name in ("one", "two") for part in ("--run", str(tmp_path / f"{name}.trec"))]
     assert main(["agree", *labels]) == 0
     text = capsys.readouterr().out
-    assert text.strip() == repr(weir.agree(*labels))
+    assert text.strip() == repr(weir.labels.agree(*labels))
     assert "36 pairs of 12 queries are labelled by both" in text
     assert main(["agree", *labels, *runs, "--json"]) == 0
     one, orders = (json.loads(line) for line in capsys.readouterr().out.splitlines())

@@ -117,8 +117,8 @@ def test_what_is_not_there_is_said_and_nothing_at_all_is_refused():
 
 
 def test_a_check_of_ones_own_is_one_function():
-    @check("long queries", needs=["queries"])
-    def long_queries(subject):
+    @check("queries of a test", needs=["queries"])
+    def queries_of_a_test(subject):
         """Queries of more than five words."""
         from weir.audit import Finding
 
@@ -127,10 +127,12 @@ def test_a_check_of_ones_own_is_one_function():
             yield Finding("note", f"{len(names)} long queries", examples=tuple(names))
 
     try:
-        found = audited(Subject("own", queries=Queries.of({"q": "a b c d e f"})), ["long queries"]).findings
-        assert [(f.check, f.subject, f.examples) for f in found] == [("long queries", "own", ("q",))]
+        found = audited(
+            Subject("own", queries=Queries.of({"q": "a b c d e f"})), ["queries of a test"]
+        ).findings
+        assert [(f.check, f.subject, f.examples) for f in found] == [("queries of a test", "own", ("q",))]
     finally:
-        CHECKS._known.pop("long queries")
+        CHECKS._known.pop("queries of a test")
 
 
 def test_findings_name_whose_idea_their_check_is():

@@ -57,7 +57,9 @@ def test_every_figure_is_that_of_loops_over_lists(seed, fractions):
         )
     scores = weir.evaluate(qrel, ranks, [one.plain for one in found])
     for one, (row, mean) in zip(
-        found, zip(weir.rows(scores, "pools", "mine"), scores.means().values(), strict=True), strict=True
+        found,
+        zip(weir.stats.result_rows(scores, "pools", "mine"), scores.means().values(), strict=True),
+        strict=True,
     ):
         assert (one.score, one.low, one.high) == (mean, row.low, row.high)
     by_name = {one.measure: one for one in found}
@@ -113,7 +115,7 @@ def test_judgments_that_its_program_does_not_take_are_named_and_scored(name):
         with pytest.raises(raised):
             birco_program.per_query(qrel, ranked)
     with pytest.warns(RankingWarning, match=f"^query '{name}': {said}") as warned:
-        found = {one.measure: one for one in weir.official(qrel, ranked)}
+        found = {one.measure: one for one in weir.official_scores(qrel, ranked)}
     assert len(warned) == 1
     of_trap = {"short": 1 / 9, "nothing": 0.0, "equal": 1.0}[name]
     assert found["MRR@10"].mean == pytest.approx((0 + of_trap) / 2)
@@ -196,7 +198,7 @@ def test_results_show_the_official_figures_and_what_makes_them_differ(results, c
     }
     assert "note: mine: pool #k=5: the ranking of query 'q1' leaves out 'd" in out.err
     with pytest.warns(RankingWarning, match="pool #k=5"):
-        assert [plain(one) for one in weir.official(results)] == found
+        assert [plain(one) for one in weir.official_scores(results)] == found
     chosen = [one for one in found if (one["system"], one["measure"]) == ("pool >> score(bm25)", "MRR@10")]
     assert chosen[0]["best_grade"] == pytest.approx(chosen[0]["mean"] - chosen[0]["score"])
 
@@ -206,7 +208,7 @@ def test_a_scorer_has_measures_of_its_own_and_needs_judgments(results, tmp_path,
         assert main(["results", str(results), "--scorer", "birco", *more]) == 2
         assert "--scorer birco has measures of its own" in capsys.readouterr().err
     with pytest.raises(UnknownName, match="no scorer named 'birko'; did you mean birco"):
-        weir.official(results, scorer="birko")
+        weir.official_scores(results, scorer="birko")
     moved = results.parent / "moved.toml"
     (results.parent / "mine.toml").rename(moved)
     try:
@@ -245,4 +247,4 @@ def test_one_bad_rank_file_of_many_is_named_and_the_others_are_scored(tmp_path, 
     assert "bad.json" in out.err
     runs = [{"q": POOL}, {"q": POOL[:3]}]
     with pytest.warns(RankingWarning, match="left out: run: the ranking of query 'q' leaves out"):
-        assert len(weir.official(qrel, *runs)) == 7
+        assert len(weir.official_scores(qrel, *runs)) == 7

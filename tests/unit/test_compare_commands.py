@@ -57,7 +57,9 @@ def test_compare_in_python():
         BadValue, match=r"found one ranking; expected two or more, such as compare\(qrels, one, other\)"
     ):
         weir.compare(QRELS, GOOD)
-    against = weir.compare(QRELS, runs, "RR", baseline="good", method=weir.ComparisonMethod("t", "none"))[0]
+    against = weir.compare(
+        QRELS, runs, "RR", baseline="good", method=weir.stats.ComparisonMethod("t", "none")
+    )[0]
     assert (against.pairs[0].verdict, against.method.test) == ("worse", "t")
     with pytest.raises(BadValue, match="found list alone; rankings are compared against judgments"):
         weir.compare(runs)

@@ -86,7 +86,7 @@ def test_what_is_composed_prints_and_compares_as_what_is_written():
             'bm25(k1=1.2) >> monot5("monot5", depth=7) >> score(rm3, depth=5)'
         ),
         weir.rrf(first, weir.Dense("minilm"), k=10): 'rrf(bm25(k1=1.2), dense("minilm"), k=10)',
-        weir.wsum(first, weir.RM3(), weights=[0.3, 0.7]) >> weir.Score(first): (
+        weir.systems.wsum(first, weir.RM3(), weights=[0.3, 0.7]) >> weir.Score(first): (
             "wsum(bm25(k1=1.2), rm3, weights=[0.3, 0.7]) >> score(bm25(k1=1.2))"
         ),
         weir.ColBERT("colbert", bits=2): 'colbert("colbert", bits=2)',

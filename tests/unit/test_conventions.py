@@ -23,7 +23,7 @@ from weir.io.runs.read import judge_file, read_qrels, write_qrels, write_run
 from weir.measures import MEASURES, evaluate, measures_of, scores_of
 from weir.measures.conventions import CHOICES, Conventions, parse_conventions
 from weir.measures.ties.tie_groups import TIED
-from weir.stats.score_rows import rows
+from weir.stats.score_rows import result_rows
 
 RUN = {"1": {"1": 9.0, "a": 3.0, "b": 3.0, "c": 1.0}, "2": {"a": 2.0, "2": 1.0}, "4": {"d": 1.0}}
 QRELS = {"1": {"1": 1, "a": 1, "c": 2}, "2": {"b": 1}, "3": {"a": 1}, "4": {"d": 0}}
@@ -92,7 +92,7 @@ def test_a_query_without_an_answer_scores_zero_or_leaves_the_mean():
     assert np.isnan(answered.values[:, 2]).all()
     assert answered.counted().tolist() == [2, 2]
     assert answered.conventions == "missing=answered-only"
-    row = rows(answered, "three", "two")[0]
+    row = result_rows(answered, "three", "two")[0]
     assert (row.mean, row.queries, row.answered, row.counted) == (1.0, 3, 2, 2)
 
 
@@ -235,7 +235,7 @@ def test_shuffled_rows_give_the_same_bits_under_every_rule(seed):
             (first.values, first.low, first.high), (again.values, again.low, again.high), strict=True
         ):
             assert other.tolist() == one[:, order].tolist()
-        assert rows(again, "d", "s") == rows(first, "d", "s")
+        assert result_rows(again, "d", "s") == result_rows(first, "d", "s")
 
 
 def test_formulas_take_the_settings_of_their_measures():

@@ -34,7 +34,7 @@ from weir.stats.power import (
     queries_needed,
     reach,
 )
-from weir.stats.score_rows import rows
+from weir.stats.score_rows import result_rows
 from weir.stats.significance import TESTS, Draws, all_pairs, p_values
 
 FAST = ComparisonMethod(draws=4_000)
@@ -224,10 +224,12 @@ def test_weir_power_says_how_many_queries_it_takes(tmp_path, capsys):
 def test_grids_and_groups_say_it_too():
     cells = worse_on_all(2, 2)
     comparisons = compare_grid(cells, method=FAST)
-    [grid, *_] = grid_tables([row for (d, s), one in cells.items() for row in rows(one, d, s)], comparisons)
+    [grid, *_] = grid_tables(
+        [row for (d, s), one in cells.items() for row in result_rows(one, d, s)], comparisons
+    )
     assert "\n2 datasets can show no difference, however large" in grid.text()
     few = [replace(c, reach=reach("permutation", 5), count=5) for c in comparisons[:1]]
-    [grid, *_] = grid_tables([row for (d, s), one in cells.items() for row in rows(one, d, s)], few)
+    [grid, *_] = grid_tables([row for (d, s), one in cells.items() for row in result_rows(one, d, s)], few)
     assert "d00: 5 queries can show no difference, however large" in grid.text()
     names = [f"q{n:02}" for n in range(24)]
     groups = QueryGroups.of({name: "few" if n < 3 else "many" for n, name in enumerate(names)}, "kind")

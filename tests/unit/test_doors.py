@@ -138,14 +138,14 @@ def test_runs_and_judgments_say_what_they_are_and_survive_files(tmp_path):
 
 def test_judgments_of_intents_keep_the_names_of_intents(tmp_path):
     given = {"q1": {"red": {"a": 1, "b": 0}, "blue": {"a": 2}}, "q2": {"red": {"c": 1}}}
-    qrels = weir.IntentQrels.of(given)
+    qrels = weir.labels.IntentQrels.of(given)
     assert qrels.to_dict() == given
     assert repr(qrels) == "<IntentQrels: 2 queries, 3 intents, 4 judgments>"
     assert qrels.to_frame().columns.tolist() == ["query", "intent", "doc", "grade"]
     qrels.save(tmp_path / "qrels")
-    assert weir.IntentQrels.load(tmp_path / "qrels").to_dict() == given
+    assert weir.labels.IntentQrels.load(tmp_path / "qrels").to_dict() == given
     with pytest.raises(BadValue, match="cannot hold white space"):
-        weir.IntentQrels.of({"q 1": {"i": {"a": 1}}}).save(tmp_path / "other")
+        weir.labels.IntentQrels.of({"q 1": {"i": {"a": 1}}}).save(tmp_path / "other")
 
 
 def test_documents_and_queries_say_how_many_they_are():
@@ -153,7 +153,7 @@ def test_documents_and_queries_say_how_many_they_are():
     assert re.fullmatch(r"<Corpus: \d+ documents, with titles>", repr(ds.corpus))
     assert re.fullmatch(r"<Queries: \d+>", repr(ds.queries))
     assert len(ds.queries.to_dict()) == len(ds.queries)
-    assert "judged queries" in repr(weir.Judged.of(weir.Run.of(RUN), weir.Qrels.of(QRELS)))
+    assert "judged queries" in repr(weir.measures.Judged.of(weir.Run.of(RUN), weir.Qrels.of(QRELS)))
 
 
 def test_identifiers_are_escaped_in_html():

@@ -323,7 +323,7 @@ def test_the_command_and_its_equal_say_the_same(tmp_path, capsys):
     for value, path in zip((FEW, Qrels.of(LENIENT), RUN), paths, strict=True):
         value.save(path)
     assert main(["estimate", *paths]) == 0
-    assert capsys.readouterr().out.strip() == repr(weir.estimate(*paths))
+    assert capsys.readouterr().out.strip() == repr(weir.labels.estimate(*paths))
     assert main(["estimate", *paths, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["system"] == "one"
     assert main(["estimate", *paths, "-m", "nDCG@10"]) == 2
@@ -332,12 +332,12 @@ def test_the_command_and_its_equal_say_the_same(tmp_path, capsys):
     assert main(["estimate", *paths, "--width", "0.0001"]) == 0
     out = capsys.readouterr().out
     assert "out of reach" in out
-    assert out.strip().endswith(repr(weir.next_queries(*paths, width=0.0001)))
+    assert out.strip().endswith(repr(weir.labels.next_queries(*paths, width=0.0001)))
     (tmp_path / "labels").mkdir()
     Qrels.of(LENIENT).save(tmp_path / "labels" / "labels.tsv")
-    judged = weir.estimate(paths[0], tmp_path / "labels", paths[2])
-    assert repr(judged) == repr(weir.estimate(*paths))
-    saved = weir.estimate(*paths)
+    judged = weir.labels.estimate(paths[0], tmp_path / "labels", paths[2])
+    assert repr(judged) == repr(weir.labels.estimate(*paths))
+    saved = weir.labels.estimate(*paths)
 
     saved.save(tmp_path / "saved.json")
     assert repr(type(saved).load(tmp_path / "saved.json")) == repr(saved)

@@ -10,7 +10,7 @@ import pytest
 import weir
 from weir.cli.main import main
 from weir.core.judged import Judged
-from weir.core.layers import layered
+from weir.core.layers import merge_qrels
 from weir.core.origins import Origins
 from weir.core.qrels import Qrels
 from weir.core.run import Run
@@ -29,7 +29,7 @@ TABLES = [".csv", ".tsv", ".parquet", ".arrow"]
 
 def labelled() -> Qrels:
     """Judgments with origins, in the order a, b, c of q1 and a, b of q2."""
-    return layered(Qrels.of({"q1": JUDGED["q1"]}).labelled("human"), Qrels.of(JUDGED).labelled("llm:x"))
+    return merge_qrels(Qrels.of({"q1": JUDGED["q1"]}).labelled("human"), Qrels.of(JUDGED).labelled("llm:x"))
 
 
 def test_whole_grades_take_two_bytes_and_fractions_eight():
@@ -161,10 +161,10 @@ def test_frames_have_origins(rows):
 
 def test_layers_fill_what_is_open_and_the_first_wins():
     base, other = Qrels.of({"q1": {"a": 0}}), Qrels.of({"q1": {"a": 3, "b": 0.5}, "q0": {"a": 1}})
-    assert layered(base, other).to_dict() == {"q1": {"a": 0, "b": 0.5}, "q0": {"a": 1}}
-    assert layered(other, base).to_dict() == other.to_dict()
-    assert layered(base, other).origin is None
-    assert layered(base, other.labelled("llm")).origin.counts() == {"llm": 2, "": 1}
+    assert merge_qrels(base, other).to_dict() == {"q1": {"a": 0, "b": 0.5}, "q0": {"a": 1}}
+    assert merge_qrels(other, base).to_dict() == other.to_dict()
+    assert merge_qrels(base, other).origin is None
+    assert merge_qrels(base, other.labelled("llm")).origin.counts() == {"llm": 2, "": 1}
     assert Origins.of(["a", "b"]).then(Origins.of(["b", "c"])).tolist() == ["a", "b", "b", "c"]
 
 

@@ -19,7 +19,7 @@ from weir.report.compare import compare_text
 from weir.stats.across import across
 from weir.stats.bootstrap import LEVEL, RESAMPLES, SEED, resampled_means
 from weir.stats.compare import compare_scores, compared, table
-from weir.stats.score_rows import group_row, rows
+from weir.stats.score_rows import group_row, result_rows
 
 QRELS = {f"q{i}": {"a": 1, "b": 1} for i in range(12)}
 RUN = {
@@ -64,7 +64,7 @@ def test_which_measures_are_geometric_is_one_question():
 
 def test_intervals_are_exponentials_of_intervals():
     scores = scored()
-    row = rows(scores, "d", "s")[0]
+    row = result_rows(scores, "d", "s")[0]
     values = scores.of("gmAP")[scores.id_order()]
     means = resampled_means(values, np.random.default_rng(SEED), RESAMPLES)
     expected = np.exp(np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
@@ -75,7 +75,7 @@ def test_intervals_are_exponentials_of_intervals():
 
 def test_a_group_averages_the_geometric_means_of_its_members():
     parts = [scored({q: RUN[q] for q in list(RUN)[:n]}) for n in (4, 10)]
-    members = [rows(part, f"d{i}", "s")[0] for i, part in enumerate(parts)]
+    members = [result_rows(part, f"d{i}", "s")[0] for i, part in enumerate(parts)]
     values = [part.in_id_order("gmAP") for part in parts]
     group = group_row("g", members, values, geometric=True)
     assert group.mean == pytest.approx((members[0].mean + members[1].mean) / 2)

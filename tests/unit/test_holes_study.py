@@ -139,12 +139,12 @@ def test_the_command_takes_a_sheet_and_says_what_python_says(tmp_path, capsys):
     options = ["--human", str(sheet), "--model", str(model)]
     assert main(["holes", *targets, *options]) == 0
     text = capsys.readouterr().out
-    result = weir.holes(*targets, human=sheet, model=model)
+    result = weir.labels.holes(*targets, human=sheet, model=model)
     assert text.strip() == repr(result).strip()
     assert result[0].found[0].missed_by_people.of == 3  # the last line of the sheet is not filled in
     assert main(["holes", *targets, *options[:2]]) == 0
     text = capsys.readouterr().out
-    assert text.strip() == repr(weir.holes(*targets, human=sheet)).strip()
+    assert text.strip() == repr(weir.labels.holes(*targets, human=sheet)).strip()
     assert "by people" in text
     assert "model" not in text
     assert main(["holes", *targets, *options, "--json"]) == 0
@@ -167,7 +167,7 @@ def test_labels_hidden_from_dl19_come_back_as_they_were(shared):
     model: dict[str, dict[str, float]] = {}
     for row in rows:
         model.setdefault(row["query-id"], {})[row["corpus-id"]] = int(row["umbrela_gpt4o"])
-    [study] = weir.holes(held, *runs.values(), human=truth, model=f"{path}#umbrela_gpt4o")
+    [study] = weir.labels.holes(held, *runs.values(), human=truth, model=f"{path}#umbrela_gpt4o")
     tops = {name: weir.Run.load(path).top(10).to_dict() for name, path in runs.items()}
     pairs = {
         name: {(q, d) for q in truth for d in top.get(q, {}) if d not in held[q]}

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import importlib
 import json
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -109,9 +112,53 @@ def test_help_of_a_command_imports_nothing_heavy(command):
 
 def test_public_names_resolve():
     import weir
+    from weir import labels, measures, stats, systems
 
-    assert {*weir._HOMES, "__version__"} == set(weir.__all__)
-    for name in weir.__all__:
-        assert getattr(weir, name) is not None
+    for module in (weir, labels, measures, stats, systems):
+        assert set(module.__all__) <= set(dir(module))
+        for name in module.__all__:
+            assert getattr(module, name) is not None
     with pytest.raises(AttributeError):
         weir.nothing  # noqa: B018 - looking it up is the test
+
+
+def test_every_registered_measure_is_a_name_of_weir():
+    import weir
+    from weir.measures import MEASURES, Measure, library
+
+    assert {getattr(weir, name).name for name in library.__all__} == set(MEASURES.names())
+    assert Measure("P") == weir.P
+    weir.measure("RegisteredByATest")(lambda j, *, k=None: j)
+    assert str(weir.RegisteredByATest @ 3) == "RegisteredByATest@3"
+    del MEASURES._known["RegisteredByATest"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("agree", "weir.labels.agree"),
+        ("Conventions", "weir.measures.Conventions"),
+        ("condorcet", "weir.systems.condorcet"),
+        ("layered", "weir.labels.merge_qrels"),
+        ("official", "weir.official_scores"),
+        ("orders", "weir.labels.rank_agreement"),
+        ("raters", "weir.labels.rater_agreement"),
+        ("rows", "weir.stats.result_rows"),
+    ],
+)
+def test_an_old_name_of_weir_warns_and_names_the_new_one(old, new):
+    import weir
+
+    with pytest.warns(DeprecationWarning, match=rf"weir\.{old} is {new} since 0\.3"):
+        value = getattr(weir, old)
+    module, _, name = new.rpartition(".")
+    assert value is getattr(importlib.import_module(module), name)
+    assert old not in dir(weir)
+
+
+def test_names_resolve_where_the_package_is_in_an_archive(tmp_path):
+    import weir
+
+    archive = shutil.make_archive(str(tmp_path / "weir"), "zip", Path(weir.__file__).parents[1], "weir")
+    code = f"import sys\nsys.path.insert(0, {archive!r})\nimport weir\nassert '.zip' in weir.__file__\nweir.WeirError"
+    assert "weir" in modules_after(code)

@@ -55,11 +55,11 @@ def test_the_same_command_asks_nothing_again_and_another_does_not_write_over_it(
     before = len(manners.asked), (tmp_path / "labels" / "labels.tsv").read_bytes()
     weir.judge(judge_pool, model=model, out=tmp_path / "labels")
     assert before == (len(manners.asked), (tmp_path / "labels" / "labels.tsv").read_bytes())
-    for change in ({"prompt": "basic"}, {"limit": 5}, {"settings": weir.JudgeSettings(twice=0.5)}):
+    for change in ({"prompt": "basic"}, {"limit": 5}, {"settings": weir.labels.JudgeSettings(twice=0.5)}):
         with pytest.raises(BadValue, match="is there already, and not from this command"):
             weir.judge(judge_pool, model=model, out=tmp_path / "labels", **change)
     assert len(manners.asked) == before[0]
-    weir.judge(judge_pool, model=model, out=tmp_path / "more", settings=weir.JudgeSettings(twice=0.5))
+    weir.judge(judge_pool, model=model, out=tmp_path / "more", settings=weir.labels.JudgeSettings(twice=0.5))
     assert len(manners.asked) == before[0] + 12 - 3
 
 
@@ -120,16 +120,16 @@ def test_several_samples_are_asked_each_and_combined(judge_server, judge_pool, t
         return f"##final score: {(3, 0, 0, 1)[(turns[user] - 1) % 4]}"
 
     manners.say = sampled
-    settings = weir.JudgeSettings(samples=4, temperature=0.7, twice=0, probes=0, concurrency=1)
+    settings = weir.labels.JudgeSettings(samples=4, temperature=0.7, twice=0, probes=0, concurrency=1)
     [report] = weir.judge(judge_pool, model=model, out=tmp_path / "mode", settings=settings)
     assert set(read_labels(tmp_path / "mode").grade.tolist()) == {0}
     assert len(manners.asked) == 4 * 24
     assert all(body["temperature"] == 0.7 for _, _, body in manners.asked)
-    mean = weir.JudgeSettings(samples=4, combine="mean", temperature=0.7, twice=0, probes=0)
+    mean = weir.labels.JudgeSettings(samples=4, combine="mean", temperature=0.7, twice=0, probes=0)
     weir.judge(judge_pool, model=model, out=tmp_path / "mean", settings=mean)
     assert set(read_labels(tmp_path / "mean").grade.tolist()) == {1.0}
     assert len(manners.asked) == 4 * 24
-    two = weir.JudgeSettings(samples=2, temperature=0.7, twice=0, probes=0)
+    two = weir.labels.JudgeSettings(samples=2, temperature=0.7, twice=0, probes=0)
     [report] = weir.judge(judge_pool, model=model, out=tmp_path / "two", settings=two)
     assert (report.tied, set(read_labels(tmp_path / "two").grade.tolist())) == (24, {0})
 
@@ -152,7 +152,7 @@ def test_the_command_says_what_its_equal_says(judge_server, judged_place, judge_
     ]
     assert main(asked) == 0
     text = capsys.readouterr()
-    settings = weir.JudgeSettings(samples=2, temperature=None)
+    settings = weir.labels.JudgeSettings(samples=2, temperature=None)
     found = weir.judge(judge_pool, model=model, out=out, settings=settings)
     assert text.out.strip() == repr(found)
     assert f"labels: {out}" in text.err
@@ -188,7 +188,7 @@ def test_a_sheet_gets_its_texts_from_the_collection_and_its_grades_are_peoples(
     judge_server, judged_place, tmp_path
 ):
     model, _ = judge_server
-    weir.judging_pool(judged_place / "people.tsv", judged_place / "ranker.trec", out=tmp_path / "pool")
+    weir.labels.judging_pool(judged_place / "people.tsv", judged_place / "ranker.trec", out=tmp_path / "pool")
     with pytest.raises(BadValue, match="name the collection by --collection"):
         weir.judge(tmp_path / "pool", model=model, out=tmp_path / "labels")
     sheet = tmp_path / "pool" / "to_judge.tsv"
@@ -219,7 +219,7 @@ def test_agreement_with_people_is_that_of_weir_agree(judge_server, judge_pool, t
     command = ["judge", str(judge_pool), "--model", model, "-o", str(tmp_path / "labels"), "-q", "--json"]
     assert main([*command, "--qrels", str(tmp_path / "people.tsv")]) == 0
     told = json.loads(capsys.readouterr().out)["people"]
-    [found] = weir.agree(str(tmp_path / "people.tsv"), str(tmp_path / "labels"))
+    [found] = weir.labels.agree(str(tmp_path / "people.tsv"), str(tmp_path / "labels"))
     values = {name: bounds for name, *bounds in found.values}
     assert [told["equal"], told["equal_low"], told["equal_high"]] == pytest.approx(
         values["accuracy"], abs=1e-12
@@ -237,7 +237,7 @@ def test_labels_of_models_are_nobodys_judgments(judge_server, judged_place, tmp_
         weir.Qrels.of(JUDGED).labelled("human"),
         weir.Qrels.of(RUN_GRADES).labelled("llm:other:basic-1"),
     )
-    weir.layered(people, machine).save(tmp_path / "both.tsv")
+    weir.labels.merge_qrels(people, machine).save(tmp_path / "both.tsv")
     [report] = weir.judge(
         tmp_path / "both.tsv",
         model=model,

@@ -26,7 +26,7 @@ def test_what_passes_is_asked_again_and_what_does_not_leaves_labels_that_the_nex
 ):
     model, manners = judge_server
     manners.faults = [status(429, Retry_After="0"), status(500), None, cut, status(200, b'{"choices": [')]
-    settings = weir.JudgeSettings(probes=0, concurrency=1)
+    settings = weir.labels.JudgeSettings(probes=0, concurrency=1)
     weir.judge(judge_pool, model=model, out=tmp_path / "labels", settings=settings)
     assert len(manners.asked) == 27 + 4
     manners.asked.clear()

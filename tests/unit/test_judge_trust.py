@@ -26,7 +26,10 @@ def test_answers_without_a_grade_label_nothing(judge_server, judge_pool, tmp_pat
         (said for text, said in odd.items() if text in PASSAGES.findall(user)[-1]), judging(system, user)
     )
     [report] = weir.judge(
-        judge_pool, model=model, out=tmp_path / "labels", settings=weir.JudgeSettings(probes=0, twice=0)
+        judge_pool,
+        model=model,
+        out=tmp_path / "labels",
+        settings=weir.labels.JudgeSettings(probes=0, twice=0),
     )
     bad = {f"d{n:02}" for n in (2, 3, 4, 5, 6)}
     labels = read_labels(tmp_path / "labels").to_dict()
@@ -111,7 +114,7 @@ def test_a_judge_that_changes_its_mind_is_seen_and_its_noise_is_no_gullibility(
         return f"##final score: {1 if turns[passage, user] == 1 and len(passage) < 70 else 2}"
 
     manners.say = moody
-    settings = weir.JudgeSettings(twice=1.0, concurrency=1)
+    settings = weir.labels.JudgeSettings(twice=1.0, concurrency=1)
     [report] = weir.judge(judge_pool, model=model, out=tmp_path / "labels", settings=settings)
     assert (report.consistency.pairs, report.consistency.equal, report.consistency.rose) == (24, 0.0, 1.0)
     assert not any(probe.gullible for probe in report.probes)
@@ -130,7 +133,7 @@ def test_a_judge_of_the_systems_family_is_a_warning(judge_server, judged_place, 
     model, _ = judge_server
     weir.Run.of(RUN).save(tmp_path / "qwen3-reranker.trec")
     files = [judged_place / "people.tsv", tmp_path / "qwen3-reranker.trec"]
-    weir.judging_pool(*files, out=tmp_path / "pool", collection=judged_place / "mine")
+    weir.labels.judging_pool(*files, out=tmp_path / "pool", collection=judged_place / "mine")
     [report] = weir.judge(
         tmp_path / "pool", model=model.replace("small", "Qwen2.5-7B"), out=tmp_path / "labels"
     )

@@ -184,8 +184,8 @@ def test_decisions_are_counted_pair_by_pair():
 def test_a_system_called_like_the_model_that_labels_is_named(tmp_path):
     labels = random_labels(1)
     runs = {"bm25": systems(1)["s0"], "rankgpt-4o": systems(1)["s1"]}
-    assert weir.orders(labels, labels.labelled("human"), runs=runs)[0].alike == ()
-    result = weir.orders(labels, labels.labelled("llm:gpt-4o:umbrela-12ab"), runs=runs)
+    assert weir.labels.rank_agreement(labels, labels.labelled("human"), runs=runs)[0].alike == ()
+    result = weir.labels.rank_agreement(labels, labels.labelled("llm:gpt-4o:umbrela-12ab"), runs=runs)
     assert "named like the model that labels: rankgpt-4o (GPT)" in repr(result)
 
 
@@ -195,8 +195,8 @@ def test_one_file_of_several_raters_is_compared_with_itself(tmp_path, capsys):
     path.write_text("\n".join(["qid\tdocid\thuman\tgpt\tllama", *rows]) + "\n", encoding="utf-8")
     assert main(["agree", str(path), "--by-query"]) == 0
     text = capsys.readouterr().out
-    assert repr(weir.agree(path)) in text
-    assert repr(weir.raters(path)) in text
+    assert repr(weir.labels.agree(path)) in text
+    assert repr(weir.labels.rater_agreement(path)) in text
     assert "human and gpt" in text
     assert main(["agree", str(path), "--by-query", "--json"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -18,7 +18,7 @@ from weir.core.run import Run
 from weir.core.scores import Scores
 from weir.errors import BadRanking, BadValue
 from weir.measures import MEASURES, evaluate
-from weir.stats.score_rows import rows
+from weir.stats.score_rows import result_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 MEASURED = [
@@ -68,7 +68,7 @@ def test_e1_shuffled_rows_give_the_same_bits(seed):
     assert again.queries.tolist() != first.queries.tolist()
     order = first.queries.codes(again.queries.strings)
     assert again.values.tolist() == first.values[:, order].tolist()
-    assert rows(again, "d", "s") == rows(first, "d", "s")
+    assert result_rows(again, "d", "s") == result_rows(first, "d", "s")
 
 
 def test_e2_a_constant_scorer_has_one_ranking_and_says_that_all_is_tied():
@@ -95,7 +95,7 @@ def test_e3_two_of_three_queries_answered_perfectly():
     """E3: two of three queries answered perfectly: 0.667, and the table says 2 of 3 answered."""
     run = {"1": {"a": 1.0}, "2": {"b": 1.0}}
     scores = evaluate(Qrels.of({"1": {"a": 1}, "2": {"b": 1}, "3": {"c": 1}}), Run.of(run), ["nDCG@10", "AP"])
-    for row in rows(scores, "three", "two"):
+    for row in result_rows(scores, "three", "two"):
         assert row.mean == 2 / 3
         assert (row.answered, row.queries) == (2, 3)
         assert 0 <= row.low < row.mean < row.high <= 1

@@ -94,7 +94,7 @@ def test_a_comparison_by_group_bounds_false_findings_over_all_groups():
     assert ndcg[3].pairs[0].p == alone[0].pairs[0].p
     assert compared_together([whole]) == [compared(whole)]
     with pytest.raises(BadValue, match="tukey holds for the pairs of one group alone"):
-        compare_scores_by_group(given, "d", groups, method=weir.ComparisonMethod("tukey"))
+        compare_scores_by_group(given, "d", groups, method=weir.stats.ComparisonMethod("tukey"))
     with pytest.raises(BadValue, match="no group has two queries"):
         compare_scores_by_group(given, "d", QueryGroups.of({q: q for q in NAMES}))
 

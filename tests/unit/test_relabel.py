@@ -124,7 +124,7 @@ def test_the_commands_write_a_pool_once_and_score_again(tmp_path, capsys):
     assert weir.Qrels.load(out).to_dict()["q"]["g"] == 1
     rows = [json.loads(line) for line in call("relabel", sheet, *targets, "--json")[1].splitlines()]
     assert [row["system"] for row in rows] == ["one", "two"]
-    assert repr(weir.relabel(sheet, *targets)) == text.rstrip("\n")
+    assert repr(weir.labels.relabel(sheet, *targets)) == text.rstrip("\n")
     Qrels.of({"other": {"a": 1}}).save(tmp_path / "strange.tsv")
     code, _, err = call("relabel", tmp_path / "strange.tsv", *targets)
     assert (code, "none of the 1 queries" in err) == (2, True)

@@ -24,7 +24,7 @@ from weir.experiment.results import read_results
 from weir.measures import evaluate
 from weir.report.terminal_layout import display_width
 from weir.stats.score_notes import row_notes
-from weir.stats.score_rows import rows
+from weir.stats.score_rows import result_rows
 
 TUNED = "bm25(k1=1.2, b=0.75)"
 SYSTEMS = ("rm3", TUNED, "bm25")
@@ -203,13 +203,13 @@ def test_the_judged_rate_of_rows_is_the_measure():
     qrels = Qrels.of({"q1": {"a": 1, "b": 0}, "q2": {"c": 1}})
     run = Run.of({"q1": {"a": 2.0, "x": 1.0}, "q2": {"c": 1.0}})
     asked, other = evaluate(qrels, run, ["Judged@10"]), evaluate(qrels, run, ["AP"])
-    assert rows(other, "d", "s")[0].judged_at_10 == rows(asked, "d", "s")[0].mean == 0.75
-    (note,) = row_notes(rows(other, "d", "s"))
+    assert result_rows(other, "d", "s")[0].judged_at_10 == result_rows(asked, "d", "s")[0].mean == 0.75
+    (note,) = row_notes(result_rows(other, "d", "s"))
     assert str(note).startswith("note: 75.0% of the first 10 documents are judged;")
     assert str(note) in note.whole
     assert "condensed(nDCG@10)" in note.whole
     whole = Run.of({"q1": {"a": 2.0}, "q2": {"c": 1.0}})
-    assert row_notes(rows(evaluate(qrels, whole, ["AP"]), "d", "s")) == []
+    assert row_notes(result_rows(evaluate(qrels, whole, ["AP"]), "d", "s")) == []
 
 
 def in_a_terminal(*arguments: str, **environment: str) -> str:

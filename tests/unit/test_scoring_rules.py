@@ -156,9 +156,9 @@ FUNCTIONS = {
     "power": (lambda a, b: [weir.power(QRELS, a, b, "nDCG@10", **OWN)[0].difference], difference),
     "why": (lambda a, b: [(w := weir.why(QRELS, a, b, **OWN)[0]).first_mean, w.second_mean], means),
     "holes": (
-        lambda a, b: [h.before for h in weir.holes(QRELS, a, b, human=LABELS, model=LABELS, **OWN)[0].found[1:]], means),
+        lambda a, b: [h.before for h in weir.labels.holes(QRELS, a, b, human=LABELS, model=LABELS, **OWN)[0].found[1:]], means),
     "estimate": (
-        lambda a, b: [e.model for e in weir.estimate({q: QRELS[q] for q in list(QRELS)[:8]}, LABELS, a, b,
+        lambda a, b: [e.model for e in weir.labels.estimate({q: QRELS[q] for q in list(QRELS)[:8]}, LABELS, a, b,
                                                      measure="DCG@10", **OWN)], of_labels),
     "reranking": (
         lambda a, b: [(r := weir.reranking(a, b, qrels=QRELS, **OWN)[0].gain).before, r.after], means),

@@ -14,7 +14,7 @@ from weir.core.result_row import Row
 from weir.core.scores import Scores
 from weir.errors import BadValue
 from weir.stats.bootstrap import RESAMPLES, SEED, Interval, interval, intervals, resampled_means
-from weir.stats.score_rows import group_row, rows
+from weir.stats.score_rows import group_row, result_rows
 
 
 def fresh(seed: int = SEED) -> np.random.Generator:
@@ -120,7 +120,7 @@ def test_a_wider_level_gives_a_wider_interval_around_the_mean():
 
 def test_rows_of_a_table():
     scores = scores_of([1.0, 0.0, 0.5, np.nan], [0.0, 0.0, 0.0, 0.0])
-    first, second = rows(scores, "data", "bm25")
+    first, second = result_rows(scores, "data", "bm25")
     expected = intervals(scores)[0]
     assert first == Row("data", "bm25", "m0", 0.5, expected.low, expected.high, 4, 3)
     assert second == Row("data", "bm25", "m1", 0.0, 0.0, 0.0, 4, 3)

@@ -66,9 +66,9 @@ def compare(
     compare(qrels, a, b), compare(qrels, {"a": a, "b": b}) or compare(qrels, [a, b]): judgments and rankings, both as
     `evaluate` takes them; measures may stand behind them without a name. What holds scores already needs no
     judgments: compare(folder) of a results folder, compare(scores_a, scores_b), or Scores by name in a dict.
-    baseline: compare with this one instead of each with each. method: a test by name, or weir.ComparisonMethod with
-    correction, intervals, level, margin of equivalence, draws and seed. Differences are the second system minus the
-    first, as in `weir diff`, `weir gate` and `weir power`: the later given minus the earlier, or each minus the
+    baseline: compare with this one instead of each with each. method: a test by name, or weir.stats.ComparisonMethod
+    with correction, intervals, level, margin of equivalence, draws and seed. Differences are the second system minus
+    the first, as in `weir diff`, `weir gate` and `weir power`: the later given minus the earlier, or each minus the
     baseline. by: groups of queries as `Scores.by` takes them, or a column of the collections of a folder: then the
     macro mean over groups and each group follow, corrected by Benjamini and Hochberg.
     factors: True, or names of the settings in which the systems' names differ: then a study of their effects for each

@@ -35,13 +35,12 @@ def estimate(
 ) -> ResultSet[CorrectedScore]:
     """Scores of runs from few human judgments and many of a model: `weir estimate`.
 
-    human, model, runs: as `weir.evaluate` takes them, labels as `weir.agree`, too; strata: within which the queries
-    that people judged were drawn: groups as `scores.by` takes them, or a column of the collection; weights: {query:
-    weight} or a file, one over the probability with which each was drawn; pairs: people judged a random part of the
-    first documents
-    of each query; sheets: of `next_queries` or `judging_pool`, filled in, beside human; collection: of the runs, whose
-    rules hold, such as that of self-matches. Raises BadValue for a measure that cannot be estimated so, and for too few
-    queries.
+    human, model, runs: as `weir.evaluate` takes them, labels as `weir.labels.agree`, too; strata: within which the
+    queries that people judged were drawn: groups as `scores.by` takes them, or a column of the collection; weights:
+    {query: weight} or a file, one over the probability with which each was drawn; pairs: people judged a random part
+    of the first documents of each query; sheets: of `next_queries` or `judging_pool`, filled in, beside human;
+    collection: of the runs, whose rules hold, such as that of self-matches.
+    Raises BadValue for a measure that cannot be estimated so, and for too few queries.
     """
     from weir.audit.estimated_scores import estimated_scores
     from weir.datasets.scoring_rules import ScoringRules
@@ -101,11 +100,11 @@ def _labels(value: object) -> Qrels:
 def _people(human: object, sheets: Iterable[str | Path]) -> Qrels:
     """The judgments of people with those of filled sheets, of which the last counts first."""
     from weir.audit.judging_pool import read_sheet
-    from weir.core.layers import layered
+    from weir.core.layers import merge_qrels
 
     found = _labels(human)
     for sheet in sheets:
-        found = layered(read_sheet(Path(sheet))[0], found)
+        found = merge_qrels(read_sheet(Path(sheet))[0], found)
     return found
 
 

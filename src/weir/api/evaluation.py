@@ -53,8 +53,8 @@ def evaluate(
     conventions: other rules for ties, missing and empty queries and self-matches, such as "ties=expected,
     missing=answered-only". A measure of diversity needs judgments for each intent: IntentQrels, {query: {intent:
     {document: grade}}}, or a path. A measure is found in the result by the name it prints and by the name asked for.
-    labels: those of a model, as `weir.agree` takes them, which count where people judged nothing and their calibration
-    on pairs judged by both passes `least`: a statistic and what the lower end of its interval must reach.
+    labels: those of a model, as `weir.labels.agree` takes them, which count where people judged nothing and their
+    calibration on pairs judged by both passes `least`: a statistic and what the lower end of its interval must reach.
     `scores.labels` says what became of them. collection: of the ranking, by name, path or itself, whose rules hold
     whatever the conventions say: self-matches, candidates, queries without an answer.
     Raises BadValue for arguments the wrong way round and identifiers of two types (see `refuse_mismatched`) and for a

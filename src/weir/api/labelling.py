@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from weir.stats.many_raters import ManyRaters
     from weir.stats.order_agreement import OrderAgreement
 
-__all__ = ["agree", "holes", "labels_by_name", "orders", "raters"]
+__all__ = ["agree", "holes", "labels_by_name", "rank_agreement", "rater_agreement"]
 
 
 def agree(first: object, *others: object, words: Sequence[str] = ()) -> ResultSet[Agreement]:
@@ -41,7 +41,7 @@ def agree(first: object, *others: object, words: Sequence[str] = ()) -> ResultSe
     return ResultSet("agree", tuple(agreement(labels, other, (name, beside)) for beside, other in rest))
 
 
-def raters(first: object, *others: object, words: Sequence[str] = ()) -> ResultSet[ManyRaters]:
+def rater_agreement(first: object, *others: object, words: Sequence[str] = ()) -> ResultSet[ManyRaters]:
     """Krippendorff's alpha of all raters together, of whom each may have left pairs out; arguments as `agree`.
 
     Raises BadValue for one rater and where no pair has two labels, and the WeirErrors of reading.
@@ -51,7 +51,7 @@ def raters(first: object, *others: object, words: Sequence[str] = ()) -> ResultS
     return ResultSet("raters", (many_raters(labels_by_name((first, *others), words)),))
 
 
-def orders(
+def rank_agreement(
     first: object,
     *others: object,
     runs: Mapping[str, object] | Sequence[object],

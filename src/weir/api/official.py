@@ -13,10 +13,10 @@ from weir.io.runs.frames import qrels_from, run_from
 if TYPE_CHECKING:
     from weir.stats.birco import BircoScore
 
-__all__ = ["official"]
+__all__ = ["official_scores"]
 
 
-def official(
+def official_scores(
     qrels: object, *runs: object, scorer: str = "birco", collection: str | Path | None = None
 ) -> ResultSet[BircoScore]:
     """The official figures of runs, or of every cell of a results folder: `weir eval --scorer`, `weir results` with it.

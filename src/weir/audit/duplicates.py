@@ -10,7 +10,7 @@ from weir.audit.check import Finding, check
 from weir.core import rounding
 from weir.core.corpus import Corpus
 from weir.core.judged import Judged
-from weir.core.layers import layered
+from weir.core.layers import merge_qrels
 from weir.core.qrels import Qrels
 from weir.core.rounding import one_or_more, times
 from weir.core.strings import Int32, StringColumn
@@ -54,7 +54,7 @@ def expanded(qrels: Qrels, corpus: Corpus, groups: DuplicateGroups) -> tuple[Qre
         return qrels, 0
     query, doc, grade = (np.array(column) for column in zip(*added, strict=True))
     shared = Qrels.from_columns(qrels.queries, corpus.ids, query, doc, grade)
-    return layered(qrels, shared.labelled("duplicate")), len(added)
+    return merge_qrels(qrels, shared.labelled("duplicate")), len(added)
 
 
 def _with_text(groups: DuplicateGroups, columns: Sequence[StringColumn]) -> DuplicateGroups:

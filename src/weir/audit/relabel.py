@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from weir.core.judged import Judged
-from weir.core.layers import layered
+from weir.core.layers import merge_qrels
 from weir.core.qrels import Qrels
 from weir.core.subject import Subject
 from weir.errors import BadValue
@@ -72,7 +72,7 @@ def relabelled(
         raise BadValue(
             f"{subject.name}: none of the {len(new):,} queries judged anew is one of its {len(old):,}"
         )
-    both = layered(
+    both = merge_qrels(
         new.only(known).labelled(origin), old if old.origin is not None else old.labelled("before")
     )
     measures = (measure, HOLE_AT_10)

@@ -22,7 +22,7 @@ from weir.errors import BadValue, require
 from weir.io.storage.atomic import storing
 from weir.measures import Measure, measures_of
 from weir.stages.stage import slug
-from weir.stats.score_rows import rows
+from weir.stats.score_rows import result_rows
 from weir.systems import BM25
 from weir.systems.compose import PairPredictor, Pipeline, as_reranker, as_system
 from weir.systems.protocol import Retriever
@@ -115,7 +115,7 @@ class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainer
     ) -> dict[str, float]:
         """The means and intervals of a model as it is now, by name; raises BadValue for a model that is none."""
         scores = evaluate(self.collection.qrels, self._run(model), measures_of(self.measures))
-        found = rows(scores, self.name, type(model).__name__)
+        found = result_rows(scores, self.name, type(model).__name__)
         metrics = {f"{self.name}_{key}": value for row in found for key, value in _named(row)}
         for row in found:
             _LOG.info("%s: %s %.4f [%.4f, %.4f]", self.name, row.measure, row.mean, row.low, row.high)

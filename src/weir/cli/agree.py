@@ -43,13 +43,13 @@ def command(
     alpha, of more than two raters also of all together; AC1, mean error and bias; intervals by resampling queries.
     With --run, the order of systems under both.
     """
-    from weir.api.labelling import agree, labels_by_name, orders, raters
+    from weir.api.labelling import agree, labels_by_name, rank_agreement, rater_agreement
     from weir.report.agree import agree_json, agree_text, by_query_text, orders_text, raters_text
 
     named = labels_by_name((first, *others), words) if len(others) != 1 else {}
-    several = raters(first, *others, words=words) if len(named) > 2 else ()
+    several = rater_agreement(first, *others, words=words) if len(named) > 2 else ()
     found = agree(first, *others, words=words)
-    ordered = orders(first, *others, runs=runs, measure=measure, words=words) if runs else ()
+    ordered = rank_agreement(first, *others, runs=runs, measure=measure, words=words) if runs else ()
     if as_json:
         show(agree_json(found, several, ordered, by_query))
         return

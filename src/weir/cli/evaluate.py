@@ -232,11 +232,11 @@ def _rows(
     judged: what the judgments are called, and their file; asked: --by, the rules and --p-mrr.
     """
     from weir.cli.table_options import by_group
-    from weir.stats.score_rows import rows
+    from weir.stats.score_rows import result_rows
 
     (dataset, qrels), (by, rules, pairs) = judged, asked
     if by is None:
-        found = [row for name, one in named.items() for row in rows(one, dataset, name)]
+        found = [row for name, one in named.items() for row in result_rows(one, dataset, name)]
     else:
         found = by_group(dataset, named, by, rules.dataset)
     return found if pairs is None else [*found, *_paired(qrels, runs, pairs, rules)]
@@ -267,7 +267,7 @@ def _paired(qrels: Path, runs: dict[str, Path], pairs: str, rules: ScoringRules)
     from weir.errors import BadValue
     from weir.io.runs.read import read_qrels, read_run
     from weir.stats.paired_sets import p_mrr
-    from weir.stats.score_rows import rows
+    from weir.stats.score_rows import result_rows
 
     signs = pairs.split(":")
     if len(signs) != 2 or not all(signs):
@@ -276,7 +276,7 @@ def _paired(qrels: Path, runs: dict[str, Path], pairs: str, rules: ScoringRules)
     return [
         row
         for name, run in runs.items()
-        for row in rows(
+        for row in result_rows(
             p_mrr(judgments, rules.ranked(read_run(run)), signs=(signs[0], signs[1])), qrels.name, name
         )
     ]

@@ -10,15 +10,15 @@ from weir.core.origins import Origins
 from weir.core.qrels import Qrels
 from weir.core.strings import Int32, Strings
 
-__all__ = ["layered"]
+__all__ = ["merge_qrels"]
 
 
-def layered(base: Qrels, other: Qrels) -> Qrels:
+def merge_qrels(base: Qrels, other: Qrels) -> Qrels:
     """The judgments of `base`, and those of `other` for the pairs that `base` does not judge.
 
-    `layered(human, model)` fills what humans left open, `layered(corrections, old)` corrects. Origins are kept, ""
-    for judgments of a layer that has none (`Qrels.labelled` gives one); queries and documents of `base` keep their
-    numbers.
+    `merge_qrels(human, model)` fills what humans left open, `merge_qrels(corrections, old)` corrects. Origins are
+    kept, "" for judgments of a layer that has none (`Qrels.labelled` gives one); queries and documents of `base` keep
+    their numbers.
     """
     queries, of_query = _joined(base.queries, other.queries, np.arange(len(other.queries)))
     docs, of_doc = _joined(base.docs, other.docs, np.unique(other.doc))

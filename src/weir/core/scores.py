@@ -183,8 +183,9 @@ class Scores:
     def by(self, groups: object) -> GroupedScores:
         """The scores of each group of queries, with macro and micro means; it prints as a table.
 
-        groups: a rule on identifiers such as "prefix:_" or "stem:-", {query: label}, weir.QueryGroups, or the path of a
-        file of queries and labels. Raises BadValue for a rule that finds no group, FormatError for another file.
+        groups: a rule on identifiers such as "prefix:_" or "stem:-", {query: label}, weir.stats.QueryGroups, or the
+        path of a file of queries and labels. Raises BadValue for a rule that finds no group, FormatError for another
+        file.
         """
         found: GroupedScores = opened("scores by")(self, groups)
         return found

@@ -34,7 +34,7 @@ from weir.stages.maker import made_now
 from weir.stages.stage import RECORD, Record, Stage, read_record, record_of, records_in, write_record
 from weir.stages.stopwatch import Making
 from weir.stats.calibration import uncalibrated
-from weir.stats.score_rows import rows
+from weir.stats.score_rows import result_rows
 from weir.systems.composite import adapted_to, titled
 from weir.systems.protocol import Retriever
 
@@ -200,7 +200,7 @@ class Cell:
         with self.shelf.bench.making() as made, self.shelf.bench.timed():
             scores = replace(scores_of(judged, measures), labels=uncalibrated(dataset.qrels))
             title = titled(self.system)
-            found = [replace(r, title=title) for r in rows(scores, dataset.name, str(self.system))]
+            found = [replace(r, title=title) for r in result_rows(scores, dataset.name, str(self.system))]
         write_scores(scores, path)
         record = Record(
             "scores",

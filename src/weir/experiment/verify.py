@@ -33,7 +33,7 @@ from weir.references.reference import is_reference
 from weir.stages.maker import code_digest
 from weir.stages.stage import RECORD, Record, Stage, changes, first_word, read_record, slug
 from weir.stats.calibration import uncalibrated
-from weir.stats.score_rows import rows
+from weir.stats.score_rows import result_rows
 from weir.systems.expression import expression_tree, parse_system
 from weir.systems.protocol import RERANKERS, SYSTEMS
 
@@ -302,7 +302,7 @@ def _row_problems(scored: Record, values: Scores, found: _Finding) -> Iterator[s
     if not same:
         found.unchecked.append("its intervals were made by another algorithm than this version's")
     fields = ("mean", "low", "high", "queries") if same else ("mean", "queries")
-    means = {row.measure: row for row in rows(values, "", "")}
+    means = {row.measure: row for row in result_rows(values, "", "")}
     for row in known:
         wanted = means.get(row.measure)
         if wanted is not None and any(
@@ -375,7 +375,7 @@ def _differences(
             yield f"it says {what} = {scored.facts.get(what)}; the rankings give {number}"
     known = {row.measure: row for row in rows_of(scored)}
     at = stored.queries.codes(again.queries.strings)
-    means = {row.measure: row for row in rows(again, str(scored.facts["dataset"]), scored.name)}
+    means = {row.measure: row for row in result_rows(again, str(scored.facts["dataset"]), scored.name)}
     for measure in again.measures:
         if (at < 0).any() or not np.array_equal(stored.of(measure)[at], again.of(measure), equal_nan=True):
             yield f"{measure} of its queries is not what the rankings score"

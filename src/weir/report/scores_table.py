@@ -9,7 +9,7 @@ from weir.core.scores import Scores
 from weir.report.marked_table import MarkedCell, MarkedTable
 from weir.report.table import label_notes
 from weir.stats.score_notes import score_notes
-from weir.stats.score_rows import rows
+from weir.stats.score_rows import result_rows
 
 __all__ = ["cells_html", "scores_html", "scores_text"]
 
@@ -31,7 +31,7 @@ def cells_html(title: str, lines: Sequence[Sequence[str]], keys: int) -> str:
 
 
 def _table(scores: Scores) -> MarkedTable:
-    found, shown = [], rows(scores, "", "")
+    found, shown = [], result_rows(scores, "", "")
     by_people = any(row.people is not None for row in shown)
     for row, counted in zip(shown, scores.counted().tolist(), strict=True):
         cells = (row.measure, score(row.mean), f"{score(row.low)} to {score(row.high)}", count(counted))

@@ -15,7 +15,7 @@ from weir.core.strings import Float64
 from weir.errors import BadValue
 from weir.measures.evaluate import scores_of
 from weir.measures.measure import Measure, parse_measure
-from weir.stats.score_rows import rows
+from weir.stats.score_rows import result_rows
 
 __all__ = ["BIRCO_MEASURES", "BircoMeasure", "BircoScore", "birco_remarks", "birco_scores"]
 
@@ -104,7 +104,9 @@ def birco_scores(qrels: Qrels, run: Run, dataset: str = "", system: str = "") ->
         raise BadValue(f"{name}: {said}; BIRCO scores rankings of whole candidate pools")
     joined = Judged.of(run, qrels)
     counted = joined.relevant(RELEVANT_GRADE) > 0
-    beside = rows(scores_of(joined, tuple(one.plain for one in BIRCO_MEASURES.values())), dataset, name)
+    beside = result_rows(
+        scores_of(joined, tuple(one.plain for one in BIRCO_MEASURES.values())), dataset, name
+    )
     found = []
     for (measure, one), row in zip(BIRCO_MEASURES.items(), beside, strict=True):
         every = one.own.per_query(joined)

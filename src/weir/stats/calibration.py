@@ -11,7 +11,7 @@ import numpy as np
 
 from weir.core.judged import Judged
 from weir.core.label_use import LabelUse
-from weir.core.layers import layered
+from weir.core.layers import merge_qrels
 from weir.core.origins import MODEL
 from weir.core.qrels import Qrels
 from weir.core.rounding import change, count, score, share
@@ -231,7 +231,7 @@ def gated(people: Qrels, model: Qrels, least: LeastAgreement, name: str = "the m
     if found.passed:
         base = people if people.origin is not None else people.labelled("human")
         other = model.only(np.flatnonzero(known))
-        qrels = layered(base, other if other.origin is not None else other.labelled(f"{MODEL}{name}"))
+        qrels = merge_qrels(base, other if other.origin is not None else other.labelled(f"{MODEL}{name}"))
     return GatedLabels(qrels, people, name, found, left_out, strange)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from weir.core.result_row import Row
 from weir.core.scores import GroupedScores
-from weir.stats.score_rows import group_row, rows
+from weir.stats.score_rows import group_row, result_rows
 
 __all__ = ["rows_by_group"]
 
@@ -20,8 +20,8 @@ def rows_by_group(grouped: GroupedScores, dataset: str, system: str) -> list[Row
     group where a measure is undefined throughout is left out of it. The mean over all queries counts those without a
     group too.
     """
-    parts = {label: rows(part, dataset, system) for label, part in grouped.items()}
-    whole = rows(grouped.whole, dataset, system)
+    parts = {label: result_rows(part, dataset, system) for label, part in grouped.items()}
+    whole = result_rows(grouped.whole, dataset, system)
     found = [replace(row, group=label) for label, part in parts.items() for row in part]
     for number, measure in enumerate(grouped.whole.measures):
         members, values = [], []

@@ -14,10 +14,10 @@ from weir.core.strings import Float64
 from weir.errors import BadValue
 from weir.stats.bootstrap import LEVEL, RESAMPLES, SEED, intervals, resampled_means
 
-__all__ = ["group_row", "rows"]
+__all__ = ["group_row", "result_rows"]
 
 
-def rows(scores: Scores, dataset: str, system: str) -> list[Row]:
+def result_rows(scores: Scores, dataset: str, system: str) -> list[Row]:
     """One row for each measure: the mean over all queries that count and its 95% bootstrap interval."""
     queries, answered = len(scores.queries), int(np.count_nonzero(scores.answered))
     plain = scores.conventions == "default"

@@ -12,7 +12,7 @@ from weir.measures.library.arithmetic import place, ratio
 from weir.measures.library.gain_functions import best_grades
 from weir.measures.measure import Setting, measure
 
-__all__ = ["AP", "IAP", "POINTS", "RR", "IPrec", "P", "R", "R_cap", "Rprec", "Success", "needed_at"]
+__all__ = ["AP", "IAP", "RR", "IPrec", "P", "R", "R_cap", "Rprec", "Success"]
 
 
 @measure("P", cutoff="required")

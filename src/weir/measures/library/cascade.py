@@ -10,7 +10,7 @@ from weir.measures.library.arithmetic import product_before, ratio
 from weir.measures.library.gain_functions import SCALE, refuse_beyond
 from weir.measures.measure import measure
 
-__all__ = ["ERR", "nERR", "satisfies", "stopped_at"]
+__all__ = ["ERR", "nERR"]
 
 
 @measure("ERR", within=SCALE)

@@ -16,7 +16,7 @@ from weir.measures.library.arithmetic import place, ratio
 from weir.measures.library.diversity import intents_of
 from weir.measures.measure import measure
 
-__all__ = ["ContextPrecision", "NuggetRecall", "nuggets_found"]
+__all__ = ["ContextPrecision", "NuggetRecall"]
 
 VITAL_WEIGHT = 1.0
 """How much a nugget must count, at least, to be vital."""

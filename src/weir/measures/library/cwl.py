@@ -19,7 +19,7 @@ from weir.errors import BadValue
 from weir.measures.library.gain_functions import SCALE, refuse_beyond
 from weir.measures.measure import measure
 
-__all__ = ["BPM", "DEPTH", "INSQ", "INST", "NERR8", "NERR9", "NERR10", "NERR11", "patience"]
+__all__ = ["BPM", "INSQ", "INST", "NERR8", "NERR9", "NERR10", "NERR11"]
 
 DEPTH = 1000
 _DEEPEST_RANK = 10_000

@@ -23,17 +23,11 @@ __all__ = [
     "ERR_IA",
     "NRBP",
     "P_IA",
-    "Discount",
     "StRecall",
     "alpha_DCG",
     "alpha_nDCG",
-    "gained_by",
-    "intents_of",
-    "logarithmic",
     "nERR_IA",
     "nNRBP",
-    "perfect_gain",
-    "reciprocal",
 ]
 
 _ALPHA = {"alpha": (0.0, 1.0)}

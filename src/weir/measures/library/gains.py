@@ -21,7 +21,7 @@ from weir.measures.library.gain_functions import (
 )
 from weir.measures.measure import Form, measure
 
-__all__ = ["DCG", "IDCG", "NCG", "SDCG", "Q", "divisor_at", "nDCG"]
+__all__ = ["DCG", "IDCG", "NCG", "SDCG", "Q", "nDCG"]
 _CHOICES = GAINS | {"discount": ("trec", "original")}
 _WITHIN: dict[str, tuple[float, float] | Form] = {**TABLE, "base": (1.01, 1000.0)}
 

@@ -15,7 +15,7 @@ from weir.core.strings import Float64, Int64
 from weir.measures.library.arithmetic import place, ratio
 from weir.measures.measure import measure
 
-__all__ = ["EPSILON", "bpref", "infAP"]
+__all__ = ["bpref", "infAP"]
 
 EPSILON = 0.00001  # of infAP, where nothing judged stands above
 

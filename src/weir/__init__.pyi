@@ -1,0 +1,81 @@
+# The names at the top of weir, which `weir/__init__.py` imports when they are first used.
+from weir.api.auditing import align as align
+from weir.api.auditing import audits as audits
+from weir.api.auditing import subset as subset
+from weir.api.benchmark import Benchmark as Benchmark
+from weir.api.benchmark import benchmark as benchmark
+from weir.api.comparisons import abstention as abstention
+from weir.api.comparisons import compare as compare
+from weir.api.comparisons import diff as diff
+from weir.api.comparisons import power as power
+from weir.api.comparisons import threshold as threshold
+from weir.api.comparisons import why as why
+from weir.api.evaluation import evaluate as evaluate
+from weir.api.fusing import fit_fusion as fit_fusion
+from weir.api.fusing import fuse as fuse
+from weir.api.gating import gate as gate
+from weir.api.gating import save_baseline as save_baseline
+from weir.api.judges import judge as judge
+from weir.api.official import official_scores as official_scores
+from weir.api.paired_queries import p_mrr as p_mrr
+from weir.api.paired_queries import within_groups as within_groups
+from weir.api.rerankings import reranking as reranking
+from weir.api.rerankings import sensitivity_of as sensitivity_of
+from weir.api.result_set import ResultSet as ResultSet
+from weir.api.results_folder import describe as describe
+from weir.api.results_folder import efficiency as efficiency
+from weir.api.results_folder import llm_trace as llm_trace
+from weir.api.results_folder import llm_use as llm_use
+from weir.api.results_folder import plan as plan
+from weir.api.results_folder import reproduce as reproduce
+from weir.api.results_folder import results as results
+from weir.api.results_folder import verify as verify
+from weir.core.corpus import Corpus as Corpus
+from weir.core.corpus import Queries as Queries
+from weir.core.qrels import Qrels as Qrels
+from weir.core.run import Run as Run
+from weir.core.scores import Scores as Scores
+from weir.datasets.fetching import fetch as fetch
+from weir.datasets.load import Dataset as Dataset
+from weir.datasets.load import load as load
+from weir.datasets.load import load_group as load_group
+from weir.encode.object_encoder import as_encoder
+from weir.errors import WeirError as WeirError
+from weir.experiment.experiment import Experiment as Experiment
+from weir.experiment.published.published_scores import published as published
+from weir.importing import import_files as import_files
+from weir.measures import AP as AP
+from weir.measures import RBP as RBP
+from weir.measures import RR as RR
+from weir.measures import Measure as Measure
+from weir.measures import Success as Success
+from weir.measures import measure as measure
+from weir.measures import nDCG as nDCG
+from weir.measures import parse_measure as parse_measure
+from weir.measures.library import *  # noqa: F403 - every measure; each is named in its own file alone
+from weir.sensitivity.order_changes import ReorderRules as ReorderRules
+from weir.sensitivity.studies import StudyRules as StudyRules
+from weir.systems import BM25 as BM25
+from weir.systems import BM25F as BM25F
+from weir.systems import RM3 as RM3
+from weir.systems import ColBERT as ColBERT
+from weir.systems import Cross as Cross
+from weir.systems import Dense as Dense
+from weir.systems import Filtered as Filtered
+from weir.systems import MonoT5 as MonoT5
+from weir.systems import Score as Score
+from weir.systems import Sparse as Sparse
+from weir.systems import as_reranker
+from weir.systems import factorial as factorial
+from weir.systems import parse_system as parse_system
+from weir.systems import system as system
+from weir.systems.fused import rrf as rrf
+
+from . import labels as labels
+from . import measures as measures
+from . import stats as stats
+from . import systems as systems
+
+__version__: str
+encoder = as_encoder
+reranker = as_reranker

@@ -1,0 +1,60 @@
+"""Packages whose names are imported when they are first used; a package's stub, `__init__.pyi`, is the list of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+__all__ = ["lazy_names"]
+
+
+def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """The functions `__getattr__` and `__dir__` of a package.
+
+    Its names are those that its stub exports: `from module import name as name`, `from . import module as module`, or
+    `name = other` for what the stub imports as `other`. A star import serves type checkers alone. A name is
+    imported when it is first used and is an attribute from then on. `__all__` lists the names. For any other name
+    `__getattr__` raises AttributeError.
+    """
+
+    @cache
+    def sources() -> dict[str, tuple[str, str]]:
+        import ast  # these two take longer to import than the rest
+        import pkgutil
+
+        body = ast.parse(pkgutil.get_data(package, "__init__.pyi") or b"").body
+        imports = {
+            alias.asname or alias.name: (node.module or f"{package}.{alias.name}", alias, node.level)
+            for node in body
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        exported = {
+            name: (module, "" if level else alias.name)
+            for name, (module, alias, level) in imports.items()
+            if alias.asname == alias.name
+        }
+        for node in body:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
+                module, alias, _ = imports[node.value.id]
+                exported |= {ast.unparse(target): (module, alias.name) for target in node.targets}
+        return exported
+
+    def __getattr__(name: str) -> object:
+        import importlib
+        import sys
+
+        if name == "__all__":
+            return sorted(sources())
+        if name.startswith("__") or name not in sources():
+            raise AttributeError(f"module '{package}' has no attribute '{name}'")
+        module, source = sources()[name]
+        value: object = importlib.import_module(module)
+        value = getattr(value, source) if source else value
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted(sources())
+
+    return __getattr__, __dir__
