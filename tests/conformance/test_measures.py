@@ -115,18 +115,18 @@ def test_unknown_settings_and_wrong_types_are_refused(name):
                 parse_measure(f"{name}({setting}={wrong})@3")
 
 
-@every
 @pytest.mark.parametrize("cut", ["0", "-1", "1.5", "ten", "1e3", "²", "9999999999", "1_0"])
-def test_bad_cutoffs_are_refused(name, cut):
-    with pytest.raises(BadValue, match="cut-off"):
-        parse_measure(f"{name}@{cut}")
+def test_bad_cutoffs_are_refused(cut):
+    for name in MEASURES.names():
+        with pytest.raises(BadValue, match="cut-off"):
+            parse_measure(f"{name}@{cut}")
 
 
-@every
 @pytest.mark.parametrize("cut", [0, -1, 1.0, True, "10", None])
-def test_bad_cutoffs_are_refused_in_python(name, cut):
-    with pytest.raises(BadValue, match="cut-off"):
-        Measure(name) @ cut
+def test_bad_cutoffs_are_refused_in_python(cut):
+    for name in MEASURES.names():
+        with pytest.raises(BadValue, match="cut-off"):
+            Measure(name) @ cut
 
 
 @every

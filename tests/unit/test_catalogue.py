@@ -43,12 +43,11 @@ TASKS = {
 def test_every_collection_of_the_benchmark_is_there():
     names = set(catalogue.names())
     assert BEIR | {"msmarco"} | {f"cqadupstack-{forum}" for forum in FORUMS} <= names
-    assert len({n for n in names if n.startswith("brook-")}) == 9
     assert names >= BIRCO
 
 
 def test_groups():
-    assert catalogue.groups() == ["birco", "brook", "cqadupstack"]
+    assert {"birco", "brook", "cqadupstack"} <= set(catalogue.groups())
     assert set(catalogue.group("birco").members) == BIRCO
     assert set(catalogue.group("cqadupstack").members) == {f"cqadupstack-{forum}" for forum in FORUMS}
     assert "unweighted mean" in catalogue.group("cqadupstack").notes

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -46,36 +44,6 @@ def corpus_of(count=30, seed=0, titles=True):
 
 
 QUERIES = Queries.of({"q1": "river dam", "q2": "bread oven", "q3": "xylophone", "q4": ""})
-NAMES = [
-    "chunked",
-    "chunked(words=20, overlap=5)",
-    'chunked(rm3, collapse="first")',
-    "chunked(bm25 >> score(rm3))",
-]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_name_prints_and_parses_back(name):
-    system = parse_system(name)
-    assert str(system) == name
-    assert parse_system(str(system)) == system
-    assert system.describe()["system"] == name
-    json.dumps(system.describe())
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("chunked(3)", "3 is none"),
-        ("chunked(words=0)", "whole number from 1"),
-        ("chunked(words=10, overlap=10)", "0 to words - 1, 9"),
-        ("chunked(overlap=-1)", "0 to words - 1"),
-        ('chunked(collapse="mean")', "max, first, sum"),
-    ],
-)
-def test_what_is_wrong_is_said(text, message):
-    with pytest.raises(BadValue, match=message):
-        parse_system(text)
 
 
 def cut(text, words, overlap, first=False):

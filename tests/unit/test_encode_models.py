@@ -8,11 +8,16 @@ import pytest
 
 from weir.cli import main
 from weir.encode import Encoder
+from weir.encode.pairs.cross_encoder import CrossEncoder
+from weir.encode.pairs.t5_ranker import MonoT5
+from weir.encode.question_writer import QuestionWriter
 from weir.encode.recipes.cards import card, cards, known
 from weir.encode.recipes.checkpoint import read_checkpoint
 from weir.encode.recipes.encoder_recipe import resolve
 from weir.encode.recipes.hub import fetch, locate
+from weir.encode.sparse.sparse_checkpoint import SparseModel, TokenWeights, read_layout
 from weir.errors import BadValue, StoreError, UnknownName, WeirError
+from weir.systems import ColBERT
 
 
 def written(folder, **files):
@@ -162,3 +167,131 @@ def test_a_name_without_the_extra_or_the_network_is_one_line(monkeypatch, capsys
 def test_a_probe_needs_a_name(capsys):
     assert main(["models", "--probe"]) == 2
     assert "weir models minilm --probe" in capsys.readouterr().err
+
+
+def test_words_for_yes_and_no_are_those_of_the_checkpoint():
+    assert MonoT5().words == MonoT5("castorini/monot5-3b-msmarco").words == ("▁false", "▁true")
+    assert MonoT5("unicamp-dl/mt5-base-mmarco-v2").words == ("▁no", "▁yes")
+    assert MonoT5("unicamp-dl/mt5-3B-mmarco-en-pt").words == ("▁", "▁true")
+    assert MonoT5("unicamp-dl/ptt5-base-pt-msmarco-10k-v1").words == ("▁não", "▁sim")
+    assert MonoT5("unicamp-dl/mt5-base-mmarco-v2", token_false="a", token_true="b").words == ("a", "b")
+
+
+def test_a_model_of_another_kind_is_refused_by_its_card():
+    with pytest.raises(BadValue, match="of the kind 'dense', and no T5 such as"):
+        QuestionWriter("minilm").checkpoint()
+
+
+def test_arguments_are_what_differs():
+    assert CrossEncoder("x", max_length=9).arguments == (["x"], {"max_length": 9})
+
+
+def test_a_pair_is_as_long_as_the_card_says(tmp_path):
+    """bge-reranker-v2-m3 could read 8192 tokens and was taught with 1024."""
+    facts = {"model_type": "xlm-roberta", "max_position_embeddings": 8194, "pad_token_id": 1}
+    (tmp_path / "config.json").write_text(json.dumps(facts))
+    checkpoint = read_checkpoint(tmp_path)
+    assert CrossEncoder("bge-reranker-m3")._limit(checkpoint) == 1024
+    assert CrossEncoder("bge-reranker-m3", max_length=8192)._limit(checkpoint) == 8192
+    assert CrossEncoder("gte-reranker")._limit(checkpoint) == 8192
+    assert CrossEncoder(str(tmp_path))._limit(checkpoint) == 8192
+    with pytest.raises(BadValue, match="reads 8192 tokens at most"):
+        CrossEncoder("bge-reranker-m3", max_length=8193)._limit(checkpoint)
+
+
+@pytest.mark.parametrize(
+    ("candidates", "documents", "k", "limit"),
+    [
+        ("auto", 99_999, 10, 0),
+        ("auto", 100_000, 10, 1024),
+        ("auto", 100_000, 5000, 10_000),
+        (None, 10**7, 10, 0),
+        (300, 50, 10, 300),
+        (300, 50, 1000, 1000),
+    ],
+)
+def test_candidates_are_looked_for_where_there_are_many_documents(candidates, documents, k, limit):
+    assert ColBERT(candidates=candidates).limit(documents, k) == limit
+
+
+# The files of learned sparse checkpoints
+
+
+POOLING = {"pooling_strategy": "max", "activation_function": "log1p_relu"}
+
+
+def steps(*kinds):
+    return [
+        {"idx": i, "path": path, "type": f"sentence_transformers.models.{k}"}
+        for i, (k, path) in enumerate(kinds)
+    ]
+
+
+def test_a_plain_checkpoint_reads_documents_and_queries(tmp_path):
+    layout = read_layout(written(tmp_path, config=BERT))
+    assert layout.query is layout.document
+    assert (layout.document.pooling, layout.document.activation) == (None, None)
+
+
+def test_steps_of_sentence_transformers(tmp_path):
+    modules = steps(("MLMTransformer", ""), ("SpladePooling", "1_SpladePooling"))
+    prompts = {"prompts": {"query": "q: ", "document": "d: "}}
+    written(tmp_path, config=BERT, modules=modules, config_sentence_transformers=prompts)
+    written(tmp_path, **{"1_SpladePooling__config": POOLING})
+    layout = read_layout(tmp_path)
+    assert layout.query is layout.document
+    assert (layout.document.pooling, layout.document.activation) == ("max", "log1p_relu")
+    assert layout.document.checkpoint.query_prompt == "q: "
+
+
+def routed(folder, query):
+    names = {"": "MLMTransformer", "document_1_SpladePooling": "SpladePooling", **query}
+    types = {name: f"sentence_transformers.sparse_encoder.models.{kind}" for name, kind in names.items()}
+    structure = {"query": list(query), "document": ["", "document_1_SpladePooling"]}
+    written(folder, config=BERT, modules=steps(("Router", "")))
+    written(folder, router_config={"types": types, "structure": structure, "parameters": {}})
+    return written(folder, document_1_SpladePooling__config=POOLING)
+
+
+@pytest.mark.parametrize("kind", ["IDF", "SparseStaticEmbedding"])
+def test_a_router_whose_queries_are_weighed_by_a_table(tmp_path, kind):
+    routed(tmp_path, {f"query_0_{kind}": kind})
+    written(tmp_path, **{f"query_0_{kind}__config": {"frozen": True}})
+    layout = read_layout(tmp_path)
+    assert isinstance(layout.document, SparseModel)
+    assert isinstance(layout.query, TokenWeights)
+    assert layout.query.file == tmp_path / f"query_0_{kind}"
+
+
+def test_a_router_with_two_models(tmp_path):
+    routed(tmp_path, {"query_0_MLMTransformer": "MLMTransformer", "query_1_SpladePooling": "SpladePooling"})
+    written(tmp_path, query_0_MLMTransformer__config=BERT, query_1_SpladePooling__config={})
+    layout = read_layout(tmp_path)
+    assert isinstance(layout.query, SparseModel)
+    assert layout.query.checkpoint.folder.name == "query_0_MLMTransformer"
+    assert (layout.query.pooling, layout.query.activation) == ("max", "relu")
+
+
+def test_layouts_that_are_not_known(tmp_path):
+    dense = steps(("Transformer", ""), ("Pooling", "1_Pooling"))
+    with pytest.raises(BadValue, match="a step 'Pooling' is not known"):
+        read_layout(written(tmp_path / "dense", config=BERT, modules=dense))
+    with pytest.raises(BadValue, match="goes through MLMTransformer; expected"):
+        read_layout(written(tmp_path / "short", config=BERT, modules=steps(("MLMTransformer", ""))))
+    with pytest.raises(BadValue, match="its documents are read by no model"):
+        read_layout(written(tmp_path / "table", config=BERT, modules=steps(("IDF", ""))))
+    with pytest.raises(StoreError, match="damaged"):
+        read_layout(written(tmp_path / "broken", config=BERT, modules=[{"path": ""}]))
+    routed(tmp_path / "odd", {"query_0_IDF": "IDF"})
+    with pytest.raises(StoreError, match="damaged"):
+        read_layout(written(tmp_path / "odd", router_config={"types": {}}))
+    pooled = steps(("MLMTransformer", ""), ("SpladePooling", "1"))
+    written(tmp_path / "mean", config=BERT, modules=pooled)
+    with pytest.raises(BadValue, match="pooling by mean"):
+        read_layout(written(tmp_path / "mean", **{"1__config": {"pooling_strategy": "mean"}}))
+
+
+def test_cards_say_what_weighs_queries():
+    assert card("splade-v3-doc").query == "tokens"
+    assert card("opensearch-doc").query == "idf"
+    assert card("splade-efficient").query_hub.endswith("-query")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -13,10 +12,10 @@ from tests.unit.brooklet import write_collection
 from tests.unit.results import contents, finished_files
 from weir.algorithms import algorithm
 from weir.datasets.load import load
-from weir.errors import BadValue, StoreError, StoreWarning, UnknownName
+from weir.errors import BadValue, StoreError, StoreWarning
 from weir.experiment.experiment import Experiment
 from weir.fusion import fuse
-from weir.systems import SYSTEMS, Fused, parse_system, usage
+from weir.systems import SYSTEMS, Fused, parse_system
 from weir.systems.protocol import Context
 
 NAMES = [
@@ -33,58 +32,12 @@ def dataset(tmp_path_factory):
     return load(str(write_collection(tmp_path_factory.mktemp("data") / "brooklet")))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_name_prints_and_parses_back(name):
-    system = parse_system(name)
-    assert str(system) == name
-    assert parse_system(str(system)) == system
-    assert hash(parse_system(name)) == hash(system)
-    assert system.describe()["system"] == name
-    json.dumps(system.describe())
-
-
-def test_settings_equal_to_the_default_are_the_default():
-    assert parse_system('wsum(bm25, rm3, norm="minmax", weights=[1, 2])') == parse_system(
-        "wsum(bm25(), rm3(bm25), weights=[1.0, 2.0])"
-    )
-    assert parse_system("rrf(bm25, rm3, k=60)") == parse_system("rrf(bm25, rm3)")
-    assert parse_system("rrf(bm25, rm3)") != parse_system("rrf(rm3, bm25)")
-
-
 def test_describe_holds_all_that_moves_a_number():
     described = parse_system("wsum(bm25, rm3, weights=[1, 2], depth=7)").describe()
     settings = {"method": "wsum", "weights": (1.0, 2.0), "norm": "minmax", "depth": 7}
     assert described["fusion"] == settings | {"algorithm": algorithm("fusion")}
     assert [part["system"] for part in described["parts"]] == ["bm25", "rm3"]
     assert parse_system("rrf(bm25, rm3)").describe()["fusion"]["k"] == 60
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("rrf", "two or more systems, such as rrf"),
-        ("rrf(bm25)", "found 1"),
-        ("rrf(bm25, 'x')", "'x' is none"),
-        ("rrf(bm25, 3)", "3 is none"),
-        ("rrf(bm25, rm3, kk=2)", "did you mean k"),
-        ("rrf(bm25, rm3, norm='minmax')", "no setting of rrf named 'norm'"),
-        ("rrf(bm25, rm3, depth=0)", "expected a whole number from 1"),
-        ("rrf(bm25, rm3, depth=1.5)", "expected a whole number from 1"),
-        ("rrf(bm25, rm3, k=-2)", "within 0.."),
-        ("wsum(bm25, rm3, weights=[1])", "weights has 1 for 2"),
-        ("wsum(bm25, rm3, norm='minmx')", "did you mean minmax"),
-        ("rff(bm25, rm3)", "did you mean rrf"),
-        ("rrf(bm25, bm52)", "did you mean bm25"),
-    ],
-)
-def test_what_is_wrong_is_said_before_anything_starts(text, message):
-    with pytest.raises((BadValue, UnknownName)) as error:
-        parse_system(text)
-    assert message in str(error.value)
-
-
-def test_usage_shows_every_setting():
-    assert usage("wsum") == 'wsum(system, system, ..., weights=[], norm="minmax", depth=None)'
 
 
 @pytest.mark.parametrize("name", NAMES)

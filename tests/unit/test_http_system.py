@@ -314,7 +314,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, home):
         (('url = "http://localhost"', 'url = "http://example.org"'), "plain http reaches this machine only"),
         (('url = "http://localhost"', ""), "no 'url'"),
         (('index = "shop"', ""), "values.index is empty: it has to be given"),
-        (('"elasticsearch"', '"elastic"'), "extends = 'elastic'; expected one of algolia, elasticsearch"),
+        (('"elasticsearch"', '"elastic"'), "extends = 'elastic'; expected one of "),
         (("[limits]", '[headers]\nAuthorization = "Bearer abc"\n[limits]'), "holds what may be a secret"),
         (("[limits]", '[headers]\nX-Api-Key = "${HOME}"\n[limits]'), "only variables called WEIR_KEY_NAME"),
         (("[limits]", '[headers]\n"A b" = "c"\n[limits]'), "headers.A b is no header"),

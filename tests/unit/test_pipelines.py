@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -16,19 +15,11 @@ from weir.core.corpus import Corpus, Queries
 from weir.core.ids import Ids
 from weir.core.run import Run
 from weir.datasets.load import load
-from weir.errors import BadRanking, BadValue, RankingWarning, StoreError, StoreWarning, UnknownName
+from weir.errors import BadRanking, BadValue, RankingWarning, StoreError, StoreWarning
 from weir.experiment.experiment import Experiment
 from weir.experiment.finished import finished_cells
 from weir.systems import BM25, Pipeline, Reranker, Retriever, Scorer, Searcher, parse_system
 from weir.systems.protocol import Context, Costs
-
-NAMES = [
-    "bm25 >> score(rm3)",
-    'bm25(k1=1.2) >> score(bm25("lucene-multifield"), depth=50)',
-    "bm25 >> score(rm3, depth=50) >> score(bm25(b=0.0), depth=5)",
-    "rrf(bm25, rm3) >> score(bm25)",
-    "rrf(bm25 >> score(rm3), rm3, k=10)",
-]
 
 
 @dataclass(frozen=True)
@@ -108,16 +99,6 @@ def dataset(tmp_path_factory):
     return load(str(write_collection(tmp_path_factory.mktemp("data") / "brooklet")))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_name_prints_and_parses_back(name):
-    system = parse_system(name)
-    assert str(system) == name
-    assert parse_system(str(system)) == system
-    assert hash(parse_system(name)) == hash(system)
-    assert system.describe()["system"] == name
-    json.dumps(system.describe())
-
-
 def test_the_parts_are_what_they_claim_to_be():
     system = parse_system("bm25 >> score(rm3)")
     assert isinstance(system, Retriever)
@@ -133,29 +114,6 @@ def test_describe_nests():
     assert described["first"]["first"] == BM25().describe()
     assert described["first"]["reranker"]["depth"] == 7
     assert described["reranker"]["system"] == BM25(b=0).describe()
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("bm25 >> rm3", "write >> score(rm3)"),
-        ("score(rm3)", "write such as bm25 >> score(...)"),
-        ("bm25 >> scor(rm3)", "did you mean score"),
-        ("bm25 >> score", "missing a required argument"),
-        ("bm25 >> score(3)", "3 is none"),
-        ("bm25 >> score(rm3, depth=0)", "whole number from 1"),
-        ("bm25 >> score(rm3, depth=True)", "whole number from 1"),
-        ("bm25 >> score(rm3, dept=3)", "did you mean depth"),
-        ("bm25 >> score(rrf(bm25, rm3))", "scores only what it finds"),
-        ("bm25 >> (bm25 >> score(rm3))", "is not a system"),
-        ("bm25 << score(rm3)", "is not a system"),
-        ("bm25 >> 3", "is not a system"),
-    ],
-)
-def test_what_is_wrong_is_said_before_anything_starts(text, message):
-    with pytest.raises((BadValue, UnknownName)) as error:
-        parse_system(text)
-    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("parts", [(3, By(lambda *_: 1)), (BM25(), BM25())])

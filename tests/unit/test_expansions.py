@@ -6,85 +6,15 @@ import json
 import pytest
 
 from weir.core.corpus import Corpus, Queries
-from weir.encode.pairs.t5_ranker import MonoT5
-from weir.encode.question_writer import QuestionWriter
-from weir.errors import BadValue, FormatError, RankingWarning, StoreError, UnknownName
+from weir.errors import BadValue, FormatError, RankingWarning, StoreError
 from weir.experiment.costs import index_cost
 from weir.experiment.experiment import Experiment
 from weir.experiment.finished import finished_cells
-from weir.systems import parse_system, usage
+from weir.systems import parse_system
 from weir.systems.lexical.expansions import read_questions
 from weir.systems.protocol import Context
 
-NAMES = [
-    'bm25 >> monot5("castorini/monot5-base-msmarco")',
-    'bm25 >> monot5("monot5", depth=50, max_length=256, dtype="bf16")',
-    'bm25 >> score(rm3) >> monot5("x", token_false="▁no", token_true="▁yes", batch_tokens=4000)',
-    "doc2query",
-    'doc2query(bm25("lucene-multifield"), n=5, seed=3)',
-    'doc2query(rm3(terms=20), model="folder", top_k=25, max_length=64, max_words=32, dtype="bf16")',
-    'doc2query(n=20, expansions="train.jsonl.gz") >> monot5("y")',
-    "rrf(doc2query, bm25)",
-]
 DOCUMENTS = {"d1": "a low dam", "d2": "knead the dough", "d3": ""}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_name_prints_and_parses_back(name):
-    system = parse_system(name)
-    assert str(system) == name
-    assert parse_system(str(system)) == system
-    assert hash(parse_system(name)) == hash(system)
-
-
-def test_settings_equal_to_the_default_are_the_default():
-    assert parse_system('bm25 >> monot5("monot5", None, 512)') == parse_system("bm25 >> monot5")
-    assert parse_system('doc2query(bm25, "doc2query", 40)') == parse_system("doc2query")
-    assert usage("monot5").startswith('monot5(model="monot5", depth=None, max_length=512')
-    assert usage("doc2query").startswith('doc2query(system=bm25, model="doc2query", n=40, expansions=None')
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("monot5", "write such as bm25 >> monot5(...)"),
-        ("bm25 >> doc2query", "doc2query is a system"),
-        ('bm25 >> monot5("x", depth=0)', "whole number from 1"),
-        ('bm25 >> monot5("x", dtype="fp16")', "expected fp32, bf16"),
-        ('bm25 >> monot5("x", max_length=15)', "whole number from 16"),
-        ('bm25 >> monot5("x", token_true="▁yes")', "expected two words, or neither"),
-        ("bm25 >> monot5(3)", "a hub name or a folder"),
-        ('bm25 >> monot5(" ")', "a hub name or a folder"),
-        ('bm25 >> monot5("x", engine="torch")', "no setting of monot5 named 'engine'"),
-        ("doc2query(dense)", "for bm25 or rm3, not for dense"),
-        ("doc2query(3)", "for bm25 or rm3, not for 3"),
-        ("doc2query(n=0)", "n is 0; expected a whole number from 1"),
-        ("doc2query(top_k=0)", "top_k is 0"),
-        ("doc2query(seed=-1)", "seed is -1"),
-        ('doc2query(dtype="int8")', "expected fp32, bf16"),
-        ('doc2query(model="")', "a hub name or a folder"),
-        ('doc2query(expansions="")', "expected a file"),
-        ('doc2query(expansions="x", seed=1)', "seed means nothing beside expansions"),
-        ('doc2query(expansions="x", model="y")', "model means nothing beside expansions"),
-    ],
-)
-def test_what_is_wrong_is_said_before_anything_starts(text, message):
-    with pytest.raises((BadValue, UnknownName)) as error:
-        parse_system(text)
-    assert message in str(error.value)
-
-
-def test_words_for_yes_and_no_are_those_of_the_checkpoint():
-    assert MonoT5().words == MonoT5("castorini/monot5-3b-msmarco").words == ("▁false", "▁true")
-    assert MonoT5("unicamp-dl/mt5-base-mmarco-v2").words == ("▁no", "▁yes")
-    assert MonoT5("unicamp-dl/mt5-3B-mmarco-en-pt").words == ("▁", "▁true")
-    assert MonoT5("unicamp-dl/ptt5-base-pt-msmarco-10k-v1").words == ("▁não", "▁sim")
-    assert MonoT5("unicamp-dl/mt5-base-mmarco-v2", token_false="a", token_true="b").words == ("a", "b")
-
-
-def test_a_model_of_another_kind_is_refused_by_its_card():
-    with pytest.raises(BadValue, match="of the kind 'dense', and no T5 such as"):
-        QuestionWriter("minilm").checkpoint()
 
 
 def test_published_files_are_read_whichever_form_they_have(tmp_path):
