@@ -1,7 +1,7 @@
-"""Make the pages and the picture that come from the code: measures, systems, commands, api, and docs/brook.svg.
+"""Make the pages and pictures that come from the code: measures, systems, commands, api, docs/speed.svg, docs/brook.svg.
 
     python scripts/make_docs.py            # all of it, as `make docs` does
-    python scripts/make_docs.py --pages    # without the picture, which takes the `neural` extra
+    python scripts/make_docs.py --pages    # without docs/brook.svg, which takes the `neural` extra
 
 tests/conformance/test_docs.py fails when a page no longer says what the code does.
 """
@@ -9,6 +9,7 @@ tests/conformance/test_docs.py fails when a page no longer says what the code do
 from __future__ import annotations
 
 import inspect
+import json
 import sys
 import tempfile
 import types
@@ -269,6 +270,47 @@ def _parameters(found: Callable[..., object]) -> str:
     return f"({', '.join(several)})"
 
 
+def speed_picture() -> str:
+    """The front page's bar charts, drawn from the latest records of two benchmarks."""
+    results = DOCS.parent / "benchmarks" / "results"
+    scoring, indexing = (
+        [json.loads(line) for line in (results / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+        for name in ("score_run", "bm25_synthetic")
+    )
+    run = [record for record in scoring if record["shape"] == "a"][-1]
+    built = {r["engine"]: r["build"]["cpu_median"] for r in indexing if r["documents"] == 1_000_000}
+    panels = {
+        "Score a run of 7 million lines with 8 measures": {
+            "Weir": run["weir-numba"]["seconds"]["cpu_median"],
+            "Weir, numpy alone": run["weir-numpy"]["seconds"]["cpu_median"],
+            "pytrec_eval": run["pytrec_eval"]["seconds"]["cpu_median"],
+        },
+        "Index 1 million documents for BM25": {
+            "Weir": built["weir"],
+            "tantivy": built["tantivy"],
+            "bm25s": built["bm25s numba"],
+        },
+    }
+    lines = [
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 230" font-family="sans-serif" font-size="14">',
+        '<rect width="720" height="230" fill="#ffffff"/>',
+    ]
+    y = 24
+    for title, seconds in panels.items():
+        lines.append(f'<text x="12" y="{y}" font-weight="bold">{title}, seconds</text>')
+        for name, value in seconds.items():
+            y += 24
+            width = 460 * value / max(seconds.values())
+            colour = "#1f6f8b" if name.startswith("Weir") else "#b8b8b8"
+            lines += [
+                f'<text x="150" y="{y}" text-anchor="end">{name}</text>',
+                f'<rect x="160" y="{y - 13}" width="{width:.1f}" height="16" fill="{colour}"/>',
+                f'<text x="{168 + width:.1f}" y="{y}">{value:.2g}</text>',
+            ]
+        y += 40
+    return "\n".join([*lines, "</svg>", ""])
+
+
 def picture(path: Path) -> None:
     """The result of `make demo` as a chart of means and intervals."""
     import matplotlib as mpl
@@ -314,8 +356,9 @@ PAGES = {
     "systems.md": systems_page,
     "commands.md": commands_page,
     "api.md": api_page,
+    "speed.svg": speed_picture,
 }
-"""The pages made here, by name."""
+"""The pages and pictures made here, by name."""
 
 if __name__ == "__main__":
     for page_name, page in PAGES.items():
