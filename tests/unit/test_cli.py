@@ -315,7 +315,7 @@ def test_interrupting_says_that_the_same_command_continues(tmp_path, capsys, mon
         raise KeyboardInterrupt
 
     collection = str(write_collection(tmp_path / "brooklet"))
-    monkeypatch.setattr("weir.experiment.Experiment.complete", interrupted)
+    monkeypatch.setattr("weir.experiment.experiment.Experiment.complete", interrupted)
     assert main(["run", "-d", collection, "-s", "bm25"]) == 130
     assert "run the same command to resume" in capsys.readouterr().err
 

@@ -185,7 +185,7 @@ def test_what_nobody_expected_is_one_line_and_a_trace_where_it_is_asked_for(tmp_
     def broken(*_: object) -> None:
         raise failure
 
-    monkeypatch.setattr("weir.experiment.Experiment.complete", broken)
+    monkeypatch.setattr("weir.experiment.experiment.Experiment.complete", broken)
     for failure in (
         ValueError("\x1b[31mx"),
         RecursionError("deep"),
