@@ -201,8 +201,7 @@ class ResultSet(Sequence[T], Generic[T]):
 
     def _repr_html_(self) -> str:
         """The same for a notebook."""
-        from weir.report.escaping import html_escaped
-        from weir.report.marked_table import notes_html
+        from weir.core.tables import html_escaped, notes_html
 
         if place := KINDS[self.kind].html:
             html: str = _opened(place)(self.items)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weir.core.rounding import score, share
-from weir.report.terminal_layout import columns
+from weir.core.tables import columns
 from weir.stats.abstention import Abstention
 
 __all__ = ["abstention_text"]
