@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weir.core.result_row import Row
+from weir.core.tables import columns, display_width
 from weir.report.display import Display, rows_shown
 from weir.report.grid_table import grid_tables
 from weir.report.short_names import short_names
-from weir.report.terminal_layout import columns, display_width
 
 TEXTS = st.text(max_size=30) | st.sampled_from(
     ["a|b", "</td><script>", "50% & $x_1$", "\x1b[31m", "x\ny", "漢字漢字漢字", "é" * 9, "\u202eabc", 'dense("m", dtype="bf16")',

@@ -115,15 +115,20 @@ def test_results_print_save_and_become_frames(tmp_path):
         one.save(tmp_path / f"{kind}.json")
         again = weir.ResultSet.load(tmp_path / f"{kind}.json")
         assert (repr(again), plain(again.items), again.kind) == (repr(one), plain(one.items), kind)
-        assert ("<table" if kind in ("compare", "power", "audit") else "<pre") in one._repr_html_()
+        assert (
+            "<table" if kind in ("compare", "power", "audit", "abstention") else "<pre"
+        ) in one._repr_html_()
         assert len(one.to_frame("polars")) >= 1
     assert found["compare"].to_frame("pandas")["verdict"].tolist() == ["not separable"] * 2
     assert found["power"].to_frame("arrow").column_names[-3:] == ["effect", "power", "needs.queries"]
     assert r"\begin{tabular}" in found["compare"].to_latex()
     assert "| a |" in found["compare"].to_markdown()
     assert found["compare"][:1].to_csv().count("\n") >= 1
-    with pytest.raises(BadValue, match="results of why have no latex table"):
-        found["why"].to_latex()
+    for one in found.values():
+        assert r"\begin{tabular}" in one.to_latex()
+        assert "---" in one.to_markdown()
+        assert one.to_csv().count("\n") >= 1
+        assert all(table.text(80) and table.html() for table in one.tables())
 
 
 def test_results_of_a_folder_print_save_and_become_frames(folder, tmp_path):

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from weir.core.result_row import Row
+from weir.core.tables import STYLES, columns, display_width
 from weir.report.grid_table import grid_tables, write_grids
 from weir.report.short_names import short_names
-from weir.report.terminal_layout import STYLES, columns, display_width
 from weir.stats.compare import compared
 from weir.stats.comparison import ScoreTable
 

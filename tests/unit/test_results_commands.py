@@ -18,11 +18,11 @@ from tests.unit.brooklet import write_collection
 from weir.cli import main
 from weir.core.qrels import Qrels
 from weir.core.run import Run
+from weir.core.tables import display_width
 from weir.errors import RankingWarning
 from weir.experiment.experiment import Experiment
 from weir.experiment.results import read_results
 from weir.measures import evaluate
-from weir.report.terminal_layout import display_width
 from weir.stats.score_notes import row_notes
 from weir.stats.score_rows import result_rows
 

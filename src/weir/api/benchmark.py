@@ -69,7 +69,7 @@ class Benchmark:
         )
 
     def _repr_html_(self) -> str:
-        from weir.report.marked_table import notes_html
+        from weir.core.tables import notes_html
 
         return "".join(table.html() for table in self._tables) + notes_html(map(str, self.notes))
 

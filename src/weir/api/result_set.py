@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 from weir.core.frame import ArrowTable, FrameLibrary, PandasFrame, PolarsFrame, frame_of
 from weir.core.notes import Note
 from weir.core.plain_values import plain, rebuilt
+from weir.core.results import RESULTS
+from weir.core.rounding import count, score
+from weir.core.tables import Cell, Table, csv_text, html_escaped, notes_html
 from weir.errors import BadValue, FormatError, UnknownName, WeirError, printable_text
 from weir.io.storage.atomic import atomic_file
 from weir.measures.measure import canonical_name
@@ -46,7 +49,6 @@ class ResultKind:
 
 _REPORT = "weir.report."
 KINDS = {
-    "abstention": ResultKind("weir.stats.abstention:Abstention", _REPORT + "abstention:abstention_text"),
     "agree": ResultKind("weir.stats.label_agreement:Agreement", _REPORT + "agree:agree_text", parts="values"),
     "align": ResultKind(
         "weir.experiment.alignment:Alignment", _REPORT + "align:align_text", each=True, parts="systems"
@@ -187,23 +189,24 @@ class ResultSet(Sequence[T], Generic[T]):
 
     def __bool__(self) -> bool:
         """Whether nothing failed; of kinds that cannot fail, whether there is a result."""
-        passed = KINDS[self.kind].passed
+        passed = KINDS[self.kind].passed if self.kind in KINDS else ""
         return all(getattr(one, passed) for one in self.items) if passed else len(self.items) > 0
 
     def __repr__(self) -> str:
-        kind = KINDS[self.kind]
-        show = _opened(kind.text)
-        body = (
-            "\n\n".join(show(one).strip("\n") for one in self.items) if kind.each else str(show(self.items))
-        )
+        if self.kind in RESULTS:
+            body = "\n\n".join(table.text() for table in self.tables())
+        else:
+            kind = KINDS[self.kind]
+            show = _opened(kind.text)
+            shown = [show(one).strip("\n") for one in self.items] if kind.each else [str(show(self.items))]
+            body = "\n\n".join(shown)
         below = "\n".join(map(str, self.notes))
         return f"{body.rstrip()}\n\n{below}" if below else body
 
     def _repr_html_(self) -> str:
         """The same for a notebook."""
-        from weir.report.escaping import html_escaped
-        from weir.report.marked_table import notes_html
-
+        if self.kind in RESULTS:
+            return "\n".join(table.html() for table in self.tables()) + notes_html(map(str, self.notes))
         if place := KINDS[self.kind].html:
             html: str = _opened(place)(self.items)
             return html + notes_html(map(str, self.notes))
@@ -226,20 +229,29 @@ class ResultSet(Sequence[T], Generic[T]):
 
         library: "pandas", "polars" or "arrow". Raises UnknownName for another, MissingExtra where it is not installed.
         """
-        lines = [line for one in self.items for line in _lines(one, KINDS[self.kind].parts)]
-        names = list(dict.fromkeys(name for line in lines for name in line))
+        names, lines = self._fields()
         return frame_of({name: [line.get(name) for line in lines] for name in names}, library)
 
+    def tables(self) -> tuple[Table, ...]:
+        """The tables of these results; of kinds that have none of their own, one of their plain fields."""
+        if self.kind in RESULTS:
+            return RESULTS[self.kind].of.tables_of(self.items)
+        names, lines = self._fields()
+        texts = {name for name in names if any(isinstance(line.get(name), str) for line in lines)}
+        header = sorted(names, key=lambda name: name not in texts)
+        rows = tuple(tuple(Cell(_shown(line.get(name))) for name in header) for line in lines)
+        return (Table("", tuple(header), rows, keys=len(texts)),)
+
     def to_latex(self) -> str:
-        """A LaTeX table; raises BadValue for results that have none."""
+        """The results as LaTeX tables."""
         return self._written("latex")
 
     def to_markdown(self) -> str:
-        """A Markdown table; raises BadValue for results that have none."""
+        """The results as Markdown tables."""
         return self._written("markdown")
 
     def to_csv(self, raw: bool = False) -> str:
-        """Comma-separated values at full precision; raises BadValue for results that have none.
+        """Comma-separated values at full precision; of kinds without a table of their own, of their plain fields.
 
         raw: leave control characters and marks that turn text around, which come from data, as they are.
         """
@@ -257,7 +269,7 @@ class ResultSet(Sequence[T], Generic[T]):
         """The results that `save` wrote; raises FormatError for another file."""
         try:
             given = json.loads(Path(path).read_text(encoding="utf-8"))
-            holds: Any = _opened(KINDS[given["weir"]].holds)
+            holds = _class_of(given["weir"])
             notes = tuple(rebuilt(Note, one) for one in given.get("notes", ()))
             return ResultSet(given["weir"], tuple(rebuilt(holds, one) for one in given["results"]), notes)
         except (OSError, ValueError, KeyError, TypeError, RecursionError, WeirError) as error:
@@ -278,11 +290,36 @@ class ResultSet(Sequence[T], Generic[T]):
         return found[0]
 
     def _written(self, form: str) -> str:
-        place = getattr(KINDS[self.kind], form)
-        if not place:
-            raise BadValue(f"results of {self.kind} have no {form} table; take to_frame()")
-        text: str = _opened(place)(self.items)
-        return text
+        place = getattr(KINDS[self.kind], form) if self.kind in KINDS else ""
+        if place:
+            text: str = _opened(place)(self.items)
+            return text
+        if form == "csv":
+            names, lines = self._fields()
+            return csv_text([names, *([line.get(name) for name in names] for line in lines)])
+        return "\n\n".join(table.latex() if form == "latex" else table.markdown() for table in self.tables())
+
+    def _fields(self) -> tuple[list[str], list[Mapping[str, object]]]:
+        """The names of the plain fields, and their values on the lines of a frame."""
+        parts = RESULTS[self.kind].parts if self.kind in RESULTS else KINDS[self.kind].parts
+        lines = [line for one in self.items for line in _lines(one, parts)]
+        return list(dict.fromkeys(name for line in lines for name in line)), lines
+
+
+def _class_of(kind: str) -> Any:  # noqa: ANN401  a class of results, which `rebuilt` takes
+    """The class of a kind of results; imports what registers it."""
+    from weir.stats import abstention  # noqa: F401  registers its results
+
+    return RESULTS[kind].of if kind in RESULTS else _opened(KINDS[kind].holds)
+
+
+def _shown(value: object) -> str:
+    """A plain field as a cell shows it."""
+    if isinstance(value, float):
+        return score(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return count(value)
+    return "" if value is None else str(value)
 
 
 def _lines(one: object, parts: str) -> Iterable[Mapping[str, object]]:

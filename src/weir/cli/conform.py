@@ -102,7 +102,7 @@ def _written(found: float | None) -> float | str | None:
 
 def _show(found: Summary, worst: Sequence[tuple[Graded, ValueDifference]]) -> None:
     from weir.core.rounding import count
-    from weir.report.terminal_layout import columns
+    from weir.core.tables import columns
 
     total = found.total
     questions = total.passed + total.differs + total.refused + total.not_applicable

@@ -18,8 +18,8 @@ def command(as_json: bool) -> None:
     from dataclasses import asdict
 
     from weir.cli.terminal import output_width, show
+    from weir.core.tables import columns, paragraph
     from weir.datasets import catalogue
-    from weir.report.terminal_layout import columns, paragraph
 
     known = catalogue.entries()
     groups = [catalogue.group(name) for name in catalogue.groups()]

@@ -286,11 +286,10 @@ def _abstention(run: Path, scores: Scores, confidence: str, as_json: bool, rules
     import json
 
     from weir.io.runs.read import read_run
-    from weir.report.abstention import abstention_text
-    from weir.stats.abstention import abstention
+    from weir.stats.abstention import Abstention, abstention
 
     found = abstention(rules.ranked(read_run(run)), scores, confidence)
     if as_json:
         click.echo("\n".join(json.dumps(one.to_dict()) for one in found))
     else:
-        show("\n" + abstention_text(found, output_width()))
+        show("\n" + "\n\n".join(table.text(output_width()) for table in Abstention.tables_of(found)))

@@ -42,9 +42,9 @@ def command(
     from dataclasses import asdict
 
     from weir.cli.terminal import output_width, show
+    from weir.core.tables import columns, paragraph
     from weir.encode.recipes.cards import cards
     from weir.errors import BadValue
-    from weir.report.terminal_layout import columns, paragraph
 
     if name is not None:
         given = {key: value for key, value in (("dtype", dtype), ("engine", engine)) if value is not None}

@@ -126,7 +126,7 @@ def shows_colours() -> bool:
 
 
 def show(text: str, styled: bool = True) -> None:
-    """Print a text; styled: one of `report.terminal_layout`, whose colours are its own, as its cells are printable."""
+    """Print a text; styled: one of `core.tables`, whose colours are its own, as its cells are printable."""
     out = sys.stdout
     if styled and isinstance(out, _Shown) and out.isatty():
         out.write_styled(text + "\n")

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from weir.core.plain_values import plain
 from weir.core.rounding import change, count, score, share
-from weir.report.terminal_layout import columns, paragraph
+from weir.core.tables import columns, paragraph
 from weir.stats.label_agreement import Agreement
 from weir.stats.many_raters import ManyRaters
 from weir.stats.order_agreement import OrderAgreement

@@ -7,8 +7,8 @@ import math
 from dataclasses import asdict
 
 from weir.core.rounding import count, score, share
+from weir.core.tables import columns, paragraph
 from weir.experiment.alignment import Alignment
-from weir.report.terminal_layout import columns, paragraph
 
 __all__ = ["align_json", "align_text"]
 

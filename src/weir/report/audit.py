@@ -10,9 +10,8 @@ from itertools import groupby
 
 from weir.audit import CHECKS, Audit, Finding
 from weir.core.rounding import counted
+from weir.core.tables import Cell, Table, columns, paragraph
 from weir.errors import printable
-from weir.report.marked_table import MarkedCell, MarkedTable
-from weir.report.terminal_layout import columns, paragraph
 
 __all__ = ["audit_html", "audit_json", "audit_text", "checks_text"]
 
@@ -34,14 +33,12 @@ def audit_html(audits: Sequence[Audit]) -> str:
     tables = []
     for audit in audits:
         rows = tuple(
-            tuple(
-                map(MarkedCell, (f.severity, f.check, f.system, f.statement, "; ".join(f.examples), f.remedy))
-            )
+            tuple(map(Cell, (f.severity, f.check, f.system, f.statement, "; ".join(f.examples), f.remedy)))
             for f in audit.findings
         )
         skipped = "; ".join(f"{name} (needs {what})" for name, what in audit.left_out)
         notes = (f"skipped: {skipped}",) if skipped else ()
-        tables.append(MarkedTable(audit.subject, header, rows, notes, keys=len(header)))
+        tables.append(Table(audit.subject, header, rows, notes, keys=len(header)))
     return "\n".join([*(table.html() for table in tables[:1]), *(table.html_body() for table in tables[1:])])
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from weir.core.plain_values import plain
 from weir.core.rounding import count, percent_points, percent_step, score
+from weir.core.tables import columns, paragraph
 from weir.report.short_names import short_names
-from weir.report.terminal_layout import columns, paragraph
 from weir.stats.birco import BircoScore
 
 __all__ = ["birco_json", "birco_text"]

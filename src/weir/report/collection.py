@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from weir.core.notes import Note
 from weir.core.rounding import count, share
+from weir.core.tables import columns
 from weir.datasets.card import CollectionCard, JudgmentsCard
 from weir.datasets.load import Dataset
 from weir.datasets.metadata_card import ListsCard, metadata_card
 from weir.datasets.self_match import SELF_MATCHES, self_matches
 from weir.measures import parse_measure
-from weir.report.terminal_layout import columns
 from weir.stats.score_notes import grade_notes
 
 __all__ = [

@@ -9,10 +9,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from weir.core.rounding import change, count, effect, probability, score, share
-from weir.report.escaping import csv_text
-from weir.report.marked_table import MarkedCell, MarkedTable, html_page
+from weir.core.tables import STYLES, Cell, Styled, Table, columns, csv_text, fits, html_page, paragraph
 from weir.report.short_names import short_names
-from weir.report.terminal_layout import STYLES, Styled, columns, fits, paragraph
 from weir.stats.comparison import Comparison, DatasetCounts, Pair, Standing
 from weir.stats.intervals import fewest
 from weir.stats.score_notes import reach_note
@@ -253,35 +251,35 @@ def compare_page(comparisons: Sequence[Comparison]) -> str:
     return html_page("comparison", [pairs, _marked(comparisons)])
 
 
-def _pair_table(comparisons: Sequence[Comparison]) -> MarkedTable:
+def _pair_table(comparisons: Sequence[Comparison]) -> Table:
     """A line for each dataset, measure and pair."""
     header = ("dataset", "measure", "pair", "difference", "p", "adjusted", "Hedges' g", "won/lost/tied")
     rows = tuple(
-        tuple(map(MarkedCell, (f"{c.dataset}, {c.group}" if c.group else c.dataset, c.measure, *cells)))
+        tuple(map(Cell, (f"{c.dataset}, {c.group}" if c.group else c.dataset, c.measure, *cells)))
         for c in comparisons
         for cells in ([str(cell) for cell in _pair(p, c, colour=False)] for p in c.pairs)
     )
-    return MarkedTable("", (*header, "verdict"), rows, tuple(_notes(comparisons)), keys=3)
+    return Table("", (*header, "verdict"), rows, tuple(_notes(comparisons)), keys=3)
 
 
-def _marked(comparisons: Sequence[Comparison]) -> MarkedTable:
+def _marked(comparisons: Sequence[Comparison]) -> Table:
     """A line for each dataset and system, a column for each measure."""
     measures = list(dict.fromkeys(c.measure for c in comparisons))
-    cells: dict[tuple[str, str], dict[str, MarkedCell]] = {}
+    cells: dict[tuple[str, str], dict[str, Cell]] = {}
     for c in comparisons:
         marks = {p.second: p.verdict for p in c.pairs} if c.baseline is not None else {}
         for s in c.standings:
             best = s.mean == c.standings[0].mean
-            found = MarkedCell(score(s.mean), best, s.letters, marks.get(s.system, ""))
+            found = Cell(score(s.mean), best, s.letters, marks.get(s.system, ""))
             where = f"{c.dataset}, {c.group}" if c.group else c.dataset
             cells.setdefault((where, s.system), {})[c.measure] = found
     rows = tuple(
-        (MarkedCell(dataset), MarkedCell(system), *(of.get(m, MarkedCell("")) for m in measures))
+        (Cell(dataset), Cell(system), *(of.get(m, Cell("")) for m in measures))
         for (dataset, system), of in cells.items()
     )
     tallies = [f"{c.measure}: {tally(t)}" for c in comparisons for t in c.tallies]
     notes = (*tallies, *_notes(comparisons, explain=True))
-    return MarkedTable("", ("dataset", "system", *measures), rows, notes, keys=2)
+    return Table("", ("dataset", "system", *measures), rows, notes, keys=2)
 
 
 def _standing(s: Standing) -> list[str]:

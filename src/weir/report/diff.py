@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from weir.core.rounding import change, count, score
-from weir.report.terminal_layout import paragraph
+from weir.core.tables import paragraph
 from weir.stats.query_differences import Move, Moves, Shift
 
 __all__ = ["diff_json", "diff_text"]

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from weir.core.rounding import figure, score
+from weir.core.tables import Cell, Table, csv_text
 from weir.experiment.efficiency import Efficiency
-from weir.report.escaping import csv_text
-from weir.report.marked_table import MarkedCell, MarkedTable
 
 __all__ = [
     "efficiency_csv",
@@ -104,7 +103,7 @@ def _singles(found: Sequence[Efficiency]) -> str:
     return f"{counts[0]} queries" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} queries"
 
 
-def _table(found: Sequence[Efficiency]) -> MarkedTable:
+def _table(found: Sequence[Efficiency]) -> Table:
     rows = []
     for one in found:
         row = one.quality
@@ -120,8 +119,8 @@ def _table(found: Sequence[Efficiency]) -> MarkedTable:
             *(figure(p) for p in (one.p50_ms, one.p95_ms, one.p99_ms)),
             figure(one.peak_mb),
         ]
-        rows.append(tuple(map(MarkedCell, cells)))
-    return MarkedTable("", ("dataset", "system", found[0].quality.measure, *HEAD), tuple(rows), keys=2)
+        rows.append(tuple(map(Cell, cells)))
+    return Table("", ("dataset", "system", found[0].quality.measure, *HEAD), tuple(rows), keys=2)
 
 
 def _megabytes(size: float | None) -> float | None:

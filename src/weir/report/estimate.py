@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from weir.audit.estimated_scores import QueryPlan
 from weir.core.plain_values import plain
 from weir.core.rounding import change, count, probability, score, share
-from weir.report.terminal_layout import columns, paragraph
+from weir.core.tables import columns, paragraph
 from weir.stats.corrected_scores import CorrectedScore
 from weir.stats.prediction_powered import Estimate
 

@@ -8,10 +8,8 @@ from itertools import groupby
 
 from weir.core.plain_values import plain
 from weir.core.rounding import change, count, effect, probability, score, share
-from weir.report.escaping import csv_text
-from weir.report.marked_table import MarkedCell, MarkedTable, html_page
+from weir.core.tables import STYLES, Cell, Styled, Table, columns, csv_text, html_page, paragraph
 from weir.report.short_names import short_names
-from weir.report.terminal_layout import STYLES, Styled, columns, paragraph
 from weir.stats.factorial import FactorEffect, FactorStudy, VarianceSource
 from weir.stats.intervals import fewest
 from weir.stats.significance import TESTS
@@ -82,29 +80,29 @@ def factors_page(studies: Sequence[FactorStudy]) -> str:
     return html_page("factors", _tables(studies))
 
 
-def _tables(studies: Sequence[FactorStudy]) -> list[MarkedTable]:
+def _tables(studies: Sequence[FactorStudy]) -> list[Table]:
     """Of each measure a table of effects and one of shares; the sentences stand below the last."""
     found = [table for one in _by_measure(studies) for table in (_effects(one), _sources(one))]
     last = found[-1]
     notes = (*last.notes, *_notes(studies))
-    return [*found[:-1], MarkedTable(last.title, last.header, last.rows, notes, last.keys)]
+    return [*found[:-1], Table(last.title, last.header, last.rows, notes, last.keys)]
 
 
 def _by_measure(studies: Sequence[FactorStudy]) -> list[list[FactorStudy]]:
     return [list(of) for _, of in groupby(studies, key=lambda study: study.measure)]
 
 
-def _effects(studies: Sequence[FactorStudy]) -> MarkedTable:
+def _effects(studies: Sequence[FactorStudy]) -> Table:
     """A line for each effect, a column for each collection; with p-values for one alone, or all together."""
     first, last = studies[0], studies[-1]
     labels = _labels(studies)
     rows = []
     for number, one in enumerate(first.effects):
         cells = [_difference(study.effects[number]) for study in studies]
-        p = MarkedCell(probability(last.effects[number].adjusted))
-        rows.append((MarkedCell(" × ".join(one.factors)), MarkedCell(_levels(one, labels)), *cells, p))
+        p = Cell(probability(last.effects[number].adjusted))
+        rows.append((Cell(" × ".join(one.factors)), Cell(_levels(one, labels)), *cells, p))
     header = ("factor", "levels", *(s.dataset for s in studies), "adjusted p")
-    return MarkedTable(_title(studies), header, tuple(rows), keys=2)
+    return Table(_title(studies), header, tuple(rows), keys=2)
 
 
 def _detailed(study: FactorStudy, width: int | None, colour: bool) -> str:
@@ -142,22 +140,21 @@ def _detailed(study: FactorStudy, width: int | None, colour: bool) -> str:
     return f"{paragraph(_title([study]), width)}\n\n{columns(lines, len(head) - 3, width, keys=2, tail=1)}"
 
 
-def _sources(studies: Sequence[FactorStudy]) -> MarkedTable:
+def _sources(studies: Sequence[FactorStudy]) -> Table:
     """A line for each source of variance, a column for each collection, with generalised eta squared behind."""
     by_name = [{source.source: source for source in study.sources} for study in studies]
     names = dict.fromkeys(name for of in reversed(by_name) for name in of)
     rows = [
-        (MarkedCell(name), *(_source(of[name]) if name in of else MarkedCell("") for of in by_name))
-        for name in names
+        (Cell(name), *(_source(of[name]) if name in of else Cell("") for of in by_name)) for name in names
     ]
     title = f"{studies[0].measure}: shares of the variance of all scores"
-    return MarkedTable(title, ("source", *(s.dataset for s in studies)), tuple(rows))
+    return Table(title, ("source", *(s.dataset for s in studies)), tuple(rows))
 
 
-def _source(one: VarianceSource) -> MarkedCell:
+def _source(one: VarianceSource) -> Cell:
     if one.eta is None or one.adjusted is None:
-        return MarkedCell(share(one.share))
-    return MarkedCell(share(one.share), more=f"({one.eta:.3f}, p {probability(one.adjusted)})")
+        return Cell(share(one.share))
+    return Cell(share(one.share), more=f"({one.eta:.3f}, p {probability(one.adjusted)})")
 
 
 def _title(studies: Sequence[FactorStudy]) -> str:
@@ -186,9 +183,9 @@ def _levels(one: FactorEffect, labels: dict[str, str]) -> str:
     return " by ".join(f"({side})" for side in sides) if len(sides) > 1 else sides[0]
 
 
-def _difference(one: FactorEffect) -> MarkedCell:
+def _difference(one: FactorEffect) -> Cell:
     interval = "" if one.low is None or one.high is None else f"[{change(one.low)}, {change(one.high)}]"
-    return MarkedCell(change(one.difference), verdict=one.verdict, more=interval)
+    return Cell(change(one.difference), verdict=one.verdict, more=interval)
 
 
 def _verdict(one: FactorEffect) -> str:

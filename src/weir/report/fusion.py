@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from weir.core.rounding import count, score
 from weir.core.scores import Scores
+from weir.core.tables import columns, paragraph
 from weir.fusion.fit import Fit
 from weir.report.compare import compare_text
-from weir.report.terminal_layout import columns, paragraph
 from weir.stats.compare import compare_scores
 
 __all__ = ["fit_text", "standing_text"]

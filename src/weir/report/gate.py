@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from weir.core.plain_values import plain
 from weir.core.rounding import change, count, probability, score, share
+from weir.core.tables import Cell, Table, columns, paragraph
 from weir.errors import printable
-from weir.report.marked_table import MarkedCell, MarkedTable
-from weir.report.terminal_layout import columns, paragraph
 from weir.stats.gate import CORRECTED, Gate
 from weir.stats.power import POWER
 
@@ -196,9 +195,9 @@ def _control(found: Sequence[Gate]) -> str:
     return "; ".join(said)
 
 
-def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], keys: int) -> MarkedTable:
+def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], keys: int) -> Table:
     """The rows without the columns in which nothing stands."""
     kept = [i for i in range(len(header)) if any(row[i] for row in rows)]
-    cells = tuple(tuple(MarkedCell(row[i]) for i in kept) for row in rows)
+    cells = tuple(tuple(Cell(row[i]) for i in kept) for row in rows)
     names = tuple(header[i] for i in kept)
-    return MarkedTable("", names, cells, keys=sum(i < keys for i in kept))
+    return Table("", names, cells, keys=sum(i < keys for i in kept))

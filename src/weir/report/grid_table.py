@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 
 from weir.core.result_row import Row
 from weir.core.rounding import score
+from weir.core.tables import SIGNS, Cell, Table, html_page, layout_blocks, paragraph
 from weir.datasets import catalogue
-from weir.report.marked_table import SIGNS, MarkedCell, MarkedTable, html_page
 from weir.report.short_names import short_names
 from weir.report.table import JUDGED, UNRANKED, label_notes, says_judged
-from weir.report.terminal_layout import layout_blocks, paragraph
 from weir.stats.comparison import Comparison
 from weir.stats.score_notes import reach_note
 
@@ -73,10 +72,10 @@ class GridTable:
     def csv(self) -> str:
         """Comma-separated values at full precision: a line for each system, under its full name."""
         rows = tuple(
-            (MarkedCell(name), *(MarkedCell(_exact(cell)) for cell in row))
+            (Cell(name), *(Cell(_exact(cell)) for cell in row))
             for name, row in zip(self.systems, self.cells, strict=True)
         )
-        return MarkedTable("", (self.measure, *self.datasets), rows).csv()
+        return Table("", (self.measure, *self.datasets), rows).csv()
 
     def html(self) -> str:
         """A table of HTML with its own style, for a notebook or a page."""
@@ -91,7 +90,7 @@ class GridTable:
         """The sentences below the table: how the marks came about, then the legend."""
         return (*self.notes, *self.legend())
 
-    def marked(self, width: int | None = None) -> MarkedTable:
+    def marked(self, width: int | None = None) -> Table:
         """The table without its notes: a row for each system, or for each dataset where that breaks into fewer
         tables below one another within the width.
         """
@@ -106,9 +105,9 @@ class GridTable:
         names: Sequence[str],
         header: Sequence[str],
         cells: Sequence[Sequence[GridCell | None]],
-    ) -> MarkedTable:
-        rows = tuple((MarkedCell(n), *map(_shown, row)) for n, row in zip(names, cells, strict=True))
-        return MarkedTable(self.measure, (corner, *header), rows)
+    ) -> Table:
+        rows = tuple((Cell(n), *map(_shown, row)) for n, row in zip(names, cells, strict=True))
+        return Table(self.measure, (corner, *header), rows)
 
 
 def grid_tables(
@@ -243,10 +242,10 @@ def _notes(
     return tuple(notes)
 
 
-def _shown(cell: GridCell | None) -> MarkedCell:
+def _shown(cell: GridCell | None) -> Cell:
     if cell is None:
-        return MarkedCell("-")
-    return MarkedCell(score(cell.mean), cell.best, cell.letters, cell.verdict)
+        return Cell("-")
+    return Cell(score(cell.mean), cell.best, cell.letters, cell.verdict)
 
 
 def _exact(cell: GridCell | None) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from weir.audit.hole_study import FilledOrder, FilledScore, HolesFound, HoleStudy, Ratio
 from weir.core.plain_values import plain
 from weir.core.rounding import change, count, score, share
-from weir.report.terminal_layout import columns, paragraph
+from weir.core.tables import columns, paragraph
 
 __all__ = ["holes_json", "holes_text"]
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from weir.core.plain_values import plain
 from weir.core.rounding import count, money, score, share
+from weir.core.tables import columns, paragraph
 from weir.judging.judge_report import JudgeReport, LabelConsistency
 from weir.judging.probes import ProbeResult
-from weir.report.terminal_layout import columns, paragraph
 
 __all__ = ["judge_json", "judge_text"]
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from weir.core.rounding import count
+from weir.core.tables import columns, display_width, paragraph
 from weir.errors import printable
 from weir.experiment.llm_answers import ModelUse, QueryTrace
-from weir.report.terminal_layout import columns, display_width, paragraph
 from weir.systems.rerank.llm_trace import NOT_KEPT, Exchange
 
 __all__ = ["trace_json", "trace_text", "use_json", "use_text"]

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 from weir.core.rounding import count, duration, size
+from weir.core.tables import columns
 from weir.experiment.graph import Node
 from weir.experiment.plan import Planned, planned_total
-from weir.report.terminal_layout import columns
 
 __all__ = ["graph_json", "graph_text", "plan_json", "plan_notes", "plan_text"]
 

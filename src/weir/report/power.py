@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weir.core.rounding import change, count, score, share
+from weir.core.tables import Cell, Table, columns, paragraph
 from weir.measures.measure import within_unit
-from weir.report.marked_table import MarkedCell, MarkedTable
-from weir.report.terminal_layout import columns, paragraph
 from weir.stats.power import PowerPlan
 from weir.stats.score_notes import reach_note
 
@@ -34,15 +33,11 @@ def power_text(plan: PowerPlan, width: int | None = None) -> str:
 def power_html(plans: Sequence[PowerPlan]) -> str:
     """The same as tables of HTML: what can be found now, and the queries that other effects need."""
     now = tuple(
-        tuple(
-            map(
-                MarkedCell, (p.measure, count(p.queries), change(p.difference), score(p.deviation), _least(p))
-            )
-        )
+        tuple(map(Cell, (p.measure, count(p.queries), change(p.difference), score(p.deviation), _least(p))))
         for p in plans
     )
     needs = tuple(
-        tuple(map(MarkedCell, (p.measure, f"{n.effect:g}", share(n.power), _needed(n.queries))))
+        tuple(map(Cell, (p.measure, f"{n.effect:g}", share(n.power), _needed(n.queries))))
         for p in plans
         for n in p.needs
     )
@@ -50,8 +45,8 @@ def power_html(plans: Sequence[PowerPlan]) -> str:
     reached = dict.fromkeys(
         reach_note(p.reach, p.test, p.queries, "queries", 1) for p in plans if not p.reach.possible
     )
-    first = MarkedTable("", header, now, tuple(reached))
-    second = MarkedTable("", ("measure", "effect", "power now", "queries needed"), needs)
+    first = Table("", header, now, tuple(reached))
+    second = Table("", ("measure", "effect", "power now", "queries needed"), needs)
     return f"{first.html()}\n{second.html_body()}"
 
 

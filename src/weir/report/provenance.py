@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from weir.core.tables import paragraph
 from weir.experiment.costs import stages_of
 from weir.experiment.finished import Finished
-from weir.report.terminal_layout import paragraph
 from weir.stages.stage import Record, flattened
 
 __all__ = ["provenance_json", "provenance_text"]

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from weir.audit.relabel import Relabelled, turned
 from weir.core.rounding import change, score, share
-from weir.report.terminal_layout import columns, paragraph
+from weir.core.tables import columns, paragraph
 
 __all__ = ["relabel_json", "relabel_text"]
 

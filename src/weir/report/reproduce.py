@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from weir.core.rounding import change, count, score
+from weir.core.tables import columns, paragraph
 from weir.experiment.published.reproduce import PublishedCheck
-from weir.report.terminal_layout import columns, paragraph
 
 __all__ = ["reproduce_json", "reproduce_text"]
 

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 from weir.core.plain_values import plain
 from weir.core.rounding import change, count, figure, probability, score, share
-from weir.report.escaping import markdown_escaped
-from weir.report.terminal_layout import columns, paragraph
+from weir.core.tables import columns, markdown_escaped, paragraph
 from weir.sensitivity.place_blocks import PlaceBlock, ReachedDocuments
 from weir.sensitivity.reordering import MeanOverQueries, Reordering
 

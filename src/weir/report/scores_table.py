@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from weir.core.rounding import count, score
 from weir.core.scores import Scores
-from weir.report.marked_table import MarkedCell, MarkedTable
+from weir.core.tables import Cell, Table
 from weir.report.table import label_notes
 from weir.stats.score_notes import score_notes
 from weir.stats.score_rows import result_rows
@@ -26,16 +26,16 @@ def scores_html(scores: Scores) -> str:
 
 def cells_html(title: str, lines: Sequence[Sequence[str]], keys: int) -> str:
     """Cells under a header for a notebook; the first `keys` columns are names, the others numbers."""
-    rows = tuple(tuple(map(MarkedCell, line)) for line in lines[1:])
-    return MarkedTable(title, tuple(lines[0]), rows, keys=keys).html()
+    rows = tuple(tuple(map(Cell, line)) for line in lines[1:])
+    return Table(title, tuple(lines[0]), rows, keys=keys).html()
 
 
-def _table(scores: Scores) -> MarkedTable:
+def _table(scores: Scores) -> Table:
     found, shown = [], result_rows(scores, "", "")
     by_people = any(row.people is not None for row in shown)
     for row, counted in zip(shown, scores.counted().tolist(), strict=True):
         cells = (row.measure, score(row.mean), f"{score(row.low)} to {score(row.high)}", count(counted))
         beside = ("-" if row.people is None else score(row.people),) * by_people
-        found.append(tuple(map(MarkedCell, (*cells, *beside))))
+        found.append(tuple(map(Cell, (*cells, *beside))))
     header = ("measure", "mean", "95% interval", "queries", *("by people",) * by_people)
-    return MarkedTable("", header, tuple(found), (*label_notes(shown), *map(str, score_notes(scores))))
+    return Table("", header, tuple(found), (*label_notes(shown), *map(str, score_notes(scores))))

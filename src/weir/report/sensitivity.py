@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from weir.core.plain_values import plain
 from weir.core.rounding import change, count, duration, figure, probability, score, share
-from weir.report.terminal_layout import columns, paragraph
+from weir.core.tables import columns, paragraph
 from weir.sensitivity.answer_log import AskedTotals
 from weir.sensitivity.studies import DepthStudy, OrderStudy, SampleStudy, Sensitivity, Spread
 from weir.sensitivity.verdict_stability import OrderFlips, PromptPlaces, SameVerdicts

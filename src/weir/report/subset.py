@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from weir.audit.subsets import LEAST_TAU, SubsetProof
 from weir.core.rounding import change, count, score
-from weir.report.terminal_layout import columns, paragraph
+from weir.core.tables import columns, paragraph
 
 __all__ = ["subset_json", "subset_text"]
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from weir.core.result_row import Row
 from weir.core.rounding import score, share
-from weir.report.escaping import csv_text
-from weir.report.marked_table import MarkedCell, MarkedTable
+from weir.core.tables import Cell, Table, csv_text
 
 __all__ = [
     "JUDGED",
@@ -26,7 +25,7 @@ UNRANKED = ("Judged", "Hole", "NumRet", "NumRel", "NumNonrelRet", "IDCG")
 """Measures of which more is not better, so that none is the best."""
 
 
-def long_table(rows: Sequence[Row]) -> MarkedTable:
+def long_table(rows: Sequence[Row]) -> Table:
     """A line for each dataset, system and group of queries, a column for each measure.
 
     Each value is a mean with its 95% bootstrap interval, and with ties=bounds the means of the worst and the best
@@ -47,14 +46,14 @@ def long_table(rows: Sequence[Row]) -> MarkedTable:
     lines = []
     for group in _grouped(rows).values():
         any_row = next(iter(group.values()))
-        names = [MarkedCell(_NAMES[key](any_row)) for key in keys]
-        cells = [_cell(row, best) if (row := group.get(m)) else MarkedCell("") for m in measures]
-        beside = _by_people(group, people) + [MarkedCell(_rate(any_row))] * judged
-        answered = MarkedCell(f"{any_row.answered}/{any_row.queries}")
+        names = [Cell(_NAMES[key](any_row)) for key in keys]
+        cells = [_cell(row, best) if (row := group.get(m)) else Cell("") for m in measures]
+        beside = _by_people(group, people) + [Cell(_rate(any_row))] * judged
+        answered = Cell(f"{any_row.answered}/{any_row.queries}")
         lines.append((*names, *cells, *beside, answered))
     by_people = [f"{m} by people" for m in people] + ["labels of the model"] * bool(people)
     header = (*keys, *measures, *by_people, *[JUDGED] * judged, "answered")
-    return MarkedTable("", header, tuple(lines), label_notes(rows), keys=len(keys))
+    return Table("", header, tuple(lines), label_notes(rows), keys=len(keys))
 
 
 def label_notes(rows: Sequence[Row]) -> tuple[str, ...]:
@@ -65,14 +64,14 @@ def label_notes(rows: Sequence[Row]) -> tuple[str, ...]:
     )
 
 
-def _by_people(group: Mapping[str, Row], people: Sequence[str]) -> list[MarkedCell]:
+def _by_people(group: Mapping[str, Row], people: Sequence[str]) -> list[Cell]:
     """The means by people's labels alone, and the share of places that the model judged."""
     if not people:
         return []
     means = [None if m not in group else group[m].people for m in people]
     rate = next(iter(group.values())).model_share
-    return [MarkedCell("-" if mean is None else score(mean)) for mean in means] + [
-        MarkedCell("-" if rate is None else share(rate))
+    return [Cell("-" if mean is None else score(mean)) for mean in means] + [
+        Cell("-" if rate is None else share(rate))
     ]
 
 
@@ -128,11 +127,9 @@ def _rate(row: Row) -> str:
     return "-" if row.judged_at_10 is None else score(row.judged_at_10)
 
 
-def _cell(row: Row, best: dict[tuple[str, ...], float]) -> MarkedCell:
+def _cell(row: Row, best: dict[tuple[str, ...], float]) -> Cell:
     more = f"[{score(row.low)}, {score(row.high)}]"
     if "ties=bounds" in row.conventions:
         lowest, highest = (row.mean if end is None else end for end in (row.lowest, row.highest))
         more += f" ties {score(lowest)}..{score(highest)}"
-    return MarkedCell(
-        score(row.mean), row.mean == best.get((row.dataset, _group(row), row.measure)), more=more
-    )
+    return Cell(score(row.mean), row.mean == best.get((row.dataset, _group(row), row.measure)), more=more)

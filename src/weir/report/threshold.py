@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from weir.core.plain_values import plain
 from weir.core.rounding import count, exact, score, share
-from weir.report.terminal_layout import columns, paragraph
+from weir.core.tables import columns, paragraph
 from weir.stats.threshold import CutOff, Threshold
 
 __all__ = ["threshold_json", "threshold_text"]

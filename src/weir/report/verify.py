@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from weir.core.tables import paragraph
 from weir.experiment.verify import Verdict
-from weir.report.terminal_layout import paragraph
 
 __all__ = ["verify_json", "verify_text"]
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from weir.core.rounding import change, count, score
+from weir.core.tables import columns, paragraph
 from weir.experiment.explain.why import Effect, Why
-from weir.report.terminal_layout import columns, paragraph
 
 __all__ = ["why_json", "why_text"]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from weir.core.plain_values import plain
 from weir.core.rounding import count, score
-from weir.report.terminal_layout import columns
+from weir.core.tables import columns
 from weir.stats.paired_sets import WithinGroups
 
 __all__ = ["measures_text", "within_json", "within_text"]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from weir.core.ids import Ids
+from weir.core.notes import Note
+from weir.core.results import result
+from weir.core.rounding import score, share
 from weir.core.run import Run
 from weir.core.scores import Scores, averaged
 from weir.core.strings import Float64, Int64
+from weir.core.tables import Cell, Table
 from weir.errors import BadValue
 from weir.registry import Registry
 
@@ -20,6 +24,7 @@ __all__ = ["CONFIDENCES", "RATES", "Abstention", "abstention", "confidence_of", 
 
 RATES: Float64 = np.linspace(0, 1, 11)[:-1]
 _RELATIVE_ROUNDING = 1e-12
+_SHOWN = (0, 3, 6, 9)  # of the rates
 
 Ties: TypeAlias = Literal["mean", "order"]
 Confidence: TypeAlias = Callable[[Float64, Int64], Float64]
@@ -28,6 +33,7 @@ Confidence: TypeAlias = Callable[[Float64, Int64], Float64]
 CONFIDENCES: Registry[Confidence] = Registry("confidence")
 
 
+@result("abstention")
 @dataclass(frozen=True)
 class Abstention:
     """The mean of a measure over the queries that are answered, when more and more of them are not.
@@ -47,6 +53,27 @@ class Abstention:
     def to_dict(self) -> dict[str, object]:
         """The same as plain values; undefined numbers are None."""
         return {k: None if v != v else v for k, v in asdict(self).items()}  # noqa: PLR0124 - NaN alone differs from itself
+
+    def tables(self) -> tuple[Table, ...]:
+        """Its nAUC, and its mean when ever fewer queries are answered."""
+        return Abstention.tables_of((self,))
+
+    def notes(self) -> tuple[Note, ...]:
+        """None."""
+        return ()
+
+    @classmethod
+    def tables_of(cls, results: Sequence[Abstention]) -> tuple[Table, ...]:
+        """One table with a line for each measure."""
+        if not results:
+            return ()
+        first = results[0]
+        shares = (f"{share(first.rates[i])} left out" for i in _SHOWN)
+        rows = tuple(
+            tuple(map(Cell, (one.measure, score(one.nauc), *(score(one.curve[i]) for i in _SHOWN))))
+            for one in results
+        )
+        return (Table("", (f"confidence {first.confidence}", "nAUC", *shares), rows),)
 
 
 def abstention(run: Run, scores: Scores, confidence: str = "max", ties: Ties = "mean") -> list[Abstention]:

@@ -1,0 +1,520 @@
+"""Tables as values: cells with marks, sentences below, and how each format writes them.
+
+A table knows what it holds; text for a terminal, CSV, Markdown, LaTeX and HTML are each written here once.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+from unicodedata import category, east_asian_width
+
+from weir.errors import printable
+
+__all__ = [
+    "JOINED",
+    "SIGNS",
+    "STYLES",
+    "Cell",
+    "Styled",
+    "Table",
+    "columns",
+    "csv_cell",
+    "csv_text",
+    "display_width",
+    "fits",
+    "html_escaped",
+    "html_page",
+    "latex_escaped",
+    "layout_blocks",
+    "markdown_escaped",
+    "notes_html",
+    "paragraph",
+]
+
+SIGNS = {"better": "▲", "worse": "▼"}
+_LATEX_SIGNS = {"better": r"\blacktriangle", "worse": r"\blacktriangledown"}
+
+# Both themes: ink, lines and grounds come from the page, teal and rust keep 4:1 on white and on near-black.
+_STYLE = """\
+<style>
+.weir-table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:8px 0 4px}
+.weir-table caption{text-align:left;font-weight:650;padding:4px 0}
+.weir-table th,.weir-table td{padding:4px 12px 4px 0;border:0;border-bottom:1px solid rgba(128,128,128,.35);\
+background:none;text-align:left;font-weight:400;vertical-align:top}
+.weir-table thead th[colspan="2"]{text-align:center}
+.weir-table thead th{border-bottom:1.5px solid rgba(128,128,128,.9);vertical-align:bottom;font-weight:600}
+.weir-table .weir-number{text-align:right;white-space:nowrap}
+.weir-table td.weir-number:has(+.weir-marks){padding-right:4px}
+.weir-table .weir-marks{font-size:85%;white-space:nowrap;opacity:.85}
+.weir-table .weir-best{font-weight:700}
+.weir-table .weir-better{color:#16857a}
+.weir-table .weir-worse{color:#b8621b}
+.weir-note{font-size:90%;opacity:.8;margin:2px 0;max-width:60em}
+</style>"""
+_SPAN = ' colspan="2"'
+_PAGE = """\
+<style>
+:root{color-scheme:light dark}
+body{font:15px/1.5 Inter,system-ui,sans-serif;margin:24px;background:#fff;color:#1a1e23}
+@media (prefers-color-scheme:dark){body{background:#15181c;color:#e8ebee}}
+.weir-frame{overflow-x:auto}
+</style>"""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell as it is shown: its text, and what is marked.
+
+    best: of its dataset; letters: of its tie groups; verdict: better or worse than the baseline, "" for neither;
+    more: what stands behind the marks, such as an interval.
+    """
+
+    text: str
+    best: bool = False
+    letters: str = ""
+    verdict: str = ""
+    more: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, a header, rows and sentences below.
+
+    keys: how many of the first columns are names; the others are numbers.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+    keys: int = 1
+
+    def lines(self, colour: bool = False) -> list[list[str | Styled]]:
+        """The cells as a terminal shows them: * behind the best, triangles for verdicts, letters, then what is more."""
+        columns_of_ends = list(zip(*([_ends(cell) for cell in row] for row in self.rows), strict=True))
+        widths = [
+            [max(map(display_width, part)) for part in zip(*ends, strict=True)] for ends in columns_of_ends
+        ]
+        found: list[list[str | Styled]] = [list(self.header)]
+        for row in self.rows:
+            line: list[str | Styled] = []
+            for i, cell in enumerate(row):
+                text = cell.text
+                if i >= self.keys:
+                    *marks, more = (e.ljust(w) for e, w in zip(_ends(cell), widths[i], strict=True))
+                    text += "".join(marks).replace(" ", JOINED) + more
+                line.append(Styled(text, _style(cell)) if colour else text)
+            found.append(line)
+        return found
+
+    def text(self, width: int | None = None, colour: bool = False) -> str:
+        """The table for a terminal of so many columns; None is boundless."""
+        body = columns(self.lines(colour), len(self.header) - self.keys, width, self.keys)
+        parts = [paragraph(self.title, width)] if self.title else []
+        notes = "\n".join(paragraph(note, width) for note in self.notes)
+        return "\n\n".join([*parts, body, *([notes] if notes else [])])
+
+    def csv(self) -> str:
+        """Comma-separated values: the texts of the cells alone, under the header."""
+        lines = [
+            [c.text if i < self.keys else _number(c.text) for i, c in enumerate(row)] for row in self.rows
+        ]
+        return csv_text([self.header, *lines])
+
+    def markdown(self) -> str:
+        """A Markdown table: the best in bold, triangles for verdicts, letters behind."""
+        head = [markdown_escaped(name) for name in self.header]
+        rule = ["---"] * self.keys + ["---:"] * (len(head) - self.keys)
+        lines = [_piped(head), "|" + "|".join(rule) + "|"]
+        lines += [_piped([_markdown(cell) for cell in row]) for row in self.rows]
+        title = [f"**{markdown_escaped(self.title)}**", ""] if self.title else []
+        notes = [f"\n{markdown_escaped(note)}" for note in self.notes]
+        return "\n".join([*title, *lines, *notes])
+
+    def latex(self) -> str:
+        """A LaTeX tabular for the booktabs package, and amssymb where there are verdicts.
+
+        The best is bold, superscript letters are tie groups, triangles verdicts. Sentences are comments below.
+        """
+        head = " & ".join(latex_escaped(name[:1].upper() + name[1:] if i < self.keys else name)
+                          for i, name in enumerate(self.header))  # fmt: skip
+        shape = "l" * self.keys + "r" * (len(self.header) - self.keys)
+        title = [f"% {latex_escaped(self.title)}"] if self.title else []
+        lines = [*title, rf"\begin{{tabular}}{{{shape}}}", r"\toprule", rf"{head} \\", r"\midrule"]
+        lines += [" & ".join(map(_latex, row)) + r" \\" for row in self.rows]
+        notes = [f"% {latex_escaped(note)}" for note in self.notes]
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *notes])
+
+    def html(self) -> str:
+        """A table of HTML with its own style, for a notebook or a page; it takes its ink from the page around it."""
+        return f"{_STYLE}\n{self.html_body()}"
+
+    def html_body(self) -> str:
+        """The table and the sentences without a style."""
+        wide = [any(map(_beside, column)) for column in zip(*self.rows, strict=True)] or [False] * len(
+            self.header
+        )
+        head = "".join(
+            f"<th{_class(i >= self.keys)}{_SPAN * spans}><bdi>{html_escaped(name)}</bdi></th>"
+            for i, (name, spans) in enumerate(zip(self.header, wide, strict=True))
+        )
+        rows = [
+            "<tr>"
+            + "".join(_html(c, i >= self.keys, w) for i, (c, w) in enumerate(zip(row, wide, strict=True)))
+            + "</tr>"
+            for row in self.rows
+        ]
+        caption = f"<caption>{html_escaped(self.title)}</caption>" if self.title else ""
+        table = f'<table class="weir-table">{caption}<thead><tr>{head}</tr></thead><tbody>'
+        return "\n".join(
+            ['<div class="weir-frame">' + table, *rows, "</tbody></table></div>", notes_html(self.notes)]
+        )
+
+
+def notes_html(notes: Iterable[str]) -> str:
+    """Sentences as HTML, each a paragraph."""
+    return "\n".join(f'<p class="weir-note">{html_escaped(note)}</p>' for note in notes)
+
+
+def html_page(title: str, tables: Sequence[Table]) -> str:
+    """A whole page of HTML with these tables, for light and dark screens; it asks for nothing from elsewhere."""
+    head = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{html_escaped(title)}</title>'
+    return "\n".join([head, _PAGE, _STYLE, *(table.html_body() for table in tables), "</html>"])
+
+
+def _number(text: str) -> float | str:
+    """The number that a text is: as such it is no formula where it begins with a sign."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _ends(cell: Cell) -> tuple[str, str, str]:
+    """What stands behind a number in a terminal: its marks, its letters, and what is more."""
+    marks = ("*" if cell.best else "") + SIGNS.get(cell.verdict, "")
+    return marks, f" {cell.letters}" if cell.letters else "", f" {cell.more}" if cell.more else ""
+
+
+def _style(cell: Cell) -> str:
+    return "best" if cell.best else cell.verdict if cell.verdict in SIGNS else ""
+
+
+def _piped(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _markdown(cell: Cell) -> str:
+    shown = markdown_escaped(cell.text)
+    shown = f"**{shown}**" if cell.best and shown else shown
+    ends = f"{SIGNS.get(cell.verdict, '')} {markdown_escaped(cell.letters)}".rstrip()
+    return f"{shown}{ends} {markdown_escaped(cell.more)}".rstrip()
+
+
+def _latex(cell: Cell) -> str:
+    shown = latex_escaped(cell.text)
+    shown = rf"\textbf{{{shown}}}" if cell.best and shown else shown
+    letters = rf"\mathrm{{{cell.letters}}}" if cell.letters else ""
+    above = _LATEX_SIGNS.get(cell.verdict, "") + letters
+    shown = rf"{shown}$^{{{above}}}$" if above else shown
+    return f"{shown} {latex_escaped(cell.more)}".rstrip()
+
+
+def _html(cell: Cell, number: bool, wide: bool) -> str:
+    """A cell; where its column has marks they stand in a cell of their own behind it, so that digits stay aligned."""
+    shown = f"<td{_class(number, cell.best)}><bdi>{html_escaped(cell.text)}</bdi></td>"
+    return f'{shown}<td class="weir-marks">{_beside(cell)}</td>' if wide else shown
+
+
+def _class(number: bool, best: bool = False) -> str:
+    kinds = ["weir-number"] * number + ["weir-best"] * best
+    return f' class="{" ".join(kinds)}"' if kinds else ""
+
+
+def _beside(cell: Cell) -> str:
+    """Verdict, letters and what is more, as HTML."""
+    sign = ""
+    if cell.verdict in SIGNS:
+        sign = f'<span class="weir-{cell.verdict}" title="{cell.verdict}">{SIGNS[cell.verdict]}</span>'
+    more = html_escaped(cell.more)
+    return sign + html_escaped(cell.letters) + (" " if more and cell.letters else "") + more
+
+
+# Escaping: a cell is escaped where it is written.
+
+_LATEX = {
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "\\": r"\textbackslash{}",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+}
+_TO_QUOTE = frozenset(',"\n\r')
+_MARKDOWN = frozenset("\\`*_[]<>|#&")
+
+
+def csv_cell(value: object) -> object:
+    """A value as a cell: a text that a spreadsheet would run as a formula stands behind an apostrophe.
+
+    These begin with = + - @, a tab or a carriage return; numbers stay as they are, None is empty.
+    """
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+    return "" if value is None else value
+
+
+def csv_text(lines: Iterable[Iterable[object]]) -> str:
+    """Lines of cells as comma-separated values, each cell as `csv_cell` has it.
+
+    Unlike the standard library's writer it quotes a lone carriage return too, at which readers would end the line.
+    """
+    return "\n".join(",".join(_quoted(str(csv_cell(cell))) for cell in line) for line in lines)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if _TO_QUOTE.intersection(text) else text
+
+
+def latex_escaped(text: str) -> str:
+    """Text as LaTeX takes it."""
+    return "".join("\\" + c if c in "&%$#_{}" else _LATEX.get(c, c) for c in printable(text))
+
+
+def markdown_escaped(text: str) -> str:
+    """Text as a cell of a Markdown table takes it: no character of it formats, links or ends the cell."""
+    return "".join("\\" + c if c in _MARKDOWN else c for c in printable(text))
+
+
+def html_escaped(text: str) -> str:
+    """Text as HTML takes it, between tags and within quotes."""
+    return html.escape(printable(text))
+
+
+# The layout of a terminal: wrapped, and set below one another, where columns do not fit its width.
+
+STYLES = {"best": "1", "better": "38;5;30", "worse": "38;5;130", "faint": "2"}
+"""SGR parameters of each style: bold, teal, rust, faint; both colours keep 4:1 on black and on white."""
+
+_GAP = 2  # blanks between two columns
+_NARROWEST = 20  # no terminal is taken to be narrower, in columns
+_UNBROKEN = 24  # columns of a word that stay together where there is room for less than the whole
+_UNBROKEN_HEAD = 12  # the same of a word in a header
+_SOFT = re.compile(r"[^-_/.,(:=]*[-_/.,(:=]+|[^-_/.,(:=]+")
+_BLANK = re.compile(r" (?![-+.\d]+\])")  # not that of an interval, which stays together
+_NUMBER = re.compile(r"[\[(+-]*\d")
+JOINED = "\N{NO-BREAK SPACE}"
+"""A blank at which no cell is broken; it is shown as a blank."""
+_UNSEEN = frozenset({"Mn", "Me"})  # categories of characters that take no column of their own
+
+
+@dataclass(frozen=True)
+class Styled:
+    """The text of a cell and how a terminal with colours shows it: a name in STYLES, "" for plain."""
+
+    text: str
+    style: str = ""
+
+
+TextCell: TypeAlias = "str | Styled"
+
+
+def display_width(text: str) -> int:
+    """How many columns of a terminal a printable text takes: two for wide East Asian characters, none for accents."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns_of(c) for c in text)
+
+
+def columns(
+    lines: Sequence[Sequence[TextCell]],
+    right: int = 0,
+    width: int | None = None,
+    keys: int = 1,
+    tail: int = 0,
+) -> str:
+    """Cells in aligned columns under a header; the last `right` columns are flush right, but for a `tail` behind them.
+
+    width: of the terminal, in columns; None is boundless. What does not fit is wrapped within its column, at blanks
+    first; what still does not fit stands in further tables below, each with the first `keys` columns again.
+    """
+    plain = [[_styled(cell) for cell in line] for line in lines]
+    count = len(plain[0])
+    flush = range(count - right - tail, count - tail)
+    natural = [max(display_width(line[i].text) for line in plain) for i in range(count)]
+    if width is None:
+        return _table(plain, natural, flush)
+    room = max(width, _NARROWEST)
+    least = _least_widths(plain, keys, room)
+    tables = []
+    for block in _blocks(least, keys, room):
+        fitted = _shrunk([natural[i] for i in block], [least[i] for i in block], room)
+        at = [place for place, i in enumerate(block) if i in flush]
+        tables.append(_table([[line[i] for i in block] for line in plain], fitted, at))
+    return "\n\n".join(tables)
+
+
+def layout_blocks(lines: Sequence[Sequence[TextCell]], width: int | None, keys: int = 1) -> int:
+    """How many tables, one below another, `columns` makes of these cells within the width."""
+    if width is None:
+        return 1
+    room = max(width, _NARROWEST)
+    least = _least_widths([[_styled(cell) for cell in line] for line in lines], keys, room)
+    return len(_blocks(least, keys, room))
+
+
+def fits(lines: Sequence[Sequence[TextCell]], width: int | None) -> bool:
+    """Whether the cells stand side by side in the width without being wrapped."""
+    cells = [[display_width(_styled(cell).text) for cell in line] for line in lines]
+    widths = [max(column) for column in zip(*cells, strict=True)]
+    return width is None or sum(widths) + _GAP * (len(widths) - 1) <= width
+
+
+def paragraph(text: str, width: int | None) -> str:
+    """A sentence in lines of at most `width` columns, further lines indented by two more than the first."""
+    if width is None:
+        return printable(text)
+    indent = len(text) - len(text.lstrip(" ")) + _GAP
+    return "\n".join(_wrapped(printable(text), max(width, _NARROWEST), indent))
+
+
+def _styled(cell: TextCell) -> Styled:
+    if isinstance(cell, Styled):
+        return Styled(printable(cell.text), cell.style)
+    return Styled(printable(cell))
+
+
+def _columns_of(character: str) -> int:
+    if character.isascii():
+        return 1
+    if category(character) in _UNSEEN:
+        return 0
+    return 2 if east_asian_width(character) in "WF" else 1
+
+
+def _least_widths(lines: Sequence[Sequence[Styled]], keys: int, room: int) -> list[int]:
+    """The narrowest that each column can be, so that the key columns and any other one fit the room."""
+    most = min(_UNBROKEN, (room - _GAP * keys) // (keys + 1))
+    head = min(most, _UNBROKEN_HEAD)
+    return [
+        max(_least(line[i].text, most if number else head) for number, line in enumerate(lines))
+        for i in range(len(lines[0]))
+    ]
+
+
+def _blocks(least: Sequence[int], keys: int, room: int) -> list[list[int]]:
+    """The columns of each table: as many as fit beside the key columns, at least one."""
+    head = list(range(min(keys, len(least))))
+    taken = sum(least[i] + _GAP for i in head)
+    found: list[list[int]] = []
+    used = 0
+    for i in range(len(head), len(least)):
+        if not found or used + _GAP + least[i] > room:
+            found.append([*head])
+            used = taken - _GAP
+        found[-1].append(i)
+        used += _GAP + least[i]
+    return found or [head]
+
+
+def _shrunk(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """Widths between the least and the natural ones that fill the room: the widest columns give way first."""
+    room -= _GAP * (len(natural) - 1)
+    low, high = 0, max(natural)
+    while low < high:
+        cap = (low + high + 1) // 2
+        if sum(min(n, max(cap, s)) for n, s in zip(natural, least, strict=True)) <= room:
+            low = cap
+        else:
+            high = cap - 1
+    return [min(n, max(low, s)) for n, s in zip(natural, least, strict=True)]
+
+
+def _table(lines: Sequence[Sequence[Styled]], widths: Sequence[int], flush: Sequence[int]) -> str:
+    """Lines of cells in columns of at most these widths; those at the places `flush` are flush right."""
+    wrapped = [
+        [
+            _wrapped(c.text, w, 0 if i in flush else _GAP)
+            for i, (c, w) in enumerate(zip(line, widths, strict=True))
+        ]
+        for line in lines
+    ]
+    fitted = [max(display_width(piece) for line in wrapped for piece in line[i]) for i in range(len(widths))]
+    found = []
+    for number, (line, pieces) in enumerate(zip(lines, wrapped, strict=True)):
+        height = max(map(len, pieces))
+        # A header stands on the rule, a cell hangs from the first line of its row.
+        full = [
+            [*[""] * (height - len(p)), *p] if number == 0 else [*p, *[""] * (height - len(p))]
+            for p in pieces
+        ]
+        for row in zip(*full, strict=True):
+            found.append(_placed([Styled(p, c.style) for p, c in zip(row, line, strict=True)], fitted, flush))
+    rule = (" " * _GAP).join("-" * w for w in fitted)
+    header = max(map(len, wrapped[0]))
+    return "\n".join([*found[:header], rule, *found[header:]])
+
+
+def _placed(row: Sequence[Styled], widths: Sequence[int], flush: Sequence[int]) -> str:
+    shown, cells = 0, []
+    for i, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        shown_text = cell.text.replace(JOINED, " ")
+        blanks = " " * (width - display_width(cell.text))
+        text = f"\x1b[{STYLES[cell.style]}m{shown_text}\x1b[0m" if cell.style and cell.text else shown_text
+        cells.append(blanks + text if i in flush else text + blanks)
+        shown = i + 1 if cell.text else shown
+    return (" " * _GAP).join(cells[:shown]).rstrip(" ")
+
+
+def _least(text: str, most: int) -> int:
+    """The narrowest column that the text wraps into without cutting a word of up to `most` columns."""
+    words = _BLANK.split(text)
+    pieces = [piece for word in words for piece in (_pieces(word) if display_width(word) > most else [word])]
+    longest = min(max(map(display_width, pieces), default=0), most)
+    return min(longest + _GAP, max(most, 1)) if len(pieces) > 1 else longest
+
+
+def _pieces(word: str) -> list[str]:
+    """The parts between which a word may be broken; a number is one."""
+    return [word] if _NUMBER.match(word) else _SOFT.findall(word) or [word]
+
+
+def _wrapped(text: str, width: int, indent: int) -> list[str]:
+    """Lines of at most `width` columns, all but the first indented; broken at blanks, else within words."""
+    if display_width(text) <= width:
+        return [text]
+    indent = indent if width > 2 * indent + 2 else 0
+    lines, line, begun = [], "", False
+    for word in _BLANK.split(text):
+        gap = " " if begun else ""
+        begun = True
+        if display_width(line + gap + word) <= width:
+            line += gap + word
+            continue
+        if line.strip(" "):
+            lines.append(line)
+            line = " " * indent
+        for piece in _pieces(word):
+            for part in _cut(piece, width - indent):
+                if display_width(line + part) > width:
+                    lines.append(line)
+                    line = " " * indent
+                line += part
+    return [*lines, line]
+
+
+def _cut(piece: str, width: int) -> list[str]:
+    """Parts of at most `width` columns; of wide characters a column of one holds one all the same."""
+    if display_width(piece) <= width:
+        return [piece]
+    parts, part, taken = [], "", 0
+    for c in piece:
+        if part and taken + _columns_of(c) > width:
+            parts.append(part)
+            part, taken = "", 0
+        part += c
+        taken += _columns_of(c)
+    return [*parts, part]
