@@ -137,7 +137,7 @@ def test_results_are_exported_for_the_hub(results, tmp_path, capsys):
     ],
 )
 def test_what_cannot_be_exported_is_one_line_and_writes_nothing(results, tmp_path, capsys, options, said):
-    assert main(["export", str(results), *options, "-o", str(tmp_path / "out")]) == 2
+    assert main(["data", "export", str(results), *options, "-o", str(tmp_path / "out")]) == 2
     assert capsys.readouterr().err.startswith(f"weir: {said}")
     assert not (tmp_path / "out").exists()
 

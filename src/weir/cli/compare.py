@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -14,12 +14,11 @@ from weir.cli.table_options import label_option, notes_option
 from weir.cli.terminal import say_notes
 
 if TYPE_CHECKING:
-    from weir.core.scores import Scores
-    from weir.experiment.factor_studies import Twins
     from weir.experiment.finished import Finished
     from weir.measures.conventions import Conventions
     from weir.report.display import Display
     from weir.stats.comparison import Comparison, ComparisonMethod
+    from weir.stats.factorial import FactorStudy
 
 __all__ = ["command"]
 
@@ -166,31 +165,25 @@ def _files(
     notes: bool,
 ) -> None:
     """Compare run files by judgments."""
+    from weir.api.comparisons import compare
     from weir.cli.table_options import display_of
-    from weir.datasets.query_grouping import query_groups
-    from weir.datasets.scoring_rules import ScoringRules, judged_collection
-    from weir.stats.compare import compare_scores
-    from weir.stats.compare_groups import compare_scores_by_group
-    from weir.stats.score_notes import system_notes
+    from weir.measures.files import names_of_runs
 
     measures, baseline, method, factors = asked
     by, collection = groups
-    qrels, collection = judged_collection(paths[0], collection)
-    rules = ScoringRules.of(collection, conventions)
-    scores = rules.scores_of_files(qrels, paths[1:], measures)
     labels, form, long, explain = shown
-    display = display_of(form, long, labels, scores)
+    display = display_of(form, long, labels, names_of_runs(paths[1:]))
     baseline = _named(baseline, display)
-    say_notes(system_notes(scores), notes)
     if factors is not None:
-        _show_factors({(paths[0].name, name): one for name, one in scores.items()}, asked, display)
+        studies = compare(*paths, measures=measures, method=method, conventions=conventions,
+                          factors=factors, collection=collection)  # fmt: skip
+        say_notes(studies.notes, notes)
+        _show_factors(studies, display)
         return
-    if by is None:
-        found = compare_scores(scores, paths[0].name, baseline, method)
-    else:
-        parts = query_groups(by, next(iter(scores.values())).queries, rules.dataset)
-        found = compare_scores_by_group(scores, paths[0].name, parts, baseline, method)
-    _show(found, display, explain)
+    compared = compare(*paths, measures=measures, baseline=baseline, method=method, conventions=conventions, by=by,
+                       collection=collection)  # fmt: skip
+    say_notes(compared.notes, notes)
+    _show(compared, display, explain)
 
 
 def _folder(
@@ -205,11 +198,11 @@ def _folder(
     from weir.cli.table_options import chosen_cells, display_of
     from weir.core.notes import Note
     from weir.experiment.compare import lacking_notes
-    from weir.experiment.factor_studies import twin_notes, twin_systems
+    from weir.experiment.factor_studies import factor_names, study_factors, twin_notes, twin_systems
     from weir.experiment.finished import deepest, finished_cells
     from weir.experiment.results import cell_notes
 
-    measures, baseline, _, factors = asked
+    measures, baseline, method, factors = asked
     labels, form, long, explain = shown
     cells, said = chosen_cells(finished_cells(folder), *chosen), list[str]()
     if not any("#" in system for system in chosen[1]):  # who names a label means that cell
@@ -221,7 +214,7 @@ def _folder(
     said += twin_notes(twins)
     if factors is not None:
         scores = {(c.dataset, c.label or c.system): c.values() for c in cells}
-        _show_factors(scores, asked, display, twins)
+        _show_factors(study_factors(scores, factor_names(factors), measures, method, twins), display)
     else:
         _compare_cells(cells, asked, groups, display, explain)
     lacking = [*said, *lacking_notes(cells, measures, baseline)]
@@ -266,16 +259,11 @@ def _compare_cells(
     _show(found, display, explain)
 
 
-def _show_factors(
-    scores: Mapping[tuple[str, str], Scores], asked: Asked, display: Display, twins: Twins | None = None
-) -> None:
-    """The factorial study of systems by dataset and name; twins: those that ask and read the same."""
+def _show_factors(found: Sequence[FactorStudy], display: Display) -> None:
+    """Print the factorial studies of systems."""
     from weir.cli.terminal import show
-    from weir.experiment.factor_studies import factor_names, study_factors
     from weir.report import factors as report
 
-    measures, _, method, factors = asked
-    found = study_factors(scores, factor_names(factors or ""), measures, method, twins)
     shown = {
         "json": report.factors_json,
         "csv": report.factors_csv,
