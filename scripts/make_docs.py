@@ -1,4 +1,4 @@
-"""Make the pages and pictures that come from the code: measures, systems, commands, api, docs/speed.svg, docs/brook.svg.
+"""Make what comes from the code: the pages on measures, systems, commands and the API; speed.svg and brook.svg in docs.
 
     python scripts/make_docs.py            # all of it, as `make docs` does
     python scripts/make_docs.py --pages    # without docs/brook.svg, which takes the `neural` extra

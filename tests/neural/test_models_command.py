@@ -13,12 +13,12 @@ from weir.cli import main
 def test_what_decides_the_vectors_is_shown_and_measured(checkpoint_of, tmp_path, capsys):
     folder = Path(shutil.copytree(checkpoint_of("bert"), tmp_path / "bert"))
     sentence_transformer(folder, pooling="cls", prompts={"query": "ask: "})
-    assert main(["models", str(folder), "--device", "cpu"]) == 0
+    assert main(["list", "models", str(folder), "--device", "cpu"]) == 0
     shown = capsys.readouterr().out
     assert "ask: {text}" in shown
     assert "cls" in shown
     assert "without padding" in shown
-    assert main(["models", str(folder), "--device", "cpu", "--probe", "--json"]) == 0
+    assert main(["list", "models", str(folder), "--device", "cpu", "--probe", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["engine"].startswith("torch cpu fp32, tokenizers ")
     assert facts["documents_per_second"]["as declared"] > 0

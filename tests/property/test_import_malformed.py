@@ -152,7 +152,7 @@ def test_bombs_and_damage_are_one_line(tmp_path, case):
 def test_the_command_prints_one_line(tmp_path, case, capsys):
     name, data, said = BOMBS[case]
     (tmp_path / name).write_bytes(data)
-    assert main(["import", str(tmp_path / name), "-o", str(tmp_path / "out")]) == 2
+    assert main(["data", "import", str(tmp_path / name), "-o", str(tmp_path / "out")]) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err.count("\n") == 1

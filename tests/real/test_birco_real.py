@@ -119,8 +119,8 @@ def test_the_command_scores_the_official_files_as_they_are(birco, tmp_path, caps
     files = ["datasets/relic/test_set.pickle", "ranks/relic/GPT-4_reason_O.pickle"]
     assert main(["eval", *(str(birco / "pickles" / file) for file in files), "--scorer", "birco"]) == 0
     assert "50.975 ± 4.998" in capsys.readouterr().out
-    assert main(["convert", str(birco / "pickles" / files[1]), str(tmp_path / "a.trec")]) == 0
-    assert main(["convert", str(tmp_path / "a.trec"), str(tmp_path / "b.pickle"), "--lists"]) == 0
+    assert main(["data", "convert", str(birco / "pickles" / files[1]), str(tmp_path / "a.trec")]) == 0
+    assert main(["data", "convert", str(tmp_path / "a.trec"), str(tmp_path / "b.pickle"), "--lists"]) == 0
     assert read_pickle(tmp_path / "b.pickle") == read_pickle(birco / "pickles" / files[1])
 
 

@@ -38,11 +38,11 @@ def mirror(shared, monkeypatch):
 
 
 def test_fetch_stats_run_results(mirror, tmp_path, capsys):
-    assert main(["stats", "nfcorpus"]) == 2
+    assert main(["data", "stats", "nfcorpus"]) == 2
     assert "weir fetch nfcorpus" in capsys.readouterr().err
-    assert main(["fetch", "nfcorpus"]) == 0
+    assert main(["data", "fetch", "nfcorpus"]) == 0
     assert capsys.readouterr().out == "nfcorpus: 3,633 documents, 323 queries\n"
-    assert main(["stats", "nfcorpus", "--json"]) == 0
+    assert main(["data", "stats", "nfcorpus", "--json"]) == 0
     card = json.loads(capsys.readouterr().out)
     assert (card["documents"], card["positive"], card["task"]) == (3633, 12334, "Bio-Medical IR")
     arguments = [

@@ -76,7 +76,7 @@ def test_the_stored_figures_are_what_the_command_says(tracks, number):
 def test_the_two_failures_are_named(tracks, capsys):
     folder = tracks / "runs" / "dl19"
     names = [str(folder / f"rerank.BM25.vicuna-{size}-v1.5.trec.gz") for size in ("7b", "13b")]
-    assert main(["reranking", str(folder / "BM25.trec.gz"), *names]) == 0
+    assert main(["study", "reranking", str(folder / "BM25.trec.gz"), *names]) == 0
     said = capsys.readouterr().out
     assert "vicuna-7b-v1.5 leaves the first 10 of 42 of 43 queries as they were" in said
     assert (

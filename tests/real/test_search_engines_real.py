@@ -318,7 +318,7 @@ def test_nothing_that_weir_did_not_make_is_filled_or_dropped(engine, tmp_path, c
     with pytest.raises(ServiceError, match=f"{name} is an alias of shop; nothing was written"):
         one.index(BROOK)
     assert "_meta" not in engine.ask("GET", "/shop")["shop"]["mappings"]
-    assert main(["drop", str(one)]) == 0
+    assert main(["data", "drop", str(one)]) == 0
     capsys.readouterr()
     assert list(engine.ask("GET", "/*")) == ["shop"]
 

@@ -60,13 +60,13 @@ def test_the_command_and_its_equal_say_the_same(tmp_path, capsys):
     RUNS["two"].save(tmp_path / "two.trec")
     labels = [str(tmp_path / name) for name in ("people.tsv", "model.tsv")]
     runs = [part for name in ("one", "two") for part in ("--run", str(tmp_path / f"{name}.trec"))]
-    assert main(["agree", *labels]) == 0
+    assert main(["labels", "agree", *labels]) == 0
     text = capsys.readouterr().out
     assert text.strip() == repr(weir.labels.agree(*labels))
     assert "36 pairs of 12 queries are labelled by both" in text
-    assert main(["agree", *labels, *runs, "--json"]) == 0
+    assert main(["labels", "agree", *labels, *runs, "--json"]) == 0
     one, orders = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert (one["pairs"], orders["systems"]) == (36, ["one", "two"])
     Qrels.of({"other": {"x": 1}}).save(tmp_path / "strange.tsv")
-    assert main(["agree", labels[0], str(tmp_path / "strange.tsv")]) == 2
+    assert main(["labels", "agree", labels[0], str(tmp_path / "strange.tsv")]) == 2
     assert "no pair of query and document is judged by both" in capsys.readouterr().err

@@ -48,7 +48,7 @@ def test_collections_that_are_read_weigh_by_words_lengths_and_task(tmp_path, cap
         assert system.aligned == pytest.approx(
             sum(one.weight * means[system.system, one.collection] for one in found.likenesses)
         )
-    assert main(["align", "brook-citations", *BENCHMARKS, "--results", str(results), "--json"]) == 0
+    assert main(["data", "align", "brook-citations", *BENCHMARKS, "--results", str(results), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert {one["system"] for one in said["systems"]} == {"bm25", "bm25(b=0.0)"}
 
@@ -62,7 +62,7 @@ def test_without_others_the_catalogue_s_lengths_are_compared(capsys):
     )
     assert 1 <= found.effective <= len(found.likenesses)
     assert sorted(s.aligned_rank for s in found.systems)[0] == 1
-    assert main(["align", "brook-news"]) == 0
+    assert main(["data", "align", "brook-news"]) == 0
     assert "Kendall's tau" in capsys.readouterr().out
 
 
@@ -75,7 +75,7 @@ def test_without_others_the_catalogue_s_lengths_are_compared(capsys):
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_a_line(given, said, capsys):
-    assert main(["align", *given]) == 2
+    assert main(["data", "align", *given]) == 2
     err = capsys.readouterr().err
     assert said in err
     assert err.count("\n") == 1

@@ -93,7 +93,7 @@ def test_what_is_none_of_the_folders_collections_is_refused(place, capsys):
 def test_new_judgments_score_the_collection_again_whose_queries_they_are_of(place, capsys):
     query = weir.load("brook-news").qrels.queries[0]
     (place / "new.trec").write_text(f"{query} 0 never-returned 1\n")
-    assert main(["relabel", "new.trec", "out", "-o", "both.tsv", "--json"]) == 0
+    assert main(["labels", "relabel", "new.trec", "out", "-o", "both.tsv", "--json"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["subject"] for row in rows] == ["brook-news"]
     assert rows[0]["after"] < rows[0]["before"] == stored(place)["brook-news"]
@@ -102,7 +102,7 @@ def test_new_judgments_score_the_collection_again_whose_queries_they_are_of(plac
         "two",
     }
     (place / "none.trec").write_text("nobody 0 d1 1\n")
-    assert main(["relabel", "none.trec", "out"]) == 2
+    assert main(["labels", "relabel", "none.trec", "out"]) == 2
     assert "none of the 1 queries judged anew is a query of brook-news, one, two" in capsys.readouterr().err
 
 

@@ -88,7 +88,7 @@ def test_a_model_of_mteb_is_told_by_what_it_has():
 
 
 def test_results_are_exported_for_mteb(results, tmp_path, capsys):
-    assert main(["export", str(results), "--to", "mteb", "-o", str(tmp_path), "-s", "bm25"]) == 0
+    assert main(["data", "export", str(results), "--to", "mteb", "-o", str(tmp_path), "-s", "bm25"]) == 0
     paths = capsys.readouterr().out.split()
     assert [path.rpartition("/")[2] for path in paths] == ["brook-facts.json", "brook-news.json"]
     found = json.loads(Path(paths[0]).read_text(encoding="utf-8"))
@@ -108,7 +108,7 @@ def test_results_are_exported_for_mteb(results, tmp_path, capsys):
 
 
 def test_results_are_exported_for_the_hub(results, tmp_path, capsys):
-    asked = ["export", str(results), "--to", "hub", "-o", str(tmp_path)]
+    asked = ["data", "export", str(results), "--to", "hub", "-o", str(tmp_path)]
     assert main([*asked, "-d", "brook-facts", "--hub-dataset", "mteb/facts:Facts"]) == 0
     (entry,) = yaml.safe_load((tmp_path / "rm3" / ".eval_results" / "brook-facts.yaml").read_text())
     row = next(
@@ -137,7 +137,7 @@ def test_results_are_exported_for_the_hub(results, tmp_path, capsys):
     ],
 )
 def test_what_cannot_be_exported_is_one_line_and_writes_nothing(results, tmp_path, capsys, options, said):
-    assert main(["export", str(results), *options, "-o", str(tmp_path / "out")]) == 2
+    assert main(["data", "export", str(results), *options, "-o", str(tmp_path / "out")]) == 2
     assert capsys.readouterr().err.startswith(f"weir: {said}")
     assert not (tmp_path / "out").exists()
 
@@ -146,13 +146,16 @@ def test_what_cannot_be_exported_is_one_line_and_writes_nothing(results, tmp_pat
 def test_results_without_the_reported_measure_say_how_to_get_it(tmp_path, capsys, form):
     weir.benchmark(["brook-facts"], [weir.BM25()], ["AP"], tmp_path / "r")
     options = ["--hub-dataset", "a/b:c"] if form == "hub" else []
-    assert main(["export", str(tmp_path / "r"), "--to", form, "-o", str(tmp_path / "out"), *options]) == 2
+    assert (
+        main(["data", "export", str(tmp_path / "r"), "--to", form, "-o", str(tmp_path / "out"), *options])
+        == 2
+    )
     assert "no nDCG@10 among its measures" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
 def test_exported_runs_say_what_made_them_and_score_the_same(results, tmp_path):
-    assert main(["export", str(results), "--to", "ir-metadata", "-o", str(tmp_path)]) == 0
+    assert main(["data", "export", str(results), "--to", "ir-metadata", "-o", str(tmp_path)]) == 0
     path = tmp_path / "brook-facts" / "bm25.trec"
     assert path.read_text().startswith("# ir_metadata.start\n# tag: bm25\n# platform:\n#   hardware:\n")
     said = bridges.read_ir_metadata(path)

@@ -76,7 +76,7 @@ def test_a_card_of_the_parts_that_are_there(
     assert found.queries == (
         counted.queries if "judgments" not in lacks else {} if "queries" in lacks else {"not judged": 3}
     )
-    assert main(["stats", str(tmp_path)]) == 0
+    assert main(["data", "stats", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert said.rstrip().splitlines()[-1].split(maxsplit=2) == ["not", "there", ", ".join(lacks)]
     assert ("empty documents" in said) == ("documents" not in lacks)

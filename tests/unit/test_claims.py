@@ -87,7 +87,7 @@ def test_eval_says_what_the_collection_makes_of_scores(tmp_path, capsys):
     assert "note: nDCG" not in err
     assert main([*command, "--collection", str(folder), "--drop-self"]) == 0
     assert "documents of it" not in capsys.readouterr().err
-    assert main(["stats", str(folder)]) == 0
+    assert main(["data", "stats", str(folder)]) == 0
     assert "note: 100.0% of the queries of same are documents of it" in capsys.readouterr().err
 
 

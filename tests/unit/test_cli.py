@@ -210,10 +210,10 @@ def test_measures_systems_datasets(capsys):
 
 def test_stats(tmp_path, capsys):
     collection = str(write_collection(tmp_path / "brooklet"))
-    assert main(["stats", collection]) == 0
+    assert main(["data", "stats", collection]) == 0
     out = capsys.readouterr().out
     assert "1 by text, 0 by title and text" in out
-    assert main(["stats", collection, "--json"]) == 0
+    assert main(["data", "stats", collection, "--json"]) == 0
     card = json.loads(capsys.readouterr().out)
     assert (card["documents"], card["empty"], card["zero"], card["positive"]) == (6, 1, 1, 5)
 
@@ -299,7 +299,7 @@ def test_a_zip_that_points_outside_is_refused(tmp_path, capsys):
 
 def test_a_damaged_store_is_built_again(tmp_path, capsys):
     collection = write_collection(tmp_path / "brooklet")
-    arguments = ["stats", str(collection), "--json"]
+    arguments = ["data", "stats", str(collection), "--json"]
     assert main(arguments) == 0
     card = capsys.readouterr().out
     for part in sorted(p for p in collection.glob("*.weir/*") if p.is_file()):

@@ -64,7 +64,7 @@ def test_a_checkout_is_asked_as_its_users_run_it(tmp_path, capsys):
         ask("birco", members)
     with pytest.raises(BadValue, match=r"no evaluation/rank2metric\.py in "):
         ask("birco", members, checkout=tmp_path / "evaluation")
-    assert main(["conform", "--answers", __file__, "--checkout", str(tmp_path)]) == 2
+    assert main(["study", "conform", "--answers", __file__, "--checkout", str(tmp_path)]) == 2
     assert "without it" in capsys.readouterr().err
 
 
@@ -155,7 +155,7 @@ def test_bad_answers_are_refused_by_line(tmp_path, content, message):
 
 
 def test_weir_conforms(capsys):
-    assert main(["conform", "--group", "order", "--group", "refused"]) == 0
+    assert main(["study", "conform", "--group", "order", "--group", "refused"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("weir-ir ")
     assert "45 of the 45 vectors it can be asked pass whole" in out
@@ -165,20 +165,20 @@ def test_weir_conforms(capsys):
 def test_one_wrong_value_is_shown_and_fails(tmp_path, capsys):
     members = vectors(["examples"])
     answers = tmp_path / "mine.jsonl"
-    assert main(["conform", "--group", "examples", "--save", str(answers)]) == 0
+    assert main(["study", "conform", "--group", "examples", "--save", str(answers)]) == 0
     capsys.readouterr()
     lines = [json.loads(line) for line in answers.read_text().splitlines()]
     changed = next(line for line in lines if line.get("id") == "tie-docid-desc")
     changed["measures"] = {"RR": {"mean": 1.0, "per_query": {"1": 1.0}}}
     lines[0] |= {"tool": "mine", "package": "mine", "version": "7"}
     answers.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert main(["conform", "--group", "examples", "--answers", str(answers)]) == 1
+    assert main(["study", "conform", "--group", "examples", "--answers", str(answers)]) == 1
     out = capsys.readouterr().out
     assert out.startswith("mine 7: 18 vectors")
     assert f"{len(members) - 1} of the 18 vectors" in out
     assert "ties in the order of the input" in out
     assert "says 1.0000, exact 1/3" in out
-    assert main(["conform", "--group", "examples", "--answers", str(answers), "--json"]) == 1
+    assert main(["study", "conform", "--group", "examples", "--answers", str(answers), "--json"]) == 1
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert len(rows) == sum(len(v.measures) for v in members)
     (wrong,) = [row for row in rows if row["outcome"] == "differs"]
@@ -186,7 +186,7 @@ def test_one_wrong_value_is_shown_and_fails(tmp_path, capsys):
 
 
 def test_the_vectors_are_written_out(tmp_path, capsys):
-    assert main(["conform", "--export", str(tmp_path / "kit")]) == 0
+    assert main(["study", "conform", "--export", str(tmp_path / "kit")]) == 0
     assert {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "kit").iterdir()} == files()
     assert not capsys.readouterr().out
 
@@ -201,7 +201,7 @@ def test_the_vectors_are_written_out(tmp_path, capsys):
     ],
 )
 def test_mistakes_are_one_line(arguments, message, capsys):
-    assert main(["conform", *arguments]) == 2
+    assert main(["study", "conform", *arguments]) == 2
     err = capsys.readouterr().err
     assert message in err
     assert err.count("\n") == 1

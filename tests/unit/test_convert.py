@@ -30,8 +30,8 @@ def test_every_format_becomes_every_other(out_of, into, here, capsys):
     write_run(Run.of(RUN), f"a{out_of}")
     write_qrels(Qrels.of(QRELS), f"b{out_of}")
     kind = ["--kind", "qrels"] if out_of in (".json", ".pickle") else []
-    assert main(["convert", f"a{out_of}", f"run{into}"]) == 0
-    assert main(["convert", f"b{out_of}", f"qrels{into}", "--quiet", *kind]) == 0
+    assert main(["data", "convert", f"a{out_of}", f"run{into}"]) == 0
+    assert main(["data", "convert", f"b{out_of}", f"qrels{into}", "--quiet", *kind]) == 0
     assert read_run(f"run{into}").to_dict() == RUN
     assert read_qrels(f"qrels{into}").to_dict() == QRELS
     out, err = capsys.readouterr()
@@ -44,7 +44,7 @@ def test_every_format_becomes_every_other(out_of, into, here, capsys):
 
 def test_what_is_repeated_is_said(here, capsys):
     (here / "q.trec").write_text("q 0 a 1\nq 0 a 1\n")
-    assert main(["convert", "q.trec", "q.csv"]) == 0
+    assert main(["data", "convert", "q.trec", "q.csv"]) == 0
     assert "1 judgments of 1 queries; 1 repeated judgments left out" in capsys.readouterr().out
     assert (here / "q.csv").read_text() == "query_id,doc_id,relevance\nq,a,1\n"
 
@@ -69,7 +69,7 @@ def test_columns_say_what_a_table_holds(columns, row, kind, ending, here):
     else:
         text = (here / "in.csv").read_text()
         (here / f"in{ending}").write_text(text.replace(",", "\t") if ending == ".tsv" else text)
-    assert main(["convert", f"in{ending}", "out.trec"]) == 0
+    assert main(["data", "convert", f"in{ending}", "out.trec"]) == 0
     assert len((here / "out.trec").read_text().split()) == (6 if kind == "run" else 4)
 
 
@@ -94,19 +94,19 @@ def test_what_is_refused_leaves_nothing(here, capsys):
         (["absent.csv", "b.trec"], "absent.csv: found no such file"),
         (["run.trec", "b.csv", "--kind", "qrels"], "expected 4 columns"),
     ):
-        assert said in refused(capsys, "convert", *arguments)
+        assert said in refused(capsys, "data", "convert", *arguments)
         assert sorted(here.iterdir()) == before
 
 
 @pytest.mark.parametrize("ending", [".json", ".pickle", ".pickle.gz"])
 def test_lists_in_rank_order_are_what_birco_reads(ending, here, capsys):
     write_run(Run.of(RUN), "a.trec")
-    assert main(["convert", "a.trec", f"b{ending}", "--lists"]) == 0
+    assert main(["data", "convert", "a.trec", f"b{ending}", "--lists"]) == 0
     assert "without their scores" in capsys.readouterr().out
     again = read_run(f"b{ending}").to_dict()
     assert {query: list(row) for query, row in again.items()} == {"q1": ["b", "a"], "q2": ["c"]}
     assert "a.csv: lists of documents stand in JSON or a pickle" in refused(
-        capsys, "convert", "a.trec", "a.csv", "--lists"
+        capsys, "data", "convert", "a.trec", "a.csv", "--lists"
     )
     write_qrels(Qrels.of(QRELS), "q.tsv")
-    assert "--lists is about runs" in refused(capsys, "convert", "q.tsv", "c.json", "--lists")
+    assert "--lists is about runs" in refused(capsys, "data", "convert", "q.tsv", "c.json", "--lists")

@@ -215,7 +215,7 @@ def test_one_index_serves_every_query_and_is_dropped(server, tmp_path, capsys):
     opened = system(url).open(CORPUS, Context(tmp_path / "index"))
     assert opened.search(ASKED, 3).to_dict() == made.search(ASKED, 3).to_dict()
     manners.indexes["weir-of-somebody-else"] = type(next(iter(manners.indexes.values())))({}, {})
-    assert main(["drop", names[0]]) == 0
+    assert main(["data", "drop", names[0]]) == 0
     assert len(capsys.readouterr().out.split()) == 2
     assert list(manners.indexes) == ["weir-of-somebody-else"]
     Experiment([folder], [names[0]], ["RR"], k=3).execute(tmp_path / "out")  # noticed, and made again
@@ -263,7 +263,7 @@ def test_an_index_is_what_weir_wrote_or_it_is_made_again_or_left_alone(server):
     manners.indexes[name] = type(index)({}, {"properties": {}})
     with pytest.raises(ServiceError, match="is there without Weir's mark in its _meta; nothing was written"):
         answers(system(url))
-    assert main(["drop", str(system(url))]) == 0
+    assert main(["data", "drop", str(system(url))]) == 0
     assert list(manners.indexes) == [name]
     assert manners.indexes[name].documents == {}
 

@@ -53,10 +53,10 @@ def test_cards_are_found_by_short_name_and_by_hub_name():
 
 
 def test_the_command_lists_every_card(capsys):
-    assert main(["models"]) == 0
+    assert main(["list", "models"]) == 0
     shown = capsys.readouterr().out
     assert all(c.hub in shown for c in cards())
-    assert main(["models", "--json"]) == 0
+    assert main(["list", "models", "--json"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.strip().split("\n")]
     assert [line["name"] for line in lines] == [c.name for c in cards()]
 
@@ -165,7 +165,7 @@ def test_a_name_without_the_extra_or_the_network_is_one_line(monkeypatch, capsys
 
 
 def test_a_probe_needs_a_name(capsys):
-    assert main(["models", "--probe"]) == 2
+    assert main(["list", "models", "--probe"]) == 2
     assert "weir models minilm --probe" in capsys.readouterr().err
 
 

@@ -296,7 +296,10 @@ def test_the_sheet_is_blind_and_says_how_queries_were_drawn(tmp_path, capsys):
     for value, path in zip((FEW, Qrels.of(LENIENT), RUN, OTHER), paths, strict=True):
         value.save(path)
     sheet = tmp_path / "sheet"
-    assert main(["estimate", *paths, "--next", "20", "--width", "0.03", "-o", str(sheet), "--json"]) == 0
+    assert (
+        main(["labels", "estimate", *paths, "--next", "20", "--width", "0.03", "-o", str(sheet), "--json"])
+        == 0
+    )
     *systems, plan = map(json.loads, capsys.readouterr().out.splitlines())
     assert len(systems) == 2
     assert len(plan["queries"]) == 20
@@ -307,11 +310,11 @@ def test_the_sheet_is_blind_and_says_how_queries_were_drawn(tmp_path, capsys):
     assert lines[0][:3] == ["query-id", "corpus-id", "grade"]
     assert len(lines) == 201
     assert [q for q in dict.fromkeys(line[0] for line in lines[1:])] == plan["queries"]
-    assert main(["estimate", *paths, "--strata", str(sheet / "strata.tsv")]) == 0
-    assert main(["estimate", *paths, "-o", str(sheet)]) == 2
-    assert main(["estimate", *paths, "--next", "5", "-o", str(sheet)]) == 2
-    assert main(["estimate", *paths, "--next", "0"]) == 2
-    assert main(["estimate", *paths, "--next", "5", "--pairs"]) == 2
+    assert main(["labels", "estimate", *paths, "--strata", str(sheet / "strata.tsv")]) == 0
+    assert main(["labels", "estimate", *paths, "-o", str(sheet)]) == 2
+    assert main(["labels", "estimate", *paths, "--next", "5", "-o", str(sheet)]) == 2
+    assert main(["labels", "estimate", *paths, "--next", "0"]) == 2
+    assert main(["labels", "estimate", *paths, "--next", "5", "--pairs"]) == 2
     weights = read_weights(sheet / "weights.tsv")
     assert weights.weight.sum() == pytest.approx(200)
     answered = {line[0] for line in lines[1:]} | set(NAMES[:50])
@@ -322,14 +325,14 @@ def test_the_command_and_its_equal_say_the_same(tmp_path, capsys):
     paths = [str(tmp_path / name) for name in ("people.tsv", "model.tsv", "one.trec")]
     for value, path in zip((FEW, Qrels.of(LENIENT), RUN), paths, strict=True):
         value.save(path)
-    assert main(["estimate", *paths]) == 0
+    assert main(["labels", "estimate", *paths]) == 0
     assert capsys.readouterr().out.strip() == repr(weir.labels.estimate(*paths))
-    assert main(["estimate", *paths, "--json"]) == 0
+    assert main(["labels", "estimate", *paths, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["system"] == "one"
-    assert main(["estimate", *paths, "-m", "nDCG@10"]) == 2
+    assert main(["labels", "estimate", *paths, "-m", "nDCG@10"]) == 2
     assert "its ideal ranking is another" in capsys.readouterr().err
-    assert main(["estimate", *paths, "--pairs", "--width", "0.01"]) == 2
-    assert main(["estimate", *paths, "--width", "0.0001"]) == 0
+    assert main(["labels", "estimate", *paths, "--pairs", "--width", "0.01"]) == 2
+    assert main(["labels", "estimate", *paths, "--width", "0.0001"]) == 0
     out = capsys.readouterr().out
     assert "out of reach" in out
     assert out.strip().endswith(repr(weir.labels.next_queries(*paths, width=0.0001)))

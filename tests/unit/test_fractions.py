@@ -136,10 +136,10 @@ def test_origins_are_read_written_and_kept(tmp_path, ending):
 
 def test_what_has_no_place_for_origins_is_written_without_and_said(tmp_path, capsys):
     labelled().save(tmp_path / "q.csv")
-    assert main(["convert", str(tmp_path / "q.csv"), str(tmp_path / "q.trec")]) == 0
+    assert main(["data", "convert", str(tmp_path / "q.csv"), str(tmp_path / "q.trec")]) == 0
     assert "where they come from is left out, as trec has no place for it" in capsys.readouterr().out
     assert (tmp_path / "q.trec").read_text().startswith("q1 0 a 0.5\n")
-    assert main(["convert", str(tmp_path / "q.csv"), str(tmp_path / "q.tsv")]) == 0
+    assert main(["data", "convert", str(tmp_path / "q.csv"), str(tmp_path / "q.tsv")]) == 0
     assert "left out" not in capsys.readouterr().out
     assert read_qrels(tmp_path / "q.tsv").origin.tolist() == labelled().origin.tolist()
 
@@ -192,7 +192,7 @@ def test_eval_says_what_counts_as_relevant_and_where_labels_come_from(tmp_path, 
         in said
     )
     assert "note: judgments by origin: 3 human, 2 llm:x; above 0: 2 human, 1 llm:x" in said
-    assert main(["stats", str(tmp_path / "q.tsv"), "--json"]) == 0
+    assert main(["data", "stats", str(tmp_path / "q.tsv"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["pairs"] == {"-1": 1, "0": 1, "0.5": 1, "1": 1, "2.25": 1}
 
 

@@ -125,7 +125,7 @@ def test_the_command_takes_a_sheet_and_says_what_python_says(tmp_path, capsys):
     for name, ranked in (("one", "abc"), ("two", "cab")):
         Run.of({"q": list(ranked), "r": list(ranked)}).save(tmp_path / f"{name}.trec")
     targets = [str(tmp_path / name) for name in ("qrels.tsv", "one.trec", "two.trec")]
-    assert main(["pool", *targets, "-o", str(tmp_path / "pool")]) == 0
+    assert main(["labels", "pool", *targets, "-o", str(tmp_path / "pool")]) == 0
     assert "identifiers and no texts" in capsys.readouterr().err
     sheet = tmp_path / "pool" / "to_judge.tsv"
     lines = sheet.read_text(encoding="utf-8").splitlines()
@@ -137,17 +137,17 @@ def test_the_command_takes_a_sheet_and_says_what_python_says(tmp_path, capsys):
     Qrels.of({q: {"b": 1, "c": 0} for q in "qr"}).labelled("llm:m").save(model / "labels.tsv")
     capsys.readouterr()
     options = ["--human", str(sheet), "--model", str(model)]
-    assert main(["holes", *targets, *options]) == 0
+    assert main(["labels", "holes", *targets, *options]) == 0
     text = capsys.readouterr().out
     result = weir.labels.holes(*targets, human=sheet, model=model)
     assert text.strip() == repr(result).strip()
     assert result[0].found[0].missed_by_people.of == 3  # the last line of the sheet is not filled in
-    assert main(["holes", *targets, *options[:2]]) == 0
+    assert main(["labels", "holes", *targets, *options[:2]]) == 0
     text = capsys.readouterr().out
     assert text.strip() == repr(weir.labels.holes(*targets, human=sheet)).strip()
     assert "by people" in text
     assert "model" not in text
-    assert main(["holes", *targets, *options, "--json"]) == 0
+    assert main(["labels", "holes", *targets, *options, "--json"]) == 0
     [one] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert (one["measure"], one["k"], len(one["found"])) == ("nDCG@10", 10, 3)
 

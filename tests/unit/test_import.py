@@ -224,13 +224,13 @@ def test_a_document_twice_in_a_ranking(tmp_path):
 
 def test_refused_files_are_told_and_the_others_written_unless_strict(tmp_path, capsys):
     paths = files(tmp_path, clicks_csv="a,b\n1,2\n", golden_jsonl=GOLDEN)
-    assert main(["import", *map(str, paths), "-o", str(tmp_path / "out")]) == 2
+    assert main(["data", "import", *map(str, paths), "-o", str(tmp_path / "out")]) == 2
     shown = capsys.readouterr()
     assert shown.out.startswith(
         f"refused: {paths[0]}: found 'a,b', 2 columns without names; say which is which by number"
     )
     assert written(tmp_path / "out")[1] == {"q1": {"a": 1}}
-    assert main(["import", *map(str, paths), "-o", str(tmp_path / "new"), "--strict"]) == 2
+    assert main(["data", "import", *map(str, paths), "-o", str(tmp_path / "new"), "--strict"]) == 2
     assert "1 of 2 files are refused, and nothing is written" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
 
@@ -246,7 +246,7 @@ def test_the_command_takes_columns_kinds_and_choices(tmp_path, capsys):
         "threshold=0.5",
         "--allow-disjoint",
     ]
-    assert main(["import", *map(str, paths), "-o", str(tmp_path / "out"), *said]) == 0
+    assert main(["data", "import", *map(str, paths), "-o", str(tmp_path / "out"), *said]) == 0
     assert written(tmp_path / "out") == ({Q: "red shoes"}, {Q: {"a": 1}}, {"r": {"1": {"a": 1.0}}})
     assert "j.csv: rows with named fields (--columns): 1 query, 1 judgment" in capsys.readouterr().out
 
@@ -266,7 +266,7 @@ def test_the_command_takes_columns_kinds_and_choices(tmp_path, capsys):
 )  # fmt: skip
 def test_mistakes_are_one_line(tmp_path, capsys, arguments, said):
     path = files(tmp_path, g_jsonl=GOLDEN)[0]
-    assert main(["import", str(path), "-o", str(tmp_path / "out"), *arguments]) == 2
+    assert main(["data", "import", str(path), "-o", str(tmp_path / "out"), *arguments]) == 2
     shown = capsys.readouterr().err
     assert said in shown
     assert shown.count("\n") == 1

@@ -32,7 +32,7 @@ def log(rows):
 
 def test_the_default_is_clicks_over_expected_clicks_with_intervals_and_origin(tmp_path, capsys):
     (tmp_path / "clicks.csv").write_text(TABLE)
-    assert main(["import", str(tmp_path / "clicks.csv"), "-o", str(tmp_path / "mine")]) == 0
+    assert main(["data", "import", str(tmp_path / "clicks.csv"), "-o", str(tmp_path / "mine")]) == 0
     said = capsys.readouterr().out
     assert "121 clicks of 453 impressions; grades by coec (by default" in said
     assert "1 of 5 pairs were shown fewer than 10 times and are left out (--impressions)" in said
@@ -95,7 +95,7 @@ def test_estimated_examination_is_that_of_counts_without_chance():
 )  # fmt: skip
 def test_what_a_log_lacks_for_a_model_is_one_line(tmp_path, capsys, table, options, said):
     (tmp_path / "log.csv").write_text(table)
-    assert main(["import", str(tmp_path / "log.csv"), "-o", str(tmp_path / "mine"), *options]) == 2
+    assert main(["data", "import", str(tmp_path / "log.csv"), "-o", str(tmp_path / "mine"), *options]) == 2
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1
@@ -104,14 +104,14 @@ def test_what_a_log_lacks_for_a_model_is_one_line(tmp_path, capsys, table, optio
 
 def test_a_log_of_refused_rows_alone_gives_the_first_reason(tmp_path, capsys):
     (tmp_path / "log.csv").write_text("query,doc,clicks,impressions\na b,x,30,10\n")
-    assert main(["import", str(tmp_path / "log.csv"), "-o", str(tmp_path / "mine")]) == 2
+    assert main(["data", "import", str(tmp_path / "log.csv"), "-o", str(tmp_path / "mine")]) == 2
     assert "nothing to import (line 2: 30 clicks of 10 impressions)" in capsys.readouterr().err
 
 
 def test_rows_are_refused_one_by_one_and_averaged_positions_are_not_used(tmp_path, capsys):
     table = "query,page,clicks,impressions,ctr,position\na b,x,30,100,30%,1.4\na b,y,30,10,9,2\na b,z,-1,10,9,2\na b,w,2,many,9,2\na b,v,2,30,9,1e300\n"
     (tmp_path / "console.csv").write_text(table)
-    assert main(["import", str(tmp_path / "console.csv"), "-o", str(tmp_path / "mine")]) == 0
+    assert main(["data", "import", str(tmp_path / "console.csv"), "-o", str(tmp_path / "mine")]) == 0
     said = capsys.readouterr().out
     assert "4 rows refused, the first: line 3: 30 clicks of 10 impressions" in said
     assert "have fractions, as averages have, and are not used" in said
@@ -162,7 +162,7 @@ def test_searches_and_events_of_ubi_are_impressions_by_query(tmp_path):
 
 def test_a_table_with_grades_stays_judgments_and_says_which_columns_are_not_kept(tmp_path, capsys):
     (tmp_path / "j.csv").write_text("query,url,grade,clicks,impressions\na b,x,2,30,100\na b,y,0,1,100\n")
-    assert main(["import", str(tmp_path / "j.csv"), "-o", str(tmp_path / "mine")]) == 0
+    assert main(["data", "import", str(tmp_path / "j.csv"), "-o", str(tmp_path / "mine")]) == 0
     assert "columns that are not kept: clicks" in capsys.readouterr().out
     assert list(weir.load(tmp_path / "mine").qrels.to_dict().values()) == [{"x": 2, "y": 0}]
 
@@ -185,10 +185,10 @@ def test_imports_that_cannot_belong_together_are_refused(tmp_path, capsys, files
         for name, kind in (("t.jsonl", "queries"), ("d.jsonl", "corpus"))
         if name in files
     ]
-    assert main(["import", *paths, "-o", str(tmp_path / "mine"), *kinds]) == 2
+    assert main(["data", "import", *paths, "-o", str(tmp_path / "mine"), *kinds]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "mine").exists()
-    assert main(["import", *paths, "-o", str(tmp_path / "mine"), "--allow-disjoint", *kinds]) == 0
+    assert main(["data", "import", *paths, "-o", str(tmp_path / "mine"), "--allow-disjoint", *kinds]) == 0
     assert (tmp_path / "mine" / "qrels" / "test.tsv").exists()
 
 

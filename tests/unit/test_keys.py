@@ -243,7 +243,7 @@ def test_the_hub_is_no_exception(status, home, monkeypatch, capsys):
     monkeypatch.setenv("HF_TOKEN", SECRET.replace("/", "-"))
     with running(HubEcho, status=status) as url:
         monkeypatch.setenv("HF_ENDPOINT", url)
-        assert main(["stats", "hf:them/set"]) == 2
+        assert main(["data", "stats", "hf:them/set"]) == 2
     said = capsys.readouterr().err
     kept = said.encode() + b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
     assert SECRET.replace("/", "-").encode() not in kept

@@ -118,7 +118,7 @@ def test_the_second_source_is_taken_and_the_reason_said(hosts, monkeypatch, how,
 
 def test_the_first_source_is_enough(hosts, capsys):
     hub, _ = hosts
-    assert main(["fetch", "-q", "scifact"]) == 0
+    assert main(["data", "fetch", "-q", "scifact"]) == 0
     assert capsys.readouterr().out == "scifact: 9 documents, 2 queries\n"
     assert hub.paths() == ["/datasets/zips/resolve/main/scifact.zip"]
 
@@ -130,7 +130,7 @@ def test_no_source_is_one_line_with_every_reason(hosts, monkeypatch, capsys):
         DownloadError, match=r"refused.*; hf:copies/none: .*; hf:copies/other: its documents are 8"
     ):
         fetch("scifact")
-    assert main(["fetch", "-q", "scifact"]) == 2
+    assert main(["data", "fetch", "-q", "scifact"]) == 2
     shown = capsys.readouterr()
     assert (shown.out, shown.err.count("\n")) == ("", 1)
 

@@ -42,7 +42,7 @@ def written(folder: Path, **files: str) -> list[Path]:
 def test_weir_says_its_version_and_lists_systems_without_numba(monkeypatch, capsys):
     assert weir.__version__[0].isdigit()
     monkeypatch.setitem(__import__("sys").modules, "numba", None)
-    assert main(["systems"]) == 0
+    assert main(["list", "systems"]) == 0
     assert "bm25(" in capsys.readouterr().out
 
 
@@ -61,7 +61,7 @@ def test_other_names_of_measures_are_understood(asked, means):
 
 
 def test_a_measure_is_described_by_its_name(capsys):
-    assert main(["measures", "nDCG"]) == 0
+    assert main(["list", "measures", "nDCG"]) == 0
     assert "Discounted cumulative gain" in capsys.readouterr().out
 
 
@@ -79,7 +79,7 @@ def test_a_model_that_is_not_there_is_said_so(system, said):
 
 
 def test_models_takes_an_expression(capsys):
-    assert main(["models", 'dense("minilm")']) == 0
+    assert main(["list", "models", 'dense("minilm")']) == 0
     assert capsys.readouterr().out.startswith("model ")
 
 
@@ -100,7 +100,7 @@ def test_eval_and_compare_call_a_run_alike(tmp_path, capsys):
 
 def test_stats_takes_judgments_alone(tmp_path, capsys):
     (qrels,) = written(tmp_path, q__txt=QRELS)
-    assert main(["stats", str(qrels)]) == 0
+    assert main(["data", "stats", str(qrels)]) == 0
     assert "judg" in capsys.readouterr().out
 
 

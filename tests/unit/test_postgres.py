@@ -242,11 +242,11 @@ def test_one_table_serves_every_way_of_asking_and_is_dropped(shop, shop_system, 
     assert {use["answered"] for use in used} == {4}
     assert all(use["versions"]["PostgreSQL"] and use["latency"][0]["concurrency"] == 8 for use in used)
     assert next(r for r in records if r["stage"] == "index")["facts"]["bytes"] > 10_000
-    assert main(["drop", names[0]]) == 0
+    assert main(["data", "drop", names[0]]) == 0
     assert len(capsys.readouterr().out.split()) == 1
     assert shop.ask("SELECT 1 FROM pg_namespace WHERE nspname = 'weir'") == []
-    assert main(["drop", names[0]]) == 0
-    assert main(["drop", "bm25"]) == 2
+    assert main(["data", "drop", names[0]]) == 0
+    assert main(["data", "drop", "bm25"]) == 2
     # The table is gone: it is noticed, and made again.
     Experiment([folder], [names[0]], ["RR"], k=3).execute(tmp_path / "out")
     assert len(shop.ask("SELECT name FROM weir.indexes WHERE complete IS NOT NULL")) == 1

@@ -72,7 +72,7 @@ def test_whatever_a_file_holds_it_is_a_collection_or_one_line(tmp_path, data, na
 
 
 def test_the_card_of_a_golden_set(shop, capsys):
-    assert main(["stats", str(shop / "golden.jsonl"), "--json"]) == 0
+    assert main(["data", "stats", str(shop / "golden.jsonl"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["documents"] == 4
     assert len(weir.Dataset.load(shop / "golden.jsonl").qrels) == 2
 
@@ -132,7 +132,7 @@ def test_words_are_looked_up_in_the_documents_beside(shop, home):
 
 def test_what_columns_leave_open_is_asked_and_said_in_the_toml(tmp_path, capsys):
     (tmp_path / "clicks.csv").write_text("q,url,ctr\n" + "\n".join(TABLE.split("\n")[1:]))
-    assert main(["stats", str(tmp_path / "clicks.toml")]) == 2  # nothing there
+    assert main(["data", "stats", str(tmp_path / "clicks.toml")]) == 2  # nothing there
     with pytest.raises(WeirError, match=r"say which|--columns"):
         weir.load(tmp_path / "clicks.csv")
     (tmp_path / "clicks.toml").write_text(
@@ -184,7 +184,7 @@ def test_one_toml_describes_an_unusual_layout(tmp_path):
     assert shop.corpus.view("title text").tolist() == ["Shoe 0 a red shoe", "Shoe 1 a red shoe"]
     rows = [json.loads(line) for line in shop.layout.need_queries().path.read_text().splitlines()]
     assert rows[0]["metadata"]["region"] == "north"
-    assert main(["import", str(tmp_path / "shop.toml"), "-o", str(tmp_path / "canonical")]) == 0
+    assert main(["data", "import", str(tmp_path / "shop.toml"), "-o", str(tmp_path / "canonical")]) == 0
     written = weir.load(tmp_path / "canonical")
     assert written.fingerprint == shop.fingerprint
     assert (written.name, written.split, written.self_match, written.instruction) == (

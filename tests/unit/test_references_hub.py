@@ -103,7 +103,7 @@ def test_what_a_branch_stands_for_stays_until_it_is_fetched_again(hub, capsys):
     asked = len(hub.asked)
     assert weir.load("hf:weirs/small").source == f"hf:weirs/small@{first}" == before.source
     assert len(hub.asked) == asked  # nothing was asked of the network
-    assert main(["fetch", "hf:weirs/small"]) == 0
+    assert main(["data", "fetch", "hf:weirs/small"]) == 0
     assert capsys.readouterr().out == "hf:weirs/small: 50 documents, 6 queries\n"
     assert weir.load("hf:weirs/small").source == f"hf:weirs/small@{second}"
     assert len(weir.load(f"hf:weirs/small@{first}").corpus) == 60
@@ -235,7 +235,7 @@ SAID = {
 @pytest.mark.parametrize("name", SAID)
 def test_what_is_wrong_is_one_line(hub, name, capsys):
     hub.said, said = SAID[name]
-    assert main(["stats", name]) == 2
+    assert main(["data", "stats", name]) == 2
     shown = capsys.readouterr()
     assert (shown.out, shown.err.count("\n")) == ("", 1)
     assert said in shown.err

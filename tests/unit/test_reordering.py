@@ -235,18 +235,18 @@ def test_the_command_and_its_equal_say_the_same(tmp_path, capsys):
     values = (run_of(befores), run_of(afters), Qrels.of(grades))
     for value, path in zip(values, paths, strict=True):
         value.save(path)
-    assert main(["reranking", *paths[:2], "--qrels", paths[2], "--json"]) == 0
+    assert main(["study", "reranking", *paths[:2], "--qrels", paths[2], "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     found = weir.reranking(values[0], values[1], qrels=grades)
     assert said["gain"] == found.to_dict()["results"][0]["gain"]
     found.save(tmp_path / "kept.json")
     assert weir.ResultSet.load(tmp_path / "kept.json")[0].bias == found[0].bias
-    assert main(["reranking", *paths[:2]]) == 0
+    assert main(["study", "reranking", *paths[:2]]) == 0
     text = capsys.readouterr().out
     assert "leaves the first 10 of 10 of 11 queries" in text
     assert "answers 1 of 12 queries not at all" in text
     assert "lacks 30 of 360 candidates" in text
-    assert main(["reranking", *paths[:2], "--qrels", paths[2], "--markdown"]) == 0
+    assert main(["study", "reranking", *paths[:2], "--qrels", paths[2], "--markdown"]) == 0
     assert capsys.readouterr().out.count("| --- |") == 4
     assert len(found.to_frame()) == 7
 
@@ -266,7 +266,7 @@ def test_what_cannot_be_compared_is_one_line(tmp_path, capsys):
     path = tmp_path / "bad.trec"
     path.write_text("q00 Q0 d001 1 3 x\nq00 Q0 d001 2 2 x\nq00 Q0 d002 3 high x\n")
     one.save(tmp_path / "one.trec")
-    assert main(["reranking", str(tmp_path / "one.trec"), str(path)]) == 2
+    assert main(["study", "reranking", str(tmp_path / "one.trec"), str(path)]) == 2
     said = capsys.readouterr().err
     assert "bad.trec, line 3: found 'q00 Q0 d002 3 high x'" in said
     assert said.count("\n") == 1
@@ -289,7 +289,7 @@ def test_documents_that_stand_twice_are_counted_and_their_better_place_counts(tm
     assert found.mean("kept first").mean == 0
     with pytest.raises(BadRanking, match="twice"):
         weir.Run.load(path)
-    assert main(["reranking", str(first), str(path)]) == 0
+    assert main(["study", "reranking", str(first), str(path)]) == 0
     assert "twice names 3 documents again" in capsys.readouterr().out
     assert weir.reranking(first, first)[0].duplicates == 0
 

@@ -267,7 +267,7 @@ def test_candidates_and_silent_queries_of_the_collection_hold_everywhere(tmp_pat
     for name in ("eval", "compare", "diff", "gate", "why", "relabel", "reranking"):
         arguments, read, _ = COMMANDS[name]
         if name == "relabel":
-            arguments = ["relabel", "qrels.trec", *FILES]
+            arguments = ["labels", "relabel", "qrels.trec", *FILES]
         assert read(said(capsys, [*arguments, "--collection", "mine"])) == pytest.approx(wanted, abs=1e-12), (
             name
         )

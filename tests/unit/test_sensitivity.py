@@ -255,6 +255,7 @@ def test_interrupted_it_asks_for_nothing_twice_and_records_are_read(server, tmp_
     manners.say = lambda _, user: " > ".join(f"[{i}]" for i in range(user.count("\n<passage>\n"), 0, -1))
     name = f'bm25 >> llm("listwise", model="{url}/v1#m", depth=4, window=3, concurrency=1)'
     command = [
+        "study",
         "sensitivity",
         "-d",
         str(folder),
@@ -304,7 +305,7 @@ def test_what_cannot_be_studied_is_one_line(dataset):
     for wrong in ({"orders": 1}, {"samples": -1}, {"depths": (0,)}, {"queries": 0}):
         with pytest.raises(BadValue, match=next(iter(wrong))):
             StudyRules(**wrong)
-    assert main(["sensitivity", "-d", "x", "-s", "bm25", "--depths", "5,all"]) == 2
+    assert main(["study", "sensitivity", "-d", "x", "-s", "bm25", "--depths", "5,all"]) == 2
 
 
 def test_a_sample_of_queries_is_the_same_each_time(server, dataset):
@@ -388,7 +389,7 @@ def test_a_results_folder_names_what_is_studied(server, tmp_path, capsys):
     names = [f'bm25 >> llm("{method}", model="{url}/v1#m", depth=4)' for method in ("score", "listwise")]
     weir.benchmark(str(mine), [*names, "bm25"], "nDCG@10", out=tmp_path / "out")
     rules = ["--orders", "2", "--samples", "0", "--depths", "", "-q", "--json"]
-    assert main(["sensitivity", str(tmp_path / "out"), *rules, "-o", str(tmp_path / "kept")]) == 0
+    assert main(["study", "sensitivity", str(tmp_path / "out"), *rules, "-o", str(tmp_path / "kept")]) == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(one["dataset"], one["system"]) for one in found] == [("mine", name) for name in names]
     assert len(list((tmp_path / "kept").iterdir())) == 1  # of pointwise scores orders are not studied
@@ -400,7 +401,7 @@ def test_a_results_folder_names_what_is_studied(server, tmp_path, capsys):
         ([str(tmp_path / "out"), "-s", "bm25"], "no system that is asked for has a language model"),
         (["-d", str(mine)], "give a results folder, or a collection with -d and a system with -s"),
     ):
-        assert main(["sensitivity", *arguments]) == 2
+        assert main(["study", "sensitivity", *arguments]) == 2
         assert said in capsys.readouterr().err
 
 

@@ -48,6 +48,7 @@ def test_a_collection_proves_to_rank_as_itself_and_three_systems_are_asked_for(b
 def test_the_command_writes_a_collection_that_loads_and_says_whether_it_is_proved(tmp_path, capsys):
     out = tmp_path / "mini"
     arguments = [
+        "data",
         "subset",
         "brook-news",
         "--docs",
@@ -70,7 +71,7 @@ def test_the_command_writes_a_collection_that_loads_and_says_whether_it_is_prove
     assert said["valid"] == (said["low"] >= 0.8)
     assert main(arguments) == 2
     assert "is there already" in capsys.readouterr().err
-    assert main(["subset", "brook-news", "--docs", "0", "-o", str(tmp_path / "none")]) == 2
+    assert main(["data", "subset", "brook-news", "--docs", "0", "-o", str(tmp_path / "none")]) == 2
     assert not (tmp_path / "none").exists()
 
 

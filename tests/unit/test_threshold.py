@@ -64,7 +64,7 @@ def test_a_system_that_knows_nothing_is_told_so(tmp_path, capsys):
     silent = {q: {"x": 7.0} for q in run}
     weir.Qrels.of(qrels).save(tmp_path / "qrels.tsv")
     weir.Run.of(silent).save(tmp_path / "run.trec")
-    arguments = ["threshold", str(tmp_path / "qrels.tsv"), str(tmp_path / "run.trec")]
+    arguments = ["study", "threshold", str(tmp_path / "qrels.tsv"), str(tmp_path / "run.trec")]
     assert main(arguments) == 0
     out = capsys.readouterr().out
     assert out.startswith("no score keeps at most 10.0% false answers: nothing would be answered\n")

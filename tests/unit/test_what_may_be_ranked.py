@@ -130,7 +130,7 @@ def test_pool_says_what_a_collection_without_candidates_lacks(tmp_path: Path) ->
 
 def test_a_card_and_a_run_say_what_is_ranked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = collection(tmp_path / "mine", SAID)
-    assert main(["stats", str(folder)]) == 0
+    assert main(["data", "stats", str(folder)]) == 0
     card = " ".join(capsys.readouterr().out.split())
     assert "candidates 4.0 on average for 1 of 5 queries, 1 of them no documents of the collection" in card
     assert "excluded documents 1.0 on average for 2 of 5 queries" in card

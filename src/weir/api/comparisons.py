@@ -116,22 +116,24 @@ def compare(
         compared = relabelled(_of_cells(cells, wanted, baseline, how, by), titles)
         return ResultSet("compare", tuple(compared), notes)
     name = Path(qrels).name if isinstance(qrels, (str, os.PathLike)) else "the judged queries"
-    already = isinstance(qrels, Scores) or not rankings
-    rules = ScoringRules.of(None if already else collection, conventions_of(conventions))
+    dataset = None
     if isinstance(qrels, Scores):
         scores = _scored((qrels, *rankings))
     elif not rankings:
         scores = _scored(qrels)
+    elif len(rankings) > 1 and (paths := _all_paths((qrels, *rankings))):
+        scores, dataset = _scores_of_files(paths, collection, conventions, wanted)
     else:
-        several = rankings[0] if len(rankings) == 1 else rankings
+        rules = ScoringRules.of(collection, conventions_of(conventions))
+        dataset, several = rules.dataset, rankings[0] if len(rankings) == 1 else rankings
         scores = _scores_by_name(qrels, several, wanted or DEFAULT_MEASURES, rules)
+    notes = tuple(system_notes(scores))
     if factors is not None:
         of = {(name, system): one for system, one in scores.items()}
-        return ResultSet("factors", tuple(study_factors(of, factor_names(factors), wanted, how)))
-    notes = tuple(system_notes(scores))
+        return ResultSet("factors", tuple(study_factors(of, factor_names(factors), wanted, how)), notes)
     if by is None:
         return ResultSet("compare", tuple(compare_scores(scores, name, baseline, how)), notes)
-    groups = query_groups(by, next(iter(scores.values())).queries, rules.dataset)
+    groups = query_groups(by, next(iter(scores.values())).queries, dataset)
     return ResultSet("compare", tuple(compare_scores_by_group(scores, name, groups, baseline, how)), notes)
 
 
@@ -160,8 +162,14 @@ def power(
     from weir.stats.power import plan as planned
     from weir.stats.score_notes import system_notes
 
-    scores = _two(qrels, (first, second), measures, ScoringRules.of(collection, conventions_of(conventions)))
-    pairs = [(m, table("the judged queries", m, scores).values) for m in scores["first"].measures]
+    paths = _all_paths((qrels, first, second))
+    if paths:
+        scores = _scores_of_files(paths, collection, conventions, measures)[0]
+    else:
+        rules = ScoringRules.of(collection, conventions_of(conventions))
+        scores = _two(qrels, (first, second), measures, rules)
+    name = paths[0].name if paths else "the judged queries"
+    pairs = [(m, table(name, m, scores).values) for m in next(iter(scores.values())).measures]
     plans = tuple(planned(m, v[1] - v[0], effects, power, alpha, test) for m, v in pairs)
     return ResultSet("power", plans, tuple(system_notes(scores)))
 
@@ -310,6 +318,28 @@ def _of_cells(
     if by is None:
         return compare_cells(cells, measures, baseline, method)
     return compare_cells_by_group(cells, lambda c, q: cell_groups(c, by, q), measures, baseline, method)
+
+
+def _all_paths(given: Sequence[object]) -> list[Path]:
+    """The paths, where nothing else is given; else none."""
+    paths = [Path(one) for one in given if isinstance(one, (str, os.PathLike))]
+    return paths if len(paths) == len(given) else []
+
+
+def _scores_of_files(
+    paths: Sequence[Path], collection: Collection, conventions: Conventions | str, measures: Wanted
+) -> tuple[dict[str, Scores], Dataset | None]:
+    """The scores of run files behind their judgments, by name, joined while they are read; and their collection."""
+    from weir.datasets.scoring_rules import ScoringRules, judged_collection
+    from weir.experiment.run_files import scores_of_files
+
+    qrels, runs = paths[0], paths[1:]
+    if qrels.is_dir():
+        qrels, folder = judged_collection(qrels, None)
+        collection = folder if collection is None else collection
+    rules = ScoringRules.of(collection, conventions_of(conventions))
+    wanted = measures_of(measures) if measures else ()
+    return scores_of_files(qrels, runs, wanted, rules, least=len(runs))[0], rules.dataset
 
 
 def _folder(given: object) -> Path:

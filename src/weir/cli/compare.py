@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -14,12 +14,11 @@ from weir.cli.table_options import label_option, notes_option
 from weir.cli.terminal import say_left_out, say_notes
 
 if TYPE_CHECKING:
-    from weir.core.scores import Scores
-    from weir.experiment.factor_studies import Twins
     from weir.experiment.finished import Finished
     from weir.measures.conventions import Conventions
     from weir.report.display import Display
     from weir.stats.comparison import Comparison, ComparisonMethod
+    from weir.stats.factorial import FactorStudy
 
 __all__ = ["command"]
 
@@ -170,6 +169,7 @@ def _files(
     from weir.cli.table_options import display_of
     from weir.datasets.query_grouping import query_groups
     from weir.datasets.scoring_rules import ScoringRules, judged_collection
+    from weir.experiment.factor_studies import factor_names, study_factors
     from weir.experiment.run_files import scores_of_files
     from weir.stats.compare import compare_scores
     from weir.stats.compare_groups import compare_scores_by_group
@@ -186,7 +186,8 @@ def _files(
     say_notes(system_notes(scores), notes)
     say_left_out(refused)  # before a baseline that is one of them is missed
     if factors is not None:
-        _show_factors({(paths[0].name, name): one for name, one in scores.items()}, asked, display)
+        of = {(paths[0].name, name): one for name, one in scores.items()}
+        _show_factors(study_factors(of, factor_names(factors), measures, method), display)
     elif by is None:
         _show(compare_scores(scores, paths[0].name, baseline, method), display, explain)
     else:
@@ -208,11 +209,11 @@ def _folder(
     from weir.cli.table_options import chosen_cells, display_of
     from weir.core.notes import Note
     from weir.experiment.compare import lacking_notes
-    from weir.experiment.factor_studies import twin_notes, twin_systems
+    from weir.experiment.factor_studies import factor_names, study_factors, twin_notes, twin_systems
     from weir.experiment.finished import deepest, finished_cells, system_titles
     from weir.experiment.results import cell_notes
 
-    measures, baseline, _, factors = asked
+    measures, baseline, method, factors = asked
     labels, form, long, explain = shown
     cells, said = chosen_cells(finished_cells(folder), *chosen), list[str]()
     if not any("#" in system for system in chosen[1]):  # who names a label means that cell
@@ -223,7 +224,7 @@ def _folder(
     said += twin_notes(twins)
     if factors is not None:
         scores = {(c.dataset, c.label or c.system): c.values() for c in cells}
-        _show_factors(scores, asked, display, twins)
+        _show_factors(study_factors(scores, factor_names(factors), measures, method, twins), display)
     else:
         _compare_cells(cells, asked, groups, display, explain)
     lacking = [*said, *lacking_notes(cells, measures, baseline)]
@@ -268,16 +269,11 @@ def _compare_cells(
     _show(found, display, explain)
 
 
-def _show_factors(
-    scores: Mapping[tuple[str, str], Scores], asked: Asked, display: Display, twins: Twins | None = None
-) -> None:
-    """The factorial study of systems by dataset and name; twins: those that ask and read the same."""
+def _show_factors(found: Sequence[FactorStudy], display: Display) -> None:
+    """Print the factorial studies of systems."""
     from weir.cli.terminal import show
-    from weir.experiment.factor_studies import factor_names, study_factors
     from weir.report import factors as report
 
-    measures, _, method, factors = asked
-    found = study_factors(scores, factor_names(factors or ""), measures, method, twins)
     shown = {
         "json": report.factors_json,
         "csv": report.factors_csv,

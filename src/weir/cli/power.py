@@ -52,21 +52,23 @@ def command(
     """
     import json
 
-    from weir.datasets.scoring_rules import ScoringRules, judged_collection
-    from weir.experiment.run_files import scores_of_files
+    from weir.api.comparisons import power
+    from weir.measures import DEFAULT_MEASURES
     from weir.measures.conventions import Conventions
     from weir.report.power import power_text
-    from weir.stats.compare import table
-    from weir.stats.power import plan
-    from weir.stats.score_notes import system_notes
 
-    conventions = Conventions(self_matches="drop" if drop_self else "keep")
-    name = qrels.name
-    qrels, collection = judged_collection(qrels, collection)
-    rules = ScoringRules.of(collection, conventions)
-    scores, _ = scores_of_files(qrels, (first, second), measures, rules)
-    say_notes(system_notes(scores), notes)
-    for measure in next(iter(scores.values())).measures:
-        before, after = table(name, measure, scores).values
-        found = plan(measure, after - before, effects or (0.01, 0.02, 0.05), wanted, alpha, test)
-        show(json.dumps(found.to_dict()) if as_json else power_text(found, output_width()))
+    plans = power(
+        qrels,
+        first,
+        second,
+        measures or DEFAULT_MEASURES,
+        effects=effects or (0.01, 0.02, 0.05),
+        alpha=alpha,
+        power=wanted,
+        test=test,
+        conventions=Conventions(self_matches="drop" if drop_self else "keep"),
+        collection=collection,
+    )
+    say_notes(plans.notes, notes)
+    for plan in plans:
+        show(json.dumps(plan.to_dict()) if as_json else power_text(plan, output_width()))

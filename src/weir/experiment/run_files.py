@@ -54,14 +54,15 @@ def scores_of_files(
     runs: Sequence[Path],
     measures: Iterable[Measure | str] = (),
     rules: ScoringRules = NO_COLLECTION,
+    least: int = 2,
 ) -> tuple[dict[str, Scores], list[str]]:
     """(the scores of run files by name, a sentence on each file that is no ranking of these judgments).
 
     A name is the file's, or its path where two files are called the same. measures: by default nDCG@10, R@100 and
-    Judged@10. Raises the WeirErrors of reading and measuring, those of a run file where fewer than two are left.
+    Judged@10. Raises the WeirErrors of reading and measuring, those of a run file where fewer than `least` are left.
     """
     wanted = measures_of(tuple(measures) or DEFAULT_MEASURES)
     judgments = rules.counted(judgments_for(qrels, wanted))
-    scored, refused = each_file(runs, lambda run: score_file(run, judgments, wanted, rules), least=2)
+    scored, refused = each_file(runs, lambda run: score_file(run, judgments, wanted, rules), least=least)
     names = zip(names_of_runs(runs), runs, strict=True)
     return {name: scored[run] for name, run in names if run in scored}, refused
