@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.chat_server import token_of
 from tests.unit.hostile_answers import WRITINGS, honest_answers, hostile_answers, hostile_passages
+from tests.unit.model_servers import token_of
 
 from weir.judging.grade_verdict import read_grade, verdict_form
 from weir.judging.judge_prompt import judge_prompt, judge_prompts

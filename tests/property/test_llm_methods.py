@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.unit.chat_server import signed
+from tests.unit.model_servers import signed
 
 from weir.core.corpus import Corpus, Queries
 from weir.core.run import Run

@@ -16,8 +16,8 @@ import pytest
 
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
-from tests.unit.chat_server import chat_serving, grade_of
 from tests.unit.embedding_place import forget_spending
+from tests.unit.model_servers import chat_serving, grade_of
 
 import weir
 from weir.cli import main

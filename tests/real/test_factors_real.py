@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
-from tests.unit.chat_server import chat_serving
+from tests.unit.model_servers import chat_serving
 
 import weir
 from weir.cli import main

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.unit.chat_server import chat_serving
+from tests.unit.model_servers import chat_serving
 
 import weir
 from weir.io.runs.labels import read_labels

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.unit import embedding_server as es
+from tests.unit import model_servers as es
 from weir.encode.api import Hosted
 from weir.encode.api.hosted import purse
 from weir.services.limits import Clock, Limits, paid
@@ -46,7 +46,7 @@ class Place:
     """A server, time as the client sees it, and encoders that ask that server."""
 
     url: str
-    manners: es.Manners
+    manners: es.EmbeddingManners
     time: Time
 
     def load(self, model: str = "openai:m", limits: Limits = QUICK, **settings: object):
@@ -68,7 +68,7 @@ def placed(home: Path, monkeypatch) -> Iterator[Place]:
     monkeypatch.setenv("WEIR_KEY_TEST", KEY)
     settings.cache_clear()
     forget_spending()
-    with es.serving() as (url, manners):
+    with es.embedding_serving() as (url, manners):
         yield Place(url, manners, Time())
     settings.cache_clear()
     forget_spending()

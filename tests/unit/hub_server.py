@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import http.server
 import json
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, unquote, urlsplit
+
+from tests.unit.model_servers import LocalHandler, running
 
 
 def commit_of(files: dict[str, bytes]) -> str:
@@ -58,12 +58,8 @@ class Hub:
         return [path for how, path, _ in self.asked if how == method]
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class HubHandler(LocalHandler):
     hub: Hub
-
-    def log_message(self, *_):
-        pass
 
     def end_headers(self):
         self.send_header("Connection", "close")
@@ -192,13 +188,5 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def served(hub: Hub) -> Iterator[Hub]:
-    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Mannered", (Handler,), {"hub": hub}))
-    thread = threading.Thread(target=httpd.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    hub.url = f"http://127.0.0.1:{httpd.server_port}"
-    try:
+    with running(HubHandler, hub=hub) as hub.url:
         yield hub
-    finally:
-        httpd.shutdown()
-        httpd.server_close()
-        thread.join()

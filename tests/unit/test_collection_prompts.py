@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit import embedding_server as es
+from tests.unit import model_servers as es
 from tests.unit.brooklet import QUERIES, write_collection
 from tests.unit.embedding_place import forget_spending
 from weir.core.corpus import Corpus, Queries
@@ -111,7 +111,7 @@ def test_what_is_sent_and_recorded_is_the_rendered_prompt(tmp_path, monkeypatch,
     settings.cache_clear()
     forget_spending()
     other = write_collection(tmp_path / "plain")
-    with es.serving() as (url, manners):
+    with es.embedding_serving() as (url, manners):
         system = ASKING[:-1] + f', base="{url}/v1")'
         grid = Experiment((str(collection), str(other)), (system,), ("nDCG@10",), k=3)
         rows = grid.execute(tmp_path / "results")
@@ -148,7 +148,7 @@ def test_a_query_is_asked_with_its_own_instruction(tmp_path, monkeypatch, collec
 
     settings.cache_clear()
     forget_spending()
-    with es.serving() as (url, manners):
+    with es.embedding_serving() as (url, manners):
         grid = Experiment((str(collection),), (ASKING[:-1] + f', base="{url}/v1")',), ("nDCG@10",), k=3)
         keys = {asked("Only floods"), asked("Only droughts")}
     settings.cache_clear()

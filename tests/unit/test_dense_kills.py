@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.unit import embedding_server as es
+from tests.unit import model_servers as es
 from tests.unit.brooklet import QUERIES, write_collection
 from tests.unit.results import contents
 from weir.encode.api.hosted import PROBE
@@ -27,10 +27,10 @@ KILLS = 5
 
 
 @pytest.fixture
-def server(monkeypatch) -> Iterator[tuple[str, es.Manners]]:
+def server(monkeypatch) -> Iterator[tuple[str, es.EmbeddingManners]]:
     """A server that takes its time, so that there is some to be killed in."""
     monkeypatch.setenv("WEIR_KEY_TEST", "sk-very-secret-0123456789")
-    with es.serving() as (url, manners):
+    with es.embedding_serving() as (url, manners):
         manners.bill = lambda text: time.sleep(0.0003) or 3
         yield url + "/v2", manners
 
@@ -62,7 +62,7 @@ def run(server, tmp_path):
     return start
 
 
-def sent(manners: es.Manners) -> Counter[str]:
+def sent(manners: es.EmbeddingManners) -> Counter[str]:
     """How often each text was sent, but for the probe that each process sends; then nothing is remembered."""
     counts = Counter(text for asked in manners.asked for text in asked.texts if text != PROBE)
     manners.asked.clear()

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir
-from tests.unit.chat_server import chat_serving
 from tests.unit.embedding_place import forget_spending
+from tests.unit.model_servers import chat_serving
 from weir.core.ids import Ids
 from weir.core.order import drawn_keys
 from weir.core.qrels import Qrels

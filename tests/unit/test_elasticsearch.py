@@ -16,7 +16,7 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir
 from tests.unit.brooklet import DOCUMENTS, QUERIES, write_collection
-from tests.unit.elastic_server import elastic_serving
+from tests.unit.search_servers import elastic_serving
 from weir.cli.main import main
 from weir.core.corpus import Corpus, Queries
 from weir.errors import BadValue, FormatError, ServiceError, StoreWarning, UnknownName

@@ -9,7 +9,7 @@ from email.utils import formatdate
 import numpy as np
 import pytest
 
-from tests.unit import embedding_server as es
+from tests.unit import model_servers as es
 from tests.unit.embedding_place import KEY, QUICK, Place, Time, expected, placed, texts
 from weir.encode.api import Hosted
 from weir.encode.api.hosted import PROBE
@@ -247,7 +247,7 @@ def test_quota_day_a_wait_of_hours_ends_the_command(place: Place):
 @pytest.mark.parametrize("code", [302, 307])
 def test_a_redirect_is_not_followed_with_the_key(place: Place, code):
     loaded = place.ready()
-    with es.serving() as (other, manners):
+    with es.embedding_serving() as (other, manners):
         place.manners.faults = [es.status(code, Location=other + "/v1/embeddings")]
         with pytest.raises(ServiceError, match=r"it moved to .*: give that address"):
             loaded.encode(["a"])

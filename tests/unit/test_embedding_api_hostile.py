@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.unit import embedding_server as es
+from tests.unit import model_servers as es
 from tests.unit.embedding_place import KEY, QUICK, Place, expected, placed, texts
 from weir.encode.api import Hosted
 from weir.encode.api.hosted import PROBE
@@ -62,7 +62,7 @@ def test_the_usual_key_a_key_for_weir_and_this_machine_are_taken():
 
 
 def test_a_proxy_does_not_see_what_goes_to_this_machine(place: Place, monkeypatch):
-    with es.serving() as (other, manners):
+    with es.embedding_serving() as (other, manners):
         monkeypatch.setenv("http_proxy", other)
         monkeypatch.delenv("no_proxy", raising=False)
         assert np.array_equal(place.load().encode(["a"]), expected(["a"]))
@@ -72,7 +72,7 @@ def test_a_proxy_does_not_see_what_goes_to_this_machine(place: Place, monkeypatc
 def reason(text: str):
     """A reason phrase of the server's choice."""
 
-    def fault(handler: es.Handler, _: dict) -> None:
+    def fault(handler: es.EmbeddingHandler, _: dict) -> None:
         handler.send_response(400, text)
         handler.send_header("Content-Length", "0")
         handler.end_headers()
@@ -103,7 +103,7 @@ def test_a_key_that_a_server_echoes_is_masked(place: Place, fault):
 def endless(headers: bool):
     """One byte every twentieth of a second, in the headers or in the body, for as long as anybody listens."""
 
-    def fault(handler: es.Handler, _: dict) -> None:
+    def fault(handler: es.EmbeddingHandler, _: dict) -> None:
         handler.wfile.write(b"HTTP/1.1 200 OK\r\n" + (b"X: " if headers else b"\r\n"))
         while not handler.manners.released.wait(0.05):
             handler.wfile.write(b" ")
@@ -121,7 +121,7 @@ def test_an_answer_that_trickles_ends_at_the_limit_for_the_whole(place: Place, h
     assert loaded.client.spent.retries == 1
 
 
-def flood(handler: es.Handler, _: dict) -> None:
+def flood(handler: es.EmbeddingHandler, _: dict) -> None:
     """As many bytes as anybody takes, and how many that were."""
     handler.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
     handler.manners.flooded = 0

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.unit import embedding_server as es
+from tests.unit import model_servers as es
 from tests.unit.embedding_place import KEY, QUICK, Place, Time, expected, placed, texts
 from weir.encode.api import PROVIDERS, Hosted, is_hosted
 from weir.encode.api.hosted import PROBE
@@ -169,7 +169,7 @@ def test_a_key_may_be_given_after_it_was_missed(place: Place, monkeypatch):
 
 
 def test_processes_that_begin_together_keep_the_same_probe(place: Place):
-    place.manners.faults = [lambda handler, body: (time.sleep(0.3), handler.reply(200, handler.answer(body)))]
+    place.manners.faults = [lambda handler, answer: (time.sleep(0.3), handler.reply(200, answer))]
     with ThreadPoolExecutor(3) as pool:
         found = list(pool.map(lambda _: place.load(), range(3)))
     assert place.manners.sent() == [PROBE]

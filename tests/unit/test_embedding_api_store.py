@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from tests.unit import embedding_server as es
+from tests.unit import model_servers as es
 from tests.unit.brooklet import QUERIES, write_collection
 from tests.unit.embedding_place import forget_spending
 from weir.cli import main
@@ -42,11 +42,11 @@ def embed(base: str, limits: Limits | None = None, texts: list[str] = TEXTS) -> 
 
 
 @pytest.fixture
-def server(tmp_path, monkeypatch) -> Iterator[tuple[str, es.Manners]]:
+def server(tmp_path, monkeypatch) -> Iterator[tuple[str, es.EmbeddingManners]]:
     monkeypatch.setenv("WEIR_HOME", str(tmp_path / "home"))
     settings.cache_clear()
     forget_spending()
-    with es.serving() as (url, manners):
+    with es.embedding_serving() as (url, manners):
         yield url + "/v2", manners
     settings.cache_clear()
     forget_spending()
@@ -57,7 +57,7 @@ def right(found: StoredVectors) -> bool:
     return np.array_equal(found.block(0, len(TEXTS)), wanted)
 
 
-def sent(manners: es.Manners) -> Counter[str]:
+def sent(manners: es.EmbeddingManners) -> Counter[str]:
     """How often each text was sent, but for the probe."""
     counts = Counter(manners.sent())
     del counts[PROBE]

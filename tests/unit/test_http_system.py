@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 import weir
-from tests.unit import search_server as ss
+from tests.unit import search_servers as ss
 from tests.unit.brooklet import write_collection
+from tests.unit.model_servers import changed, cut, hang, reset
 from tests.unit.remote_place import CORPUS, answer, expected, queries
 from weir.cli import main
 from weir.errors import BadValue, FormatError, RankingWarning, ServiceError, UnknownName
@@ -117,22 +118,22 @@ def test_a_cursor_is_followed_to_its_end(tmp_path):
 
 def test_exact_counts_of_a_server_that_misbehaves(tmp_path):
     """429, 500, silence, garbage and half answers: each attempt is counted by kind, each query by its last."""
-    garbage = ss.changed(lambda _: b"<html>busy</html>")
-    partial = ss.changed(lambda found: found["_shards"].update(failed=1))
+    garbage = changed(lambda _: b"<html>busy</html>")
+    partial = changed(lambda found: found["_shards"].update(failed=1))
     texts = [f"text {n}" for n in range(20)]
     with ss.searching("elasticsearch") as (url, manners):
         manners.faults = {
             "text 1": [ss.status(429, Retry_After="0")],
             "text 2": [ss.status(500), ss.status(503)],
-            "text 3": [garbage, ss.cut],
-            "text 4": [partial, ss.reset],
-            "text 5": [ss.hang],
+            "text 3": [garbage, cut],
+            "text 4": [partial, reset],
+            "text 5": [hang],
             "text 6": [ss.status(400)],
             "text 7": [ss.status(500)] * 3,
             "text 8": [garbage] * 3,
-            "text 9": [ss.hang] * 3,
-            "text 10": [ss.changed(lambda found: found["hits"].update(hits=None))] * 3,
-            "text 11": [ss.changed(lambda found: found["hits"]["hits"][0].pop("_score"))] * 3,
+            "text 9": [hang] * 3,
+            "text 10": [changed(lambda found: found["hits"].update(hits=None))] * 3,
+            "text 11": [changed(lambda found: found["hits"]["hits"][0].pop("_score"))] * 3,
             "text 12": [ss.status(429)] * 3,
         }
         timeouts = QUICK + "timeout_s = 2.0\nwhole_s = 10.0\n"
@@ -160,7 +161,7 @@ def test_a_server_that_is_gone_or_refuses_the_key_is_one_line(tmp_path, monkeypa
     header = '\n[headers]\nAuthorization = "ApiKey ${WEIR_KEY_SHOP}"\n'
     with ss.searching("elasticsearch") as (url, manners):
         file = described(tmp_path, "elasticsearch", url, QUICK + header)
-        manners.faults = {"a": [ss.changed(lambda _: {"saw": "very-secret"}), ss.status(401)]}
+        manners.faults = {"a": [changed(lambda _: {"saw": "very-secret"}), ss.status(401)]}
         with pytest.raises(ServiceError, match=r"401 .*the key was taken from WEIR_KEY_SHOP") as caught:
             Http(file).index(CORPUS).search(queries(["a"]), 5)
         assert "very-secret" not in str(caught.value)
@@ -206,7 +207,7 @@ def test_searched_fields_are_looked_up_once_before_the_queries(tmp_path):
 def test_an_answer_without_all_shards_is_none(tmp_path):
     with ss.searching("opensearch") as (url, manners):
         file = described(tmp_path, "opensearch", url)
-        lost = ss.changed(lambda found: found["_shards"].update(total=3, successful=2, skipped=1, failed=0))
+        lost = changed(lambda found: found["_shards"].update(total=3, successful=2, skipped=1, failed=0))
         manners.faults = {"a": [lost] * 3}
         with pytest.raises(ServiceError, match=r"_shards\.successful: 2, not 3 as _shards\.total"):
             Http(file).index(CORPUS).search(queries(["a"]), 5)
@@ -220,7 +221,7 @@ def test_an_empty_answer_is_confirmed_and_an_error_of_status_200_is_one(tmp_path
     with ss.searching("solr") as (url, manners):
         manners.ranked = lambda text, k: {} if text == "long" else answer(text, k)
         file = described(tmp_path, "solr", url)
-        nothing = ss.changed(lambda _: None)
+        nothing = changed(lambda _: None)
         manners.faults = {"long": [nothing, lambda handler, _: handler.reply(400, refused)]}
         with pytest.raises(
             ServiceError, match=r"1 of 2 queries .*query of 1 words is empty.*too many boolean clauses"
@@ -235,7 +236,7 @@ def test_an_empty_answer_is_confirmed_and_an_error_of_status_200_is_one(tmp_path
             "data": {"Get": {"Shop": None}},
             "errors": [{"message": "no property 'titel'", "path": ["Get"]}],
         }
-        manners.faults = {"a": [ss.changed(lambda _: wrong)]}
+        manners.faults = {"a": [changed(lambda _: wrong)]}
         with pytest.raises(ServiceError, match=r"\(1 refused\).*no property 'titel'"):
             Http(file).index(CORPUS).search(queries(["a"]), 5)
         assert manners.asked["a"] == 1

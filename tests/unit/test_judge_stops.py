@@ -13,10 +13,9 @@ import time
 import pytest
 
 import weir
-from tests.unit.chat_server import chat_serving
 from tests.unit.embedding_place import forget_spending
-from tests.unit.embedding_server import cut, status
 from tests.unit.judge_place import judging, lines
+from tests.unit.model_servers import chat_serving, cut, status
 from weir.cli import main
 from weir.errors import ServiceError
 

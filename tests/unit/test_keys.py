@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import re
 import sys
@@ -17,9 +16,9 @@ from hypothesis import strategies as st
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 from tests.unit.brooklet import write_collection
-from tests.unit.elastic_server import elastic_serving
 from tests.unit.embedding_place import forget_spending
-from tests.unit.local_server import reply, running
+from tests.unit.model_servers import LocalHandler, running
+from tests.unit.search_servers import elastic_serving
 from weir.cli.main import main
 from weir.services.keys import KEY_CHARACTERS, PIECE_CHARACTERS, Key
 
@@ -88,14 +87,10 @@ def test_what_is_no_key_stays_and_a_short_key_is_masked_in_messages_alone():
     assert Key(None, None).masked_answer(said) == said
 
 
-class Echo(http.server.BaseHTTPRequestHandler):
+class Echo(LocalHandler):
     """A server that answers as each service does, and writes the key that it was sent wherever a text may stand."""
 
-    protocol_version = "HTTP/1.1"
     status = 200
-
-    def log_message(self, *_):
-        pass
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -103,7 +98,7 @@ class Echo(http.server.BaseHTTPRequestHandler):
         key = (self.headers.get("Authorization") or "").rpartition(" ")[2]
         told = " ".join(way(key) for way in WAYS.values() if "\\" not in way(key))
         answer = json.dumps(self.answer(asked if isinstance(asked, dict) else {}, told))
-        reply(self, self.status, answer.replace(key, WAYS["as JSON may"](key), 1).encode(), {"X-Key": key})
+        self.reply(self.status, answer.replace(key, WAYS["as JSON may"](key), 1).encode(), {"X-Key": key})
 
     do_GET = do_PUT = do_DELETE = do_POST
 

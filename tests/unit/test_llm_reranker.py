@@ -17,9 +17,8 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir
 from tests.unit.brooklet import write_collection
-from tests.unit.chat_server import PASSAGE, chat_serving, grade_of
 from tests.unit.embedding_place import forget_spending
-from tests.unit.embedding_server import cut, status
+from tests.unit.model_servers import PASSAGE, chat_serving, cut, grade_of, status
 from weir.core.corpus import Corpus, Queries
 from weir.errors import BadValue, RankingWarning, ServiceError
 from weir.experiment.experiment import Experiment
@@ -294,7 +293,7 @@ def test_a_late_answer_is_asked_for_again_and_a_false_count_is_not_believed(serv
     quick = Limits(attempts=2, pause=0.001, timeout=2.0)
     monkeypatch.setattr(Limits, "of", staticmethod(lambda _: quick))
     bragging = {"usage": {"prompt_tokens": 10**12, "completion_tokens": 0}}
-    manners.faults = [lambda *_: time.sleep(5), None, lambda h, b: h.reply(200, h.answer(b) | bragging)]
+    manners.faults = [lambda *_: time.sleep(5), None, lambda h, answer: h.reply(200, answer | bragging)]
     _, use = ranked(f'bm25 >> llm("score", model="{url}/v1#m", depth=2, concurrency=1)')
     assert use.tally.faults == {"timed out": 1}
     assert use.tally.answered == 4

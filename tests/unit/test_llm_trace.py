@@ -12,8 +12,8 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir
 from tests.unit.brooklet import write_collection
-from tests.unit.chat_server import chat_serving, grade_of, signed, token_of, verdict
 from tests.unit.embedding_place import forget_spending
+from tests.unit.model_servers import chat_serving, grade_of, signed, token_of, verdict
 from weir.cli import main
 from weir.errors import BadValue, RankingWarning, UnknownName
 from weir.experiment.experiment import Experiment

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from tests.unit import embedding_server as es
+from tests.unit import model_servers as es
 from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels
 from weir.errors import BadRanking, RankingWarning
@@ -24,7 +24,7 @@ LEXICAL = ["bm25", "rm3", 'bm25("lucene-multifield")', "chunked(bm25, words=3, o
 
 @pytest.fixture
 def served():
-    with es.serving() as (url, manners):
+    with es.embedding_serving() as (url, manners):
         yield f'dense("openai:m", base="{url}/v1")', manners
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import weir
-from tests.unit import embedding_server as es
+from tests.unit import model_servers as es
 from tests.unit.brooklet import write_collection
 from weir.cli import main
 from weir.core.rounding import duration, size
@@ -166,7 +166,7 @@ def test_an_api_is_estimated_and_not_asked(small, monkeypatch):
     from weir.settings import settings
 
     settings.cache_clear()
-    with es.serving() as (url, manners):
+    with es.embedding_serving() as (url, manners):
         system = f'dense("openai:m", base="{url}/v1")'
         here, gone = planned(Experiment((str(small), "nq"), (system,)), silent)
         assert manners.asked == []

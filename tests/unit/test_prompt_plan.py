@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir
-from tests.unit.chat_server import chat_serving
 from tests.unit.embedding_place import forget_spending
+from tests.unit.model_servers import chat_serving
 from weir.cli import main
 from weir.experiment.experiment import Experiment
 from weir.experiment.plan import planned, planned_total

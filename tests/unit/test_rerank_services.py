@@ -18,8 +18,7 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 import weir
 from tests.unit.brooklet import write_collection
 from tests.unit.embedding_place import forget_spending
-from tests.unit.embedding_server import cut, status
-from tests.unit.rerank_server import rerank_serving, score_of
+from tests.unit.model_servers import cut, rerank_serving, score_of, status
 from weir.core.corpus import Corpus, Queries
 from weir.core.document_lists import DocumentLists
 from weir.core.query_metadata import QueryMetadata

@@ -19,9 +19,8 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir
 from tests.unit.brooklet import write_collection
-from tests.unit.chat_server import chat_serving, verdict
 from tests.unit.embedding_place import forget_spending
-from tests.unit.embedding_server import status
+from tests.unit.model_servers import chat_serving, status, verdict
 from weir.cli import main
 from weir.core.corpus import Corpus, Queries
 from weir.core.qrels import Qrels

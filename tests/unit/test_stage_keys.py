@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from tests.perturbed import IDLE, Setting, key_of, settings_of
-from tests.unit import embedding_server as es
+from tests.unit import model_servers as es
 from tests.unit.brooklet import write_collection
 from tests.unit.embedding_place import forget_spending
-from tests.unit.rerank_server import rerank_serving
+from tests.unit.model_servers import rerank_serving
 from weir.algorithms import ALGORITHMS
 from weir.encode import cards
 from weir.experiment.experiment import Experiment
@@ -332,7 +332,7 @@ def test_every_setting_of_a_service_moves_the_key_or_cannot_move_a_number(settin
     monkeypatch.setenv("WEIR_HOME", str(tmp_path))
     for name in ("WEIR_KEY_ONE", "WEIR_KEY_OTHER"):
         monkeypatch.setenv(name, "secret")
-    with es.serving() as (one, _), es.serving() as (other, _):
+    with es.embedding_serving() as (one, _), es.embedding_serving() as (other, _):
         settings.cache_clear()
         forget_spending()
         given = {"model": "openai:m", "base": f"{one}/v1", "key": "WEIR_KEY_ONE"}

@@ -9,9 +9,8 @@ import pytest
 pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 
 import weir
-from tests.unit.chat_server import chat_serving
 from tests.unit.embedding_place import forget_spending
-from tests.unit.embedding_server import status
+from tests.unit.model_servers import chat_serving, status
 from weir.core.corpus import Corpus, Queries
 from weir.errors import BadValue, ServiceError
 from weir.llm.chat_model import ChatModel

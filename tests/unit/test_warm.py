@@ -1,17 +1,12 @@
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-
 import pytest
 
 from weir.errors import UnknownName
 from weir.kernels.inverted.block_bounds import EXHAUSTIVE_DOCUMENTS
 from weir.kernels.jit import spent
 from weir.systems import parse_system
-from weir.systems.warm import GROUPS, kernels_of, prepare
+from weir.systems.warm import kernels_of, prepare
 
 INDEX, FEW_SEARCH = "sparse index", "sparse search"
 
@@ -48,35 +43,3 @@ def test_what_was_prepared_takes_no_time_again():
     before = spent()
     assert prepare([FEW_SEARCH]) < 0.01
     assert spent() == before
-
-
-PROGRAM = """
-import json, sys, tempfile
-from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-import portable_jobs as jobs
-from weir.kernels.jit import listening, spent
-from weir.systems.warm import GROUPS, prepare
-told, late = [], []
-seconds = prepare(GROUPS, told.append)
-first = spent()
-with tempfile.TemporaryDirectory() as folder, listening(late.append):
-    for job in (jobs.lexical, jobs.readers, jobs.sparse, jobs.dense, jobs.late):
-        dict(job(Path(folder)))
-print(json.dumps([told, late, seconds >= first > 0]))
-"""
-
-
-def test_nothing_is_compiled_after_all_was_prepared(tmp_path):
-    """Every path that has kernels, run in a process that starts from an empty cache."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, os.path.dirname(__file__)],  # noqa: PTH120 - for the other process
-        capture_output=True,
-        text=True,
-        check=True,
-        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
-    )
-    told, late, counted = json.loads(done.stdout)
-    assert told == [f"compiling kernels of {group}: only this once, some seconds" for group in GROUPS]
-    assert late == []
-    assert counted
