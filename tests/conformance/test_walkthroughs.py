@@ -98,6 +98,8 @@ def test_make_check_passes(copy, gate):
 
 CONFORMANCE = {
     "measure": ("tests/conformance/test_measures.py", "FirstPlace"),
+    "loops": ("tests/property/test_measures_against_reference.py", "plain_loops or slow_reference"),
+    "certificates": ("tests/conformance/test_certificates.py", "named"),
     "system": ("tests/conformance/test_system_protocol.py", ""),
     "pages": ("tests/conformance/test_docs.py", "generated or every_public_name or FirstPlace or links"),
     "prompt": ("tests/conformance/test_judge_prompts.py", "example"),
