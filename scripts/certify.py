@@ -90,12 +90,13 @@ def page(by_measure: dict[tuple[str, str], list], by_group: dict[str, list[list]
         worst = max(c.difference for found in all_found for c in found)
         lines.append(f"| {group} | {len(all_found)} | {worst:.3g} |")
     held = {parse_measure(measure).name for measure, _ in by_measure}
-    loops = ", ".join(sorted(set(MEASURES.names()) - held))
+    loops = [f"- {name}" for name in sorted(set(MEASURES.names()) - held)]
     lines += [
         "",
         "Measures that none of these programs computes are held against plain loops in exact fractions",
         "(`tests/reference.py` and the files beside it), and against what trec_eval 10 prints where it has them:",
-        f"{loops}.",
+        "",
+        *loops,
     ]
     return "\n".join(lines) + "\n"
 

@@ -33,9 +33,8 @@ def __getattr__(name: str) -> object:
     try:
         return _named(name)
     except AttributeError:
-        if name.startswith("_") or importlib.util.find_spec(
-            f"weir.{name}"
-        ):  # `from weir import errors` asks here first
+        # `from weir import errors` asks for the attribute before it imports the module.
+        if name.startswith("_") or importlib.util.find_spec(f"weir.{name}"):
             raise
     import warnings
 

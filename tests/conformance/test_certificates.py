@@ -22,7 +22,7 @@ ROWS = [
 ]
 CERTIFIED = [row for row in ROWS if len(row) == 5 and row[0] != "measure"]
 GROUPS = [row for row in ROWS if len(row) == 3 and row[0] != "runs of"]
-LOOPS = PAGE.strip().split("\n")[-1].rstrip(".").split(", ")
+LOOPS = re.findall(r"^- (\w+)$", PAGE, re.MULTILINE)
 
 
 def written(measures):

@@ -98,9 +98,12 @@ def test_make_check_passes(copy, gate):
 
 CONFORMANCE = {
     "measure": ("tests/conformance/test_measures.py", "FirstPlace"),
+    "loops": ("tests/property/test_measures_against_reference.py", "plain_loops or slow_reference"),
+    "certificates": ("tests/conformance/test_certificates.py", "named"),
     "system": ("tests/conformance/test_system_protocol.py", ""),
     "pages": ("tests/conformance/test_docs.py", "generated or every_public_name or FirstPlace or links"),
     "prompt": ("tests/conformance/test_judge_prompts.py", "example"),
+    "judge": ("tests/unit/test_judge.py", "example"),
     "collection": ("tests/unit/test_catalogue.py", "example or every_collection or groups"),
     "check": ("tests/unit/test_audit.py", ""),
     "format": ("tests/unit/test_import_tools.py", "starred"),

@@ -14,7 +14,7 @@ from tests.unit.judge_place import DOCUMENTS, JUDGED, PASSAGES, RUN_GRADES, grad
 from weir.cli import main
 from weir.errors import BadValue, FormatError
 from weir.io.runs.labels import read_labels
-from weir.judging.judge_prompt import judge_prompts
+from weir.judging.judge_prompt import judge_prompt, judge_prompts
 
 
 def test_the_labels_are_the_judges_grades_and_say_whose_they_are(judge_server, judge_pool, tmp_path):
@@ -72,14 +72,14 @@ def test_every_prompt_judges_what_people_judged(judge_server, judged_place, tmp_
     [report] = found
     labels = read_labels(tmp_path / "labels").to_dict()
     grades = {(q, d): grade_of(DOCUMENTS[d]) for q, docs in JUDGED.items() for d in docs}
-    if report.prompt not in ("umbrela", "basic"):
+    graded = judge_prompt(prompt).scale.highest > 1
+    if not graded:
         grades = {pair: int(grade > 1) for pair, grade in grades.items()}
     assert {(q, d): g for q, docs in labels.items() for d, g in docs.items()} == grades
     assert sum("Find heights." in p for p in manners.prompts()) == sum(
         "weir 1" in p or "weir 3" in p or "weir 5" in p for p in manners.prompts()
     )
     people = {(q, d): g for q, docs in JUDGED.items() for d, g in docs.items()}
-    graded = report.prompt in ("umbrela", "basic")
     equal = [grades[p] == people[p] if graded else grades[p] == (people[p] > 0) for p in people]
     assert report.people.equal == pytest.approx(np.mean(equal), abs=1e-12)
     assert report.people.by == ("grade" if graded else "relevant or not")
