@@ -134,7 +134,7 @@ def commands_page() -> str:
     lines += [
         "Results go to standard output, notes and progress to standard error. The exit code is 0; 1 where a command",
         "says so, as `weir gate` does; 2 for a mistake or bad input, with one line that names it; 130 when interrupted",
-        "and 143 when terminated. [Shell completion](completion.md) is there for bash, zsh and fish.",
+        "and 143 when terminated. [Shell completion](quickstart.md#completion-in-the-shell) exists for bash, zsh and fish.",
         "",
     ]
     for section, commands in TOP.items():
@@ -188,7 +188,7 @@ def api_page() -> str:
     lines = [
         "# Python: every public name",
         "",
-        "Made from the code by `make docs`. What is not listed here is internal ([what may change](stability.md)).",
+        "Made from the code by `make docs`. What is not listed here is internal ([what may change](concepts.md#what-may-change-between-versions)).",
         "The site shows the whole documentation of each name; `help(weir.evaluate)` does too.",
         "`weir.__version__` is the version.",
     ]

@@ -375,7 +375,7 @@ def test_the_shell_completes_names(words, offered, not_offered):
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_switched_on_by_the_line_of_the_documentation(shell):
-    page = (Path(__file__).resolve().parents[2] / "docs" / "completion.md").read_text()
+    page = (Path(__file__).resolve().parents[2] / "docs" / "quickstart.md").read_text()
     assert f"_WEIR_COMPLETE={shell}_source weir" in page
     environment = {**os.environ, "_WEIR_COMPLETE": f"{shell}_source"}
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Shell completion, as docs/completion.md describes it: the command answers shells without being run."""
+"""Shell completion, as docs/quickstart.md describes it: the command answers shells without being run."""
 
 from __future__ import annotations
 
