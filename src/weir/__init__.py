@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from weir.api.labelling import agree, holes, orders, raters
     from weir.api.official import official
     from weir.api.paired_queries import p_mrr, within_groups
-    from weir.api.rerankings import reranking, sensitivity_of
     from weir.api.result_set import ResultSet
     from weir.api.results_folder import (
         describe,
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
     from weir.errors import WeirError
     from weir.experiment import Experiment
     from weir.experiment.published.published_scores import published
-    from weir.importing import import_files
     from weir.measures import (
         AP,
         AP_IA,
@@ -119,8 +117,6 @@ if TYPE_CHECKING:
         parse_measure,
     )
     from weir.measures.conventions import Conventions, parse_conventions
-    from weir.sensitivity.order_changes import ReorderRules
-    from weir.sensitivity.studies import StudyRules
     from weir.stats.comparison import ComparisonMethod
     from weir.stats.score_rows import rows
     from weir.systems import (
@@ -328,7 +324,6 @@ _MODULES = {
     "api.labelling": "agree holes orders raters",
     "api.official": "official",
     "api.paired_queries": "p_mrr within_groups",
-    "api.rerankings": "reranking sensitivity_of",
     "api.result_set": "ResultSet",
     "api.results_folder": "describe efficiency llm_trace llm_use plan reproduce results verify",
     "api.auditing": "align audits judging_pool relabel subset",
@@ -348,7 +343,6 @@ _MODULES = {
     "errors": "WeirError",
     "experiment": "Experiment",
     "experiment.published.published_scores": "published",
-    "importing": "import_files",
     "judging.panel": "JudgeSettings",
     "measures": (
         "AP AP_IA Accuracy BPM Compat ContextPrecision DCG ERR ERR_IA F G Hole IAP IDCG INSQ INST IPrec Judged_at "
@@ -358,8 +352,6 @@ _MODULES = {
         "nNRBP parse_measure"
     ),
     "measures.conventions": "Conventions parse_conventions",
-    "sensitivity.order_changes": "ReorderRules",
-    "sensitivity.studies": "StudyRules",
     "stats.comparison": "ComparisonMethod",
     "stats.score_rows": "rows",
     "systems": (
@@ -374,12 +366,21 @@ _HOMES = {
     for name in names.split()
 }
 
+_OF_PLUGINS = {"ReorderRules", "StudyRules", "import_files", "reranking", "sensitivity_of"}
+"""Names that plug-ins bring by an entry point in the group `weir.functions`."""
+
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
         from importlib.metadata import version  # it takes longer to import than the rest
 
         return version("weir-ir")
+    if name in _OF_PLUGINS:
+        from weir.registry import Registry
+
+        value: object = Registry[object]("function").get(name)
+        globals()[name] = value
+        return value
     if name not in _HOMES:
         raise AttributeError(f"module 'weir' has no attribute '{name}'")
     module, attribute = _HOMES[name]

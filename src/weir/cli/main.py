@@ -17,7 +17,7 @@ from copy import copy
 import click
 
 from weir.cli.terminal import protected_output, show_raw
-from weir.errors import StoreWarning, UnknownName, WeirError, printable
+from weir.errors import PluginError, StoreWarning, UnknownName, WeirError, printable
 
 __all__ = ["COMMANDS", "main", "weir"]
 
@@ -75,7 +75,9 @@ GROUPS = {
     },
 }
 COMMANDS = {name: sentence for group in GROUPS.values() for name, sentence in group.items()}
-MODULES = {"eval": "evaluate", "import": "import_"}
+MODULES = {"eval": "evaluate"}
+PLUGINS = {"conform", "export", "import", "reranking", "sensitivity"}
+"""Commands that plug-ins bring, see plugin_commands."""
 _SHOWN = 200  # characters of an unexpected error
 _LINE = 2000  # characters of a message
 
@@ -89,6 +91,21 @@ RAW = click.Option(["--raw"], is_flag=True, expose_value=False, is_eager=True, h
 """What every command takes, behind its name too."""
 
 
+def _of_house(name: str) -> object:
+    return importlib.import_module(f"weir.cli.{MODULES.get(name, name)}").command
+
+
+def _of_plugin(name: str) -> object:
+    from weir.cli.plugin_commands import plugin_command  # reading the installed metadata takes 20 ms
+
+    command = plugin_command(name)
+    if command is None:
+        raise PluginError(
+            f"no plug-in that is installed brings the command '{name}'; reinstall weir-ir for its own"
+        )
+    return command
+
+
 class _Lazy(click.Group):
     """A group whose commands are imported when they are called."""
 
@@ -98,7 +115,7 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"weir.cli.{MODULES.get(cmd_name, cmd_name)}").command
+        command = _of_plugin(cmd_name) if cmd_name in PLUGINS else _of_house(cmd_name)
         assert isinstance(command, click.Command)
         found = copy(command)  # so that the module's own is not changed by being called
         found.params = [*command.params, RAW]
