@@ -43,7 +43,7 @@ def called(house, *arguments):
         ("--help",),
         ("eval", "qrels", "run"),
         ("audit", "qrels", "run"),
-        ("run", "brook", "bm25", "--output", "out"),
+        ("run", "-d", "brook", "-s", "bm25", "-o", "out"),
     ],
 )
 def test_house_alone(house, arguments):
@@ -56,9 +56,9 @@ def test_house_alone(house, arguments):
     [
         ("conform",),
         ("import", "golden.csv"),
-        ("run", "golden.csv", "bm25"),
-        ("run", "hf:a/b", "bm25"),
-        ("run", "brook", 'elasticsearch("shop.toml")'),
+        ("run", "-d", "golden.csv", "-s", "bm25", "-o", "out2"),
+        ("run", "-d", "hf:a/b", "-s", "bm25", "-o", "out3"),
+        ("run", "-d", "brook", "-s", 'elasticsearch("shop.toml")', "-o", "out4"),
     ],
 )
 def test_what_is_missing_is_one_line(house, arguments):
