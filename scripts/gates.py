@@ -21,19 +21,19 @@ LAYERS = [
     {"kernels"},
     {"core"},
     {"io"},
-    {"text", "importing", "measures", "services"},
-    {"references"},
+    {"text", "measures", "services"},
     {"datasets"},
     {"fusion", "encode", "vectors"},
     {"llm"},
     {"systems"},
-    {"stats", "conform"},
+    {"stats"},
     {"stages", "audit"},
-    {"experiment", "judging", "sensitivity"},
+    {"experiment", "judging"},
     {"report"},
     {"api"},
-    {"bridges", "labels"},
+    {"labels"},
     {"cli"},
+    {"plugins"},
 ]
 # Words that say neither a quantity nor a unit.
 VAGUE = {
@@ -53,6 +53,8 @@ VAGUE = {
     ),
     *("OFTEN", "OTHER", "OWN", "PIECE", "SAME", "SMALL", "TOGETHER"),
 }
+# Nothing outside `plugins` imports it, `weir/__init__.py` included; a plug-in imports another only as this says.
+PLUGIN_IMPORTS = {"bridges": {"conform"}}  # its objects of peers are the measures of the kit's adapters
 ROW = {name: row for row, names in enumerate(LAYERS) for name in names}
 # Rules within the first row, which holds single modules.
 FIRST_ROW = {
@@ -90,6 +92,23 @@ def layer_breaches(path: Path, tree: ast.AST) -> Iterator[str]:
         allowed = name in FIRST_ROW[package] if package in FIRST_ROW else ROW.get(name, 99) < ROW[package]
         if name != package and name in ROW and not allowed:
             yield f"{path}:{line}: {package} must not import {name}"
+
+
+def plugin_breaches(path: Path, tree: ast.AST) -> Iterator[str]:
+    """Imports of the outer ring from the house, and of one plug-in from another."""
+    parts = path.relative_to(SOURCE).parts
+    own = parts[1] if parts[0] == "plugins" else ""
+    for node in ast.walk(tree):
+        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        for name in names:
+            if name != "weir.plugins" and not name.startswith("weir.plugins."):
+                continue
+            other = (*name.split("."), "")[2]
+            if not own:
+                yield f"{path}:{node.lineno}: the house must not import {name}"
+            elif other not in {own, *PLUGIN_IMPORTS.get(own, ())}:
+                yield f"{path}:{node.lineno}: the plug-in {own} must not import {name}"
 
 
 def exception_breaches(path: Path, text: str) -> Iterator[str]:
@@ -140,10 +159,14 @@ def _outside_type_checking(tree: ast.AST) -> Iterator[ast.AST]:
             yield from _outside_type_checking(node)
 
 
+def _is_command(name: str) -> bool:
+    return name.startswith("weir.cli.") or (name.startswith("weir.plugins.") and name.endswith("command"))
+
+
 def docstring_breaches(name: str, tree: ast.AST) -> Iterator[str]:
     """Public functions that raise and do not say what."""
     for node in getattr(tree, "body", []):
-        if not isinstance(node, ast.FunctionDef) or node.name.startswith("_") or name.startswith("weir.cli."):
+        if not isinstance(node, ast.FunctionDef) or node.name.startswith("_") or _is_command(name):
             continue  # the documentation of a command is its help
         raises = any(isinstance(n, ast.Raise) and n.exc is not None for n in ast.walk(node))
         if raises and "raise" not in (ast.get_docstring(node) or "").lower():
@@ -171,6 +194,7 @@ def breaches() -> list[str]:
         found.extend(exception_breaches(path, text))
         if SOURCE in path.parents:
             found.extend(layer_breaches(path, tree))
+            found.extend(plugin_breaches(path, tree))
             modules[module_name(path)] = tree
     for stub in sorted(SOURCE.rglob("*.pyi")):
         text = stub.read_text(encoding="utf-8")

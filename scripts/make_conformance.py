@@ -15,10 +15,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from weir.conform import tools as conform_tools
-from weir.conform.certificate import Cause, Counts, Summary, fingerprint, summary
-from weir.conform.grade import grade
-from weir.conform.vectors import files, vectors
+from weir.plugins.conform import tools as conform_tools
+from weir.plugins.conform.certificate import Cause, Counts, Summary, fingerprint, summary
+from weir.plugins.conform.grade import grade
+from weir.plugins.conform.vectors import files, vectors
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 ADAPTERS = Path(conform_tools.__file__).with_name("adapters")

@@ -24,9 +24,9 @@ from weir.core.plain_values import plain
 from weir.core.rounding import change, figure, probability, score, share
 from weir.io.runs.read import read_qrels, read_run
 from weir.measures import parse_measure
-from weir.report.reranking import markdown_table
-from weir.sensitivity.order_changes import ReorderRules
-from weir.sensitivity.reordering import reorderings
+from weir.plugins.sensitivity.order_changes import ReorderRules
+from weir.plugins.sensitivity.reordering import reorderings
+from weir.plugins.sensitivity.reranking_tables import markdown_table
 from weir.stats.corrections import adjusted
 
 ROOT = Path(__file__).resolve().parents[1]

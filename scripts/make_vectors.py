@@ -1,4 +1,4 @@
-"""Make the golden vectors in src/weir/conform/vectors: inputs from scripts/vector_cases, answers from the oracle.
+"""Make the golden vectors of weir.plugins.conform: inputs from scripts/vector_cases, answers from the oracle.
 
 `python scripts/make_vectors.py` writes them; with --check it exits with 1 where a file would change.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from weir.conform.vectors import Vector, made, to_text  # noqa: E402 - after the path of the cases
+from weir.plugins.conform.vectors import Vector, made, to_text  # noqa: E402 - after the path of the cases
 
 FOLDER = ROOT / "src" / "weir" / "conform" / "vectors"
 # Name of a group -> the module of scripts/vector_cases that writes its inputs.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vector_cases.writing import case
-from weir.conform.vectors import Vector
+from weir.plugins.conform.vectors import Vector
 
 ABOUT = "Binary measures, set measures, counts, points of the precision-recall curve."
 POINT = " ".join(f"IPrec(recall={n / 10})" for n in range(11))

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 
 from vector_cases.writing import case
-from weir.conform.vectors import Vector
+from weir.plugins.conform.vectors import Vector
 
 ABOUT = "Drawn at random: rankings and judgments of one to four queries with ties, holes, grades and gaps."
 SEED = 20261

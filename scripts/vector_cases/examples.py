@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vector_cases.writing import case, tied
-from weir.conform.vectors import Vector
+from weir.plugins.conform.vectors import Vector
 
 ABOUT = "Worked examples on which released tools give different numbers."
 

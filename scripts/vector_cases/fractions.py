@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vector_cases.writing import case, tied
-from weir.conform.vectors import Vector
+from weir.plugins.conform.vectors import Vector
 
 ABOUT = "Grades with fractions: gains take them as they are, what asks for relevance begins at its level."
 GAINS = "nDCG@10 nDCG@1 nDCG DCG@2 NCG@2 nDCG(gain='exp')@10 DCG(gain='exp')@2"

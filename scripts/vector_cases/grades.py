@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vector_cases.writing import case, down
-from weir.conform.vectors import Vector
+from weir.plugins.conform.vectors import Vector
 
 ABOUT = "Grades: linear and exponential gains, relevance levels, negative and huge grades."
 GAINS = "nDCG@3 nDCG@10 nDCG nDCG(gain='exp')@3 nDCG(gain='exp')@10 DCG@3 DCG(gain='exp')@3"

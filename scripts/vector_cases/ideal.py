@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vector_cases.writing import case, down
-from weir.conform.vectors import Vector
+from weir.plugins.conform.vectors import Vector
 
 ABOUT = "The ideal ranking holds every judged document, cut at k; divisors do not shrink with short lists."
 ALL = "nDCG@3 nDCG@10 nDCG nDCG(gain='exp')@10 AP AP@3 RR R@3 R@10 R_cap@3 P@3 P@10 Rprec"

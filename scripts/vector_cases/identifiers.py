@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vector_cases.writing import case
-from weir.conform.vectors import Vector
+from weir.plugins.conform.vectors import Vector
 
 ABOUT = "Identifiers are text, compared byte for byte: no number, no trimming, no normalisation."
 ALL = "nDCG@10 AP RR P@1 R@1"

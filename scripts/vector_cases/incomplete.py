@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vector_cases.writing import case
-from weir.conform.vectors import Vector
+from weir.plugins.conform.vectors import Vector
 
 ABOUT = "Unjudged is not judged non-relevant: bpref, infAP, condensed lists, judged and unjudged shares."
 SHARES = "Judged@1 Judged@3 Judged@10 Hole@1 Hole@3 Hole@10"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from vector_cases.writing import case
-from weir.conform.vectors import Vector
+from weir.plugins.conform.vectors import Vector
 
 ABOUT = "Every judged query counts: one without an answer scores 0 (missing=zero), or does not count (answered-only)."
 ALL = "nDCG@10 AP RR R@10 P@1 Success@10"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vector_cases.writing import case, down
-from weir.conform.vectors import Vector
+from weir.plugins.conform.vectors import Vector
 
 ABOUT = "Scores decide the order: not the rank column, not the order of the input, not fewer digits."
 ALL = "nDCG@3 nDCG@10 AP RR P@1 P@3 R@2 Success@1"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from vector_cases.writing import case, down
-from weir.conform.vectors import Vector
+from weir.plugins.conform.vectors import Vector
 
 ABOUT = "Input without a right answer must be refused, not scored."
 ALL = "nDCG@10 AP RR P@2 R@2"

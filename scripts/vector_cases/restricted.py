@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from vector_cases.writing import Judged, Ranked, case, tied
-from weir.conform.vectors import Vector
+from weir.plugins.conform.vectors import Vector
 
 ABOUT = (
     "A query's candidates, which alone may be ranked (BIRCO, FollowIR), and documents excluded for it (BRIGHT): "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vector_cases.writing import case
-from weir.conform.vectors import Vector
+from weir.plugins.conform.vectors import Vector
 
 ABOUT = "A document whose identifier is the query's: kept (self_matches=keep), or dropped before the cut-off (drop)."
 ALL = "nDCG@1 nDCG@10 AP RR P@1 P@3 R@1 R@3 Success@1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vector_cases.writing import Judged, Ranked, case, down, tied
-from weir.conform.vectors import Vector
+from weir.plugins.conform.vectors import Vector
 
 ABOUT = "Equal scores: by descending identifier (ties=trec), the mean over all orders (expected), the worst, the best."
 ALL = "nDCG@1 nDCG@3 nDCG@10 AP RR P@1 P@3 R@1 R@3 Success@1"

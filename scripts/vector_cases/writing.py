@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weir.conform.oracle import Case, OracleConventions
-from weir.conform.vectors import Vector
+from weir.plugins.conform.oracle import Case, OracleConventions
+from weir.plugins.conform.vectors import Vector
 
 Pairs = Sequence[tuple[str, Any]]
 Judged = str | Mapping[str, Any]

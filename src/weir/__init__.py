@@ -22,6 +22,9 @@ _RENAMED = {
 }
 """Names of 0.2, and what each is called now."""
 
+_OF_PLUGINS = {"ReorderRules", "StudyRules", "import_files", "reranking", "sensitivity_of"}
+"""Names that plug-ins bring by an entry point in the group `weir.functions`."""
+
 
 def __getattr__(name: str) -> object:
     import importlib.util
@@ -36,6 +39,12 @@ def __getattr__(name: str) -> object:
         # `from weir import errors` asks for the attribute before it imports the module.
         if name.startswith("_") or importlib.util.find_spec(f"weir.{name}"):
             raise
+    if name in _OF_PLUGINS:
+        from weir.registry import Registry
+
+        value: object = Registry[object]("function").get(name)
+        globals()[name] = value
+        return value
     import warnings
 
     import weir.labels

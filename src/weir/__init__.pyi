@@ -1,4 +1,6 @@
 # The names at the top of weir, which `weir/__init__.py` imports when they are first used.
+from typing import Any
+
 from weir.api.auditing import align as align
 from weir.api.auditing import audits as audits
 from weir.api.auditing import subset as subset
@@ -43,7 +45,6 @@ from weir.encode.object_encoder import as_encoder
 from weir.errors import WeirError as WeirError
 from weir.experiment.experiment import Experiment as Experiment
 from weir.experiment.published.published_scores import published as published
-from weir.importing import import_files as import_files
 from weir.measures import AP as AP
 from weir.measures import RBP as RBP
 from weir.measures import RR as RR
@@ -53,8 +54,6 @@ from weir.measures import measure as measure
 from weir.measures import nDCG as nDCG
 from weir.measures import parse_measure as parse_measure
 from weir.measures.library import *  # noqa: F403 - every measure; each is named in its own file alone
-from weir.sensitivity.order_changes import ReorderRules as ReorderRules
-from weir.sensitivity.studies import StudyRules as StudyRules
 from weir.systems import BM25 as BM25
 from weir.systems import BM25F as BM25F
 from weir.systems import RM3 as RM3
@@ -79,3 +78,10 @@ from . import systems as systems
 __version__: str
 encoder = as_encoder
 reranker = as_reranker
+
+# Of plug-ins, which only their entry points name.
+import_files: Any
+reranking: Any
+sensitivity_of: Any
+ReorderRules: Any
+StudyRules: Any

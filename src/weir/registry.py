@@ -38,7 +38,7 @@ class Registry(Generic[T]):
         self._known: dict[str, T] = {}
         self._homes = dict(homes or {})
         self._more = more
-        self._plugins_read = False
+        self._points: dict[str, EntryPoint] | None = None
 
     def add(self, name: str, value: T) -> T:
         """Register a value under a new name."""
@@ -58,19 +58,19 @@ class Registry(Generic[T]):
         if name in self._known:
             return self._known[name]
         if name not in self:
-            self._read_plugins()
+            if name in self._of_plugins():
+                self._known[name] = _loaded(self._of_plugins()[name], self.kind)
         elif name not in self._known:
             importlib.import_module(self._homes[name])
         try:
             return self._known[name]
         except KeyError:
-            raise UnknownName(self.kind, name, {*self._known, *self._homes}) from None
+            raise UnknownName(self.kind, name, {*self._known, *self._homes, *self._of_plugins()}) from None
 
     def names(self) -> list[str]:
         """All names, sorted."""
         self._import_more()
-        self._read_plugins()
-        return sorted({*self._known, *self._homes})
+        return sorted({*self._known, *self._homes, *self._of_plugins()})
 
     def __contains__(self, name: object) -> bool:
         if name not in self._known and name not in self._homes:
@@ -84,15 +84,13 @@ class Registry(Generic[T]):
         for module in self._more:
             importlib.import_module(module)
 
-    def _read_plugins(self) -> None:
-        if self._plugins_read:
-            return
-        from importlib.metadata import entry_points  # it takes longer to import than most commands run
+    def _of_plugins(self) -> dict[str, EntryPoint]:
+        """Name -> entry point of what other distributions and the outer ring add; each is loaded when it is named."""
+        if self._points is None:
+            from importlib.metadata import entry_points  # it takes longer to import than most commands run
 
-        self._plugins_read = True
-        for point in entry_points(group=f"weir.{self.kind}s"):
-            if point.name not in self:
-                self._known[point.name] = _loaded(point, self.kind)
+            self._points = {point.name: point for point in entry_points(group=f"weir.{self.kind}s")}
+        return self._points
 
 
 def _loaded(point: EntryPoint, kind: str) -> Any:  # noqa: ANN401  whatever its package calls so

@@ -20,7 +20,7 @@ from mteb.models.sentence_transformer_wrapper import (  # noqa: E402 - behind th
 )
 
 import weir  # noqa: E402 - behind the skip
-from weir.bridges import from_mteb, to_mteb, write_mteb_results  # noqa: E402 - behind the skip
+from weir.plugins.bridges import from_mteb, to_mteb, write_mteb_results  # noqa: E402 - behind the skip
 
 pytestmark = pytest.mark.filterwarnings("default")  # what these packages deprecate is theirs to mend
 MEASURES = {"ndcg_at_10": "nDCG@10", "map_at_100": "AP@100", "recall_at_100": "R@100", "mrr_at_10": "RR@10"}
@@ -198,8 +198,8 @@ def finished(folder):
 
 
 def test_names_of_tasks_are_mtebs():
-    from weir.bridges.benchmark_tasks import task_of
     from weir.datasets import catalogue
+    from weir.plugins.bridges.benchmark_tasks import task_of
 
     known = [task_of(name) for name in catalogue.names() if task_of(name).hub]
     assert len(known) == 26

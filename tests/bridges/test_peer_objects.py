@@ -9,7 +9,7 @@ from tests.bridges.conftest import foreign
 ranx, ir_measures = foreign("ranx"), foreign("ir_measures")
 
 import weir  # noqa: E402 - behind the skip
-from weir.bridges import to_ir_measures, to_ranx  # noqa: E402 - behind the skip
+from weir.plugins.bridges import to_ir_measures, to_ranx  # noqa: E402 - behind the skip
 
 pytestmark = pytest.mark.filterwarnings("default")  # what these packages deprecate is theirs to mend
 MEASURES = ["nDCG@10", "AP", "R@100", "RR", "condensed(nDCG@10)", "Rprec", "R", "AP(rel=2)", "bpref"]

@@ -12,7 +12,7 @@ import pandas as pd  # noqa: E402 - behind the skip
 from pyterrier.measures import AP, nDCG  # noqa: E402 - behind the skip
 
 import weir  # noqa: E402 - behind the skip
-from weir.bridges import from_pyterrier, to_pyterrier  # noqa: E402 - behind the skip
+from weir.plugins.bridges import from_pyterrier, to_pyterrier  # noqa: E402 - behind the skip
 
 pytestmark = pytest.mark.filterwarnings("default")  # what these packages deprecate is theirs to mend
 WANTED = ["nDCG@10", "AP"]

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 import weir
-from weir.conform.adapters import weir as adapter
-from weir.conform.run_adapter import numbers
-from weir.conform.vectors import groups, questions, vectors
 from weir.core.document_lists import DocumentLists
 from weir.errors import BadValue, WeirError
 from weir.measures import evaluate, parse_measure
 from weir.measures.conventions import parse_conventions
+from weir.plugins.conform.adapters import weir as adapter
+from weir.plugins.conform.run_adapter import numbers
+from weir.plugins.conform.vectors import groups, questions, vectors
 
 ROOT = Path(__file__).resolve().parents[2]
 ADAPTERS = ROOT / "src" / "weir" / "conform" / "adapters"
@@ -104,7 +104,7 @@ def test_there_are_enough_of_them_and_each_says_what_it_shows():
 
 
 def test_every_measure_of_the_oracle_is_asked_and_weir_reads_every_name():
-    from weir.conform.definitions import DEFINITIONS
+    from weir.plugins.conform.definitions import DEFINITIONS
 
     names = {name for v in ALL for name in v.measures}
     assert {parse_measure(name).name for name in names} == set(DEFINITIONS)

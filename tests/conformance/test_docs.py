@@ -14,10 +14,10 @@ import pytest
 
 import weir
 from weir.cli.main import COMMANDS, load_command
-from weir.conform.vectors import vectors
 from weir.experiment.published.published_scores import published
 from weir.fusion import METHODS
 from weir.measures import MEASURES
+from weir.plugins.conform.vectors import vectors
 from weir.text import analyzers
 
 ROOT = Path(__file__).resolve().parents[2]

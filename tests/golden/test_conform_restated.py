@@ -10,8 +10,8 @@ import math
 
 import pytest
 
-from weir.conform.oracle import answer
-from weir.conform.vectors import vectors
+from weir.plugins.conform.oracle import answer
+from weir.plugins.conform.vectors import vectors
 
 PRINTED = [
     ("tie-docid-desc", "RR", "0.3333", "trec_eval"),

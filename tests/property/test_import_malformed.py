@@ -12,7 +12,7 @@ from tests.unit import test_import_formats, test_import_tools
 
 from weir.cli.main import main
 from weir.errors import WeirError
-from weir.importing import Choices, import_files
+from weir.plugins.importing import Choices, import_files
 
 CASES = {**test_import_formats.CASES, **test_import_tools.CASES}
 FILES = [

@@ -18,9 +18,9 @@ from weir.core.run import Run
 from weir.datasets import catalogue
 from weir.errors import BadValue
 from weir.experiment.published.published_scores import published, publisher_of
-from weir.importing import import_files
 from weir.io.runs.read import read_qrels, read_run
 from weir.io.storage.safe_pickle import read_pickle
+from weir.plugins.importing import import_files
 from weir.stats.birco import birco_scores
 
 pytestmark = pytest.mark.real

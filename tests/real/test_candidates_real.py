@@ -12,8 +12,8 @@ import weir
 import weir.systems
 from weir.core.run import Run
 from weir.experiment.experiment import Experiment
-from weir.importing import import_files
 from weir.io.runs.read import read_qrels
+from weir.plugins.importing import import_files
 
 pytestmark = pytest.mark.real
 

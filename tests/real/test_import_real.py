@@ -10,9 +10,9 @@ import pytest
 
 import weir
 from weir.errors import WeirError
-from weir.importing import Choices, import_files
 from weir.io.collections.layout import find_layout
 from weir.io.runs.read import read_qrels, read_run
+from weir.plugins.importing import Choices, import_files
 
 pytest.importorskip("pyarrow", reason="Parquet files take pyarrow")
 pytest.importorskip("yaml", reason="YAML files take PyYAML")

@@ -29,7 +29,7 @@ def results(tmp_path_factory):
 
 
 def test_importing_bridges_imports_nothing_else():
-    assert not modules_after("import weir.bridges; dir(weir.bridges)") & set(OTHERS)
+    assert not modules_after("import weir.plugins.bridges; dir(weir.plugins.bridges)") & set(OTHERS)
 
 
 def test_every_name_leads_somewhere():

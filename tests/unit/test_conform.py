@@ -8,15 +8,33 @@ from fractions import Fraction
 
 import pytest
 
-from weir.conform.certificate import summary, worst
-from weir.conform.deviations import DEVIATIONS, Question
-from weir.conform.exact_arithmetic import discounted, in_base, mean, quotient, ratio, text, total, value
-from weir.conform.grade import grade
-from weir.conform.likely_cause import NO_NUMBER, UNEXPLAINED, causes
-from weir.conform.oracle import Asked, Case, OracleConventions, answer, asked, orders, ranking, refusal
-from weir.conform.tools import Answers, ToolValue, VectorReply
-from weir.conform.vectors import Vector, made, questions, read, vectors
 from weir.errors import BadValue, FormatError, UnknownName, WeirError
+from weir.plugins.conform.certificate import summary, worst
+from weir.plugins.conform.deviations import DEVIATIONS, Question
+from weir.plugins.conform.exact_arithmetic import (
+    discounted,
+    in_base,
+    mean,
+    quotient,
+    ratio,
+    text,
+    total,
+    value,
+)
+from weir.plugins.conform.grade import grade
+from weir.plugins.conform.likely_cause import NO_NUMBER, UNEXPLAINED, causes
+from weir.plugins.conform.oracle import (
+    Asked,
+    Case,
+    OracleConventions,
+    answer,
+    asked,
+    orders,
+    ranking,
+    refusal,
+)
+from weir.plugins.conform.tools import Answers, ToolValue, VectorReply
+from weir.plugins.conform.vectors import Vector, made, questions, read, vectors
 
 # 1 / log2(3), from tables of logarithms.
 INVERSE_LOG2_OF_3 = "0.630929753571457437099527114342760854299585640131880"
@@ -135,7 +153,7 @@ def test_no_query_that_counts_has_no_mean():
 
 
 def test_vectors_survive_a_round_trip():
-    from weir.conform.vectors import to_text
+    from weir.plugins.conform.vectors import to_text
 
     for name in ("refused", "identifiers"):
         members = vectors([name])

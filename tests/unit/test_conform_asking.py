@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from weir.cli import main
-from weir.conform import tools as asking
-from weir.conform.grade import grade
-from weir.conform.likely_cause import UNEXPLAINED
-from weir.conform.tools import ToolValue, ask, read_answers, tools, written
-from weir.conform.vectors import files, vectors
 from weir.errors import BadValue, FormatError, UnknownName
+from weir.plugins.conform import tools as asking
+from weir.plugins.conform.grade import grade
+from weir.plugins.conform.likely_cause import UNEXPLAINED
+from weir.plugins.conform.tools import ToolValue, ask, read_answers, tools, written
+from weir.plugins.conform.vectors import files, vectors
 
 
 def test_the_tools_by_name():

@@ -16,9 +16,9 @@ import weir
 from tests.unit.imports import Q, R, imported, lines, report_of, written
 from weir.cli.main import main
 from weir.errors import BadValue, MissingExtra, StoreError, UnknownName, WeirError
-from weir.importing import Choices, import_files
-from weir.importing.names import parse_columns
-from weir.importing.readers import READERS
+from weir.plugins.importing import Choices, import_files
+from weir.plugins.importing.names import parse_columns
+from weir.plugins.importing.readers import READERS
 
 GOLDEN = lines(
     {"id": "q1", "query": "red shoes", "relevant_ids": ["a"], "category": "x"},

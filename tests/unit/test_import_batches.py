@@ -11,7 +11,7 @@ import pytest
 
 import weir
 from weir.errors import FormatError, WeirError
-from weir.importing import import_files, row_batches
+from weir.plugins.importing import import_files, row_batches
 
 DOCUMENTS = [
     {
@@ -50,7 +50,7 @@ def small_batches(monkeypatch):
     """Every file is a large one, read some rows at a time."""
     for name, value in (("HELD_BYTES", 0), ("_PACKED_BYTES", 0), ("_BLOCK_BYTES", 300)):
         monkeypatch.setattr(row_batches, name, value)
-    monkeypatch.setattr("weir.importing.contents._BATCH_ROWS", 7)
+    monkeypatch.setattr("weir.plugins.importing.contents._BATCH_ROWS", 7)
 
 
 def written(folder):
@@ -110,7 +110,7 @@ def test_rows_that_only_make_sense_together_are_read_whole(tmp_path, small_batch
 
 MEMORY = """
 import resource, sys
-from weir.importing import import_files
+from weir.plugins.importing import import_files
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 import_files(sys.argv[1], sys.argv[2])
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)

@@ -11,7 +11,7 @@ import pytest
 import weir
 from weir.cli import main
 from weir.errors import BadValue
-from weir.importing.click_models import ClickLog, click_shares, parse_click_model
+from weir.plugins.importing.click_models import ClickLog, click_shares, parse_click_model
 
 TABLE = """query,url,clicks,impressions,position
 red shoes,a,50,100,1
@@ -128,7 +128,7 @@ def test_columns_are_named_and_each_row_may_be_an_impression(tmp_path):
     (tmp_path / "log.csv").write_text("\n".join(rows) + "\n")
     columns = {"query": "q", "doc": "u", "clicked": "hit", "rank": "at"}
     report = weir.import_files(
-        tmp_path / "log.csv", tmp_path / "mine", columns, choices=weir.importing.Choices(clicks="ctr")
+        tmp_path / "log.csv", tmp_path / "mine", columns, choices=weir.plugins.importing.Choices(clicks="ctr")
     )
     [grades] = weir.load(tmp_path / "mine").qrels.to_dict().values()
     assert grades == {"x": 0.25, "y": pytest.approx(1 / 12)}
@@ -153,7 +153,7 @@ def test_searches_and_events_of_ubi_are_impressions_by_query(tmp_path):
     (tmp_path / "ubi.jsonl").write_text("".join(json.dumps(one) + "\n" for one in events))
     for name, second in (("searches.tsv", 1 / 12), ("ubi.jsonl", 0)):
         report = weir.import_files(
-            tmp_path / name, tmp_path / name[:3], choices=weir.importing.Choices(clicks="ctr")
+            tmp_path / name, tmp_path / name[:3], choices=weir.plugins.importing.Choices(clicks="ctr")
         )
         [grades] = weir.load(tmp_path / name[:3]).qrels.to_dict().values()
         assert grades == {"x": 0.5, "y": pytest.approx(second)}

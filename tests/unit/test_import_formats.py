@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.imports import RANKED, Q, R, imported, lines, written
 from weir.errors import WeirError
-from weir.importing import Choices
+from weir.plugins.importing import Choices
 
 CASES = {
     "golden list": (

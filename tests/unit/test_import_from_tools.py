@@ -8,8 +8,8 @@ import pytest
 
 import weir
 from weir.errors import WeirError
-from weir.importing import import_files
 from weir.io.runs.read import read_qrels, read_run
+from weir.plugins.importing import import_files
 
 HOME = Path(__file__).resolve().parents[1] / "tool_files"
 TEXTS = {"q1": "what measures flow", "q2": "who keeps the weir"}

@@ -6,7 +6,7 @@ import pytest
 
 import weir
 from tests.unit.imports import Q, imported, report_of, written
-from weir.importing import Choices
+from weir.plugins.importing import Choices
 
 
 @pytest.mark.parametrize(

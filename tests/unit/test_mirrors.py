@@ -61,7 +61,9 @@ def hosts(monkeypatch, tmp_path):
     patience = net.Patience(timeout=2, slowest=100_000, window=0.2, attempts=2, pause=0.01)
     monkeypatch.setattr(net, "download", partial(net.download, patience=patience))
     monkeypatch.setattr(hub_files, "_API", patience)
-    monkeypatch.setattr("weir.references.from_hub.download", partial(hub_files.download, patience=patience))
+    monkeypatch.setattr(
+        "weir.plugins.importing.references.from_hub.download", partial(hub_files.download, patience=patience)
+    )
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "none"))
     with served(Hub()) as hub:

@@ -19,9 +19,9 @@ from weir.core.qrels import Qrels
 from weir.core.run import Run
 from weir.errors import BadRanking, BadValue
 from weir.measures import parse_measure
-from weir.sensitivity.order_changes import ReorderRules, WindowShape, order_changes
-from weir.sensitivity.place_blocks import ideal_chances, place_blocks, reach
-from weir.sensitivity.reordering import reorderings
+from weir.plugins.sensitivity.order_changes import ReorderRules, WindowShape, order_changes
+from weir.plugins.sensitivity.place_blocks import ideal_chances, place_blocks, reach
+from weir.plugins.sensitivity.reordering import reorderings
 from weir.stats.bootstrap import SEED, interval, ratio_interval
 
 NDCG = parse_measure("nDCG@10")

@@ -16,7 +16,6 @@ pytest.importorskip("numba", reason="needs the `run` extra (numba)")
 import weir
 from tests.unit.brooklet import write_collection
 from weir.audit import Subject, audited
-from weir.bridges.candidate_ranking import candidate_ranking
 from weir.cli.main import main
 from weir.core.run import Run
 from weir.datasets import catalogue
@@ -24,6 +23,7 @@ from weir.errors import RankingWarning
 from weir.experiment.costs import stages_of, unscored_notes
 from weir.experiment.experiment import Experiment
 from weir.experiment.plan import planned
+from weir.plugins.bridges.candidate_ranking import candidate_ranking
 from weir.settings import settings
 from weir.systems import Pipeline, parse_system
 from weir.systems.compose import as_reranker

@@ -123,7 +123,7 @@ KINDS = {
         "weir.experiment.published.reproduce:PublishedCheck", _REPORT + "reproduce:reproduce_text"
     ),
     "reranking": ResultKind(
-        "weir.sensitivity.reordering:Reordering",
+        "weir.plugins.sensitivity.reordering:Reordering",
         _REPORT + "reranking:reranking_text",
         markdown=_REPORT + "reranking:reranking_markdown",
         parts="means",
@@ -137,7 +137,7 @@ KINDS = {
         html=_REPORT + "results_table:results_html",
     ),
     "sensitivity": ResultKind(
-        "weir.sensitivity.studies:Sensitivity",
+        "weir.plugins.sensitivity.studies:Sensitivity",
         _REPORT + "sensitivity:sensitivity_text",
         each=True,
         parts="depths",

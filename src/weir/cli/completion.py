@@ -50,7 +50,7 @@ def system_names(context: Context, parameter: Parameter, begun: str) -> list[Com
 def dataset_names(context: Context, parameter: Parameter, begun: str) -> list[CompletionItem]:
     """Collections and groups of the catalogue, references, or the folders that a path begins."""
     from weir.datasets import catalogue
-    from weir.references.reference import SCHEMES
+    from weir.datasets.references import SCHEMES
 
     if begun.startswith((".", "/", "~")):
         return [CompletionItem(begun, type="dir")]

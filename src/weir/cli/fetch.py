@@ -31,7 +31,7 @@ def command(names: tuple[str, ...], quiet: bool) -> None:
     """
     from weir.datasets import catalogue
     from weir.datasets.fetching import fetch
-    from weir.references.reference import is_reference
+    from weir.datasets.references import is_reference
     from weir.report.progress import Progress
 
     for name in names:  # before anything is downloaded

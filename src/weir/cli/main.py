@@ -18,7 +18,7 @@ from itertools import zip_longest
 import click
 
 from weir.cli.terminal import protected_output, show_raw
-from weir.errors import StoreWarning, UnknownName, WeirError, printable
+from weir.errors import PluginError, StoreWarning, UnknownName, WeirError, printable
 
 __all__ = ["COMMANDS", "load_command", "main", "weir"]
 
@@ -94,7 +94,9 @@ FORMER = {name: f"{group} {name}" for group, names in SUBCOMMANDS.items() for na
     "warm": "doctor --compile"
 }
 """Former names of commands, which still work."""
-MODULES = {"eval": "evaluate", "data import": "import_"}
+MODULES = {"eval": "evaluate"}
+PLUGINS = {"data export", "data import", "study conform", "study reranking", "study sensitivity"}
+"""Commands that plug-ins bring, see plugin_commands."""
 FORMER_OPTIONS = {
     "eval": {"--least": "--min-agreement", "--labels": "--model-labels", "--pairs": "--p-mrr"},
     "fuse": {"--output": "--out"},
@@ -126,6 +128,15 @@ RAW = click.Option(["--raw"], is_flag=True, expose_value=False, is_eager=True, h
 
 def load_command(name: str) -> click.Command:
     """The command of that name, such as "data fetch"; its module is imported."""
+    if name in PLUGINS:
+        from weir.cli.plugin_commands import plugin_command  # reading the installed metadata takes 20 ms
+
+        found = plugin_command(name)
+        if found is None:
+            raise PluginError(
+                f"no plug-in that is installed brings the command '{name}'; reinstall weir-ir for its own"
+            )
+        return found
     module = importlib.import_module(f"weir.cli.{MODULES.get(name, name.rsplit(maxsplit=1)[-1])}")
     command = module.command
     assert isinstance(command, click.Command)

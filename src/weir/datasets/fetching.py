@@ -12,11 +12,11 @@ from weir.datasets import catalogue
 from weir.datasets.catalogue import Entry
 from weir.datasets.content import content_of
 from weir.datasets.load import Dataset, how_to_obtain, load_group, of_reference
+from weir.datasets.references import brought, is_reference, source
 from weir.errors import DownloadError, DownloadWarning, WeirError
 from weir.io.storage.atomic import storing
 from weir.io.storage.safe_pickle import is_pickle
 from weir.io.watch import Watch
-from weir.references.reference import brought, is_reference
 from weir.settings import settings
 
 if TYPE_CHECKING:
@@ -90,7 +90,6 @@ def _from_any_source(entry: Entry, progress: Progress | None, failed: dict[str, 
 
 def _from_archive(entry: Entry, progress: Progress | None) -> None:
     # The network's modules take long to import, and few commands need them.
-    from weir.importing.importer import Choices, import_request, requested
     from weir.io.net.archive import extract
     from weir.io.net.download import download
 
@@ -101,7 +100,7 @@ def _from_archive(entry: Entry, progress: Progress | None) -> None:
     download([*first, *entry.urls], archive, f"md5:{entry.md5}", entry.bytes, progress)
     try:
         if is_pickle(archive):
-            import_request(requested(archive, as_kind="birco", choices=Choices(strict=True)), entry.path)
+            source("birco", archive)(archive, entry.path)
         else:
             extract(archive, top)
     finally:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from weir.datasets.card import CollectionCard, card_of
 from weir.datasets.catalogue import Entry
 from weir.datasets.metadata_card import metadata_card
 from weir.datasets.query_rules import answerable, filtered, settled
+from weir.datasets.references import Brought, brought
 from weir.errors import BadValue, DownloadError, UnknownName
 from weir.io.collections.corpus_store import CorpusStore, open_store
 from weir.io.collections.judgments import read_judgments
@@ -32,10 +32,6 @@ from weir.io.collections.records import read_queries
 from weir.io.collections.write_collection import OwnFolder, write_collection
 from weir.io.runs.frames import qrels_from
 from weir.io.watch import Watch, unwatched
-from weir.references.reference import brought
-
-if TYPE_CHECKING:
-    from weir.references.brought import Brought
 
 __all__ = [
     "Dataset",

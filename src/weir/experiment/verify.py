@@ -21,6 +21,7 @@ from weir.algorithms import algorithm
 from weir.core.result_row import Row
 from weir.core.scores import Scores
 from weir.datasets.load import Dataset, fingerprint_of_parts, load, load_here
+from weir.datasets.references import is_reference
 from weir.errors import BadValue, FormatError, StoreError, WeirError
 from weir.experiment.stage_store import INDEXES
 from weir.experiment.task import SCORES, measure_number, outcome, rows_of
@@ -29,7 +30,6 @@ from weir.io.collections.corpus_store import source_fingerprint
 from weir.io.runs.read import judge_file
 from weir.io.runs.scores_file import read_scores
 from weir.measures import Measure, parse_measure, scores_of
-from weir.references.reference import is_reference
 from weir.stages.maker import code_digest
 from weir.stages.stage import RECORD, Record, Stage, changes, first_word, read_record, slug
 from weir.stats.calibration import uncalibrated

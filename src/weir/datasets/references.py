@@ -1,0 +1,83 @@
+"""Names of collections that are neither in the catalogue nor folders of Weir's layout; a plug-in brings them here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from weir.errors import FormatError, PluginError, UnknownName
+from weir.io.collections.layout import ABOUT, CollectionLayout, find_layout
+from weir.io.watch import Watch
+from weir.registry import Registry
+
+__all__ = ["SCHEMES", "SOURCES", "Brought", "brought", "is_reference", "source"]
+
+SCHEMES = ("hf:", "irds:")
+SOURCES: Registry[Callable[..., Any]] = Registry("source")
+"""What brings collections of other shapes, by the entry points of the group `weir.sources`.
+
+reference: called as `brought`, for what is not in Weir's layout; birco: (pickle, folder) writes a collection.
+"""
+
+
+@dataclass(frozen=True)
+class Brought:
+    """A collection that lies in Weir's layout now.
+
+    name: what tables call it; source: names this very content, wherever it is read again: a commit instead of a branch;
+    note: what is worth a line when it is first brought, or "".
+    """
+
+    layout: CollectionLayout
+    name: str
+    source: str
+    note: str = ""
+
+
+def is_reference(name: str) -> bool:
+    """Whether a name says by its beginning where a collection comes from."""
+    return name.startswith(SCHEMES)
+
+
+def source(kind: str, name: object) -> Callable[..., Any]:
+    """What brings collections of a kind; raises PluginError, naming what was to be read, where no plug-in does."""
+    try:
+        return SOURCES.get(kind)
+    except UnknownName:
+        reader = "weir-ir's own plug-in 'importing' does"
+        raise PluginError(f"{name}: no plug-in that is installed reads such a collection; {reader}") from None
+
+
+def brought(name: str | Path, watch: Watch, again: bool = False, fetch: bool = True) -> Brought | None:
+    """The collection that a name refers to, brought here where it is not yet; None for a collection in Weir's layout.
+
+    name: hf:..., irds:..., or the path of a file, a description or a folder as on the hub; again: look up anew what a
+    branch of the hub stands for; fetch: whether it may be brought, else nothing is asked of the network and nothing is
+    written. Raises the WeirErrors of bringing it, FormatError where nothing is there, DownloadError where it would have
+    to be brought and may not, PluginError where no plug-in reads it.
+    """
+    text, path = str(name), Path(name)
+    if not is_reference(text):
+        folder, _, subset = text.partition("#")
+        if path.is_dir():
+            if _has_parts(path):
+                return None
+        elif path.is_file():
+            if path.suffix == ".zip":
+                return None
+        elif not (subset and Path(folder).is_dir()):
+            return None
+    found: Brought | None = source("reference", name)(name, watch, again, fetch)
+    return found
+
+
+def _has_parts(folder: Path) -> bool:
+    if (folder / ABOUT).exists():
+        return True
+    try:
+        find_layout(folder)
+    except FormatError:
+        return False
+    return True

@@ -1,7 +1,0 @@
-"""Files of other tools, and golden sets of any shape, as a collection in Weir's own layout."""
-
-from __future__ import annotations
-
-from weir.importing.importer import Choices, ImportReport, import_files
-
-__all__ = ["Choices", "ImportReport", "import_files"]

@@ -1,0 +1,60 @@
+"""weir data export: results as other tools keep them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from weir.cli.completion import datasets_option, systems_option
+
+__all__ = ["command"]
+
+
+@click.command("export")
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
+@click.option("--to", "form", type=click.Choice(["mteb", "hub", "ir-metadata"]), required=True,
+              help="MTEB's results, a model's .eval_results/ on the hub, or runs with ir_metadata.")  # fmt: skip
+@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="The folder to write into.")
+@datasets_option("Export this dataset or group; repeatable.")
+@systems_option("Export this system; repeatable.")
+@click.option(
+    "--mteb-name", "model", default="", metavar="NAME", help="With mteb: what the one system is called there."
+)
+@click.option("--hub-dataset", default="", metavar="ORG/NAME:TASK",
+              help="With hub: the data set there that holds the one dataset.")  # fmt: skip
+def command(
+    folder: Path,
+    form: str,
+    out: Path,
+    datasets: tuple[str, ...],
+    systems: tuple[str, ...],
+    model: str,
+    hub_dataset: str,
+) -> None:
+    """Write results as MTEB, the Hugging Face hub or ir_metadata keep them.
+
+    FOLDER was written by weir run. mteb: results/<model>/<revision>/<task>.json, which mteb.ResultCache(OUT) reads.
+    hub: <system>/.eval_results/<dataset>.yaml, which goes into the model's repository. ir-metadata: the rankings as
+    <dataset>/<system>.trec, each with what made it in comments at its head, which weir eval and trec_eval pass over.
+    """
+    from weir.cli.table_options import chosen_cells
+    from weir.errors import BadValue
+    from weir.experiment.finished import finished_cells
+    from weir.plugins.bridges.hub_results import write_hub_results
+    from weir.plugins.bridges.ir_metadata import write_annotated_runs
+    from weir.plugins.bridges.mteb_results import write_mteb_results
+
+    if model and form != "mteb":
+        raise BadValue(f"--mteb-name says what a system is called in MTEB; it means nothing with --to {form}")
+    if hub_dataset and form != "hub":
+        raise BadValue(f"--hub-dataset names a data set of the hub; it means nothing with --to {form}")
+    cells = chosen_cells(finished_cells(folder), datasets, systems)
+    if form == "mteb":
+        written = write_mteb_results(cells, out, model)
+    elif form == "hub":
+        written = write_hub_results(cells, out, hub_dataset)
+    else:
+        written = write_annotated_runs(cells, out)
+    for path in written:
+        click.echo(str(path))

@@ -1,0 +1,275 @@
+"""MTEB's models as systems here, and systems as MTEB's: its protocols of encoders, cross-encoders and searches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from weir.core.corpus import Corpus, Queries
+from weir.core.ids import Ids
+from weir.core.run import Run
+from weir.core.strings import Strings
+from weir.encode.object_encoder import ObjectEncoder
+from weir.errors import BadValue, require
+from weir.plugins.bridges.candidate_ranking import candidate_ranking
+from weir.plugins.bridges.mteb_results import system_revision
+from weir.registry import Identity
+from weir.stages.stage import slug
+from weir.systems.compose import FunctionReranker, FunctionSystem, as_reranker, as_system
+from weir.systems.dense import DenseRetriever
+from weir.systems.plugins import indexed, rankings
+from weir.systems.protocol import Reranker, Retriever, Searcher
+
+__all__ = ["MtebSearchModel", "from_mteb", "to_mteb"]
+
+SPLIT, SUBSET = "test", "default"
+SIMILARITIES = {"cosine": "cosine", "dot": "dot"}
+
+
+@runtime_checkable
+class MtebEncoder(Protocol):
+    """MTEB's EncoderProtocol."""
+
+    @property
+    def mteb_model_meta(self) -> Any:  # noqa: ANN401  its ModelMeta
+        """What the model is."""
+
+    encode: Callable[..., Any]
+    similarity: Callable[..., Any]
+
+
+@runtime_checkable
+class MtebCrossEncoder(Protocol):
+    """MTEB's CrossEncoderProtocol."""
+
+    @property
+    def mteb_model_meta(self) -> Any:  # noqa: ANN401  its ModelMeta
+        """What the model is."""
+
+    predict: Callable[..., Any]
+
+
+@runtime_checkable
+class MtebSearch(Protocol):
+    """MTEB's SearchProtocol."""
+
+    @property
+    def mteb_model_meta(self) -> Any:  # noqa: ANN401  its ModelMeta
+        """What the model is."""
+
+    index: Callable[..., None]
+    search: Callable[..., Mapping[str, Mapping[str, float]]]
+
+
+@runtime_checkable
+class _Tensor(Protocol):
+    def detach(self) -> Any:  # noqa: ANN401  a tensor
+        """It without what training needs."""
+
+
+def from_mteb(
+    model: object,
+    task: object = None,
+    batch_size: int = 32,
+    name: str | None = None,
+    version: str | None = None,
+) -> Retriever | Reranker:
+    """A model of MTEB, as it runs its retrieval tasks, as a system; a cross-encoder as a re-ranker, to stand behind >>.
+
+    model: an object of MTEB's encoder, cross-encoder or search protocol, such as `mteb.get_model(...)`. task: a task of
+    MTEB, its metadata or its name, by which models choose their prompts; None for a retrieval task without a name.
+    Vectors of a model that declares cosine or dot product are searched here, exactly; other similarities are its own.
+    batch_size: texts encoded together; name: how it prints, by default the model's; version: what stands for it in
+    keys; what a model without one makes is made again in each process. Raises BadValue for what is no such model,
+    MissingExtra without mteb.
+    """
+    if isinstance(model, type) or not isinstance(model, (MtebEncoder, MtebCrossEncoder, MtebSearch)):
+        raise BadValue(
+            f"found {model!r:.80}; expected a model of MTEB, such as mteb.get_model('intfloat/e5-small')"
+        )
+    call = _Call(_metadata(task), batch_size)
+    own = name or str(model.mteb_model_meta.name or type(model).__name__)
+    identity = Identity.of(model, own, version)
+    if isinstance(model, MtebSearch):
+        return _of_model(as_system(_SearchObject(model, call), own, version), identity)
+    if isinstance(model, MtebCrossEncoder):
+        return _of_model(as_reranker(_PairScores(model, call), name=own, version=version), identity)
+    similarity = str(model.mteb_model_meta.similarity_fn_name)
+    if similarity not in SIMILARITIES:
+        wrapper = require("mteb.models", "mteb").SearchEncoderWrapper
+        return _of_model(as_system(_SearchObject(wrapper(model), call), own, version), identity)
+    encode = _TextVectors(model, call)
+    return DenseRetriever(ObjectEncoder(encode.queries, encode.documents, identity, SIMILARITIES[similarity]))
+
+
+def to_mteb(system: object, name: str | None = None, revision: str | None = None) -> MtebSearchModel:
+    """A system as a model of MTEB's search protocol: `mteb.evaluate(to_mteb(weir.BM25()), tasks)`.
+
+    system: any, or a function or object that `weir.system` takes. Tasks that give candidates have these alone ordered:
+    by the system's scores, by the last re-ranker of a pipeline, or by a re-ranker given alone. name: in MTEB's results,
+    by default weir/<system>; revision: by default a hash of all that decides the rankings. Raises BadValue for what is
+    no system, MissingExtra without mteb.
+    """
+    given = system if isinstance(system, Reranker) else as_system(system)
+    known = revision or system_revision(str(given), given.describe())
+    meta = require("mteb.models.model_meta", "mteb").ModelMeta
+    about = {"name": name or f"weir/{slug(str(given))}", "revision": known}
+    return MtebSearchModel(given, meta.create_empty(about))
+
+
+@dataclass(eq=False)
+class MtebSearchModel:
+    """A system behind MTEB's SearchProtocol. mteb_model_meta: its name and revision there; indexed: the task's corpus
+    and what searches it."""
+
+    system: Retriever | Reranker
+    mteb_model_meta: Any
+    indexed: tuple[Corpus, Searcher | None] | None = None
+
+    def index(self, corpus: Any, **about: object) -> None:  # noqa: ANN401  a Dataset of the package datasets
+        """Index a task's corpus, with columns id, text and perhaps title; about: what MTEB says of the task."""
+        titles = corpus["title"] if "title" in corpus.column_names else None
+        documents = Corpus(
+            Ids.of(map(str, corpus["id"])),
+            Strings.of(text or "" for text in corpus["text"]),
+            None if titles is None else Strings.of(title or "" for title in titles),
+        )
+        searcher = None if isinstance(self.system, Reranker) else indexed(self.system, documents)
+        self.indexed = documents, searcher
+
+    def search(
+        self,
+        queries: Any,  # noqa: ANN401  a Dataset of the package datasets
+        *,
+        top_k: int,
+        top_ranked: Mapping[str, list[str]] | None = None,
+        **about: object,
+    ) -> dict[str, dict[str, float]]:
+        """{query: {document: score}}, up to top_k; of the candidates alone where there are some.
+
+        queries: with columns id and text, and perhaps instruction, which is put behind the text as MTEB does. Raises
+        BadValue before `index`, and for conversations.
+        """
+        if self.indexed is None:
+            raise BadValue(f"{self.system} is asked before it was given a corpus; call index first")
+        documents, searcher = self.indexed
+        asked = Queries.of(dict(zip(map(str, queries["id"]), _asked(queries), strict=True)))
+        if top_ranked is not None:
+            searcher = indexed(candidate_ranking(self.system, Run.of(top_ranked)), documents)
+        if searcher is None:
+            raise BadValue(
+                f"{self.system} re-ranks what a system finds; give such as weir.BM25() >> {self.system}"
+            )
+        return rankings(searcher, asked, top_k, self.system).to_dict()
+
+
+def _asked(queries: Any) -> Iterable[str]:  # noqa: ANN401  a Dataset of the package datasets
+    texts = list(queries["text"])
+    if texts and not isinstance(texts[0], str):
+        raise BadValue("the queries of this task are conversations; expected texts")
+    if "instruction" not in queries.column_names:
+        return texts
+    instructions = queries["instruction"]
+    return [f"{t} {i}" if i is not None else t for t, i in zip(texts, instructions, strict=True)]
+
+
+def _of_model(part: Retriever | Reranker, identity: Identity) -> Retriever | Reranker:
+    """An adapted object as that of MTEB's model, so that one model is one object wherever it stands in a grid."""
+    assert isinstance(part, (FunctionSystem, FunctionReranker))  # as what is no system of Weir's is adapted
+    return replace(part, identity=identity)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """What every call of a model is told: the metadata of the task, and how many texts are encoded together."""
+
+    metadata: Any
+    batch_size: int
+
+    def loader(self, texts: list[str], kind: str) -> Any:  # noqa: ANN401  a DataLoader of torch
+        """The texts in batches, as MTEB gives them. kind: query or body, the name it has for such texts."""
+        rows = require("datasets", "mteb").Dataset.from_dict({"text": texts, kind: texts})
+        return require("torch.utils.data", "mteb").DataLoader(rows, batch_size=self.batch_size)
+
+    def about(self) -> dict[str, Any]:
+        """The arguments that say what is evaluated."""
+        told = {"batch_size": self.batch_size, "show_progress_bar": False}
+        return {"task_metadata": self.metadata, "hf_split": SPLIT, "hf_subset": SUBSET} | told
+
+
+@dataclass(frozen=True)
+class _TextVectors:
+    model: MtebEncoder
+    call: _Call
+
+    def queries(self, texts: list[str]) -> Any:  # noqa: ANN401  an array
+        """Vectors of queries."""
+        return self._encoded(texts, "query", "query")
+
+    def documents(self, texts: list[str]) -> Any:  # noqa: ANN401  an array
+        """Vectors of documents."""
+        return self._encoded(texts, "body", "document")
+
+    def _encoded(self, texts: list[str], column: str, kind: str) -> Any:  # noqa: ANN401  an array
+        prompt = require("mteb.types", "mteb").PromptType(kind)
+        loader = self.call.loader(texts, column)
+        return _array(self.model.encode(loader, prompt_type=prompt, **self.call.about()))
+
+
+@dataclass(frozen=True)
+class _PairScores:
+    model: MtebCrossEncoder
+    call: _Call
+
+    def __call__(self, queries: list[str], documents: list[str]) -> Any:  # noqa: ANN401  an array
+        """A score for each pair."""
+        loaders = self.call.loader(queries, "query"), self.call.loader(documents, "body")
+        return _array(self.model.predict(*loaders, **self.call.about())).reshape(len(queries))
+
+
+@dataclass(frozen=True)
+class _SearchObject:
+    model: MtebSearch
+    call: _Call
+    about: dict[str, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        told = self.call.about()
+        kept = {name: told.pop(name) for name in ("batch_size", "show_progress_bar")}
+        object.__setattr__(self, "about", {**told, "encode_kwargs": kept, "num_proc": None})
+
+    def index(self, documents: dict[str, str]) -> None:
+        """Give the model the documents."""
+        columns = {"id": list(documents), "text": list(documents.values()), "title": [""] * len(documents)}
+        self.model.index(require("datasets", "mteb").Dataset.from_dict(columns), **self.about)
+
+    def search(self, queries: dict[str, str], k: int) -> Mapping[str, Mapping[str, float]]:
+        """What the model answers."""
+        columns = {"id": list(queries), "text": list(queries.values())}
+        asked = require("datasets", "mteb").Dataset.from_dict(columns)
+        return self.model.search(asked, top_k=k, top_ranked=None, **self.about)
+
+
+def _array(given: object) -> Any:  # noqa: ANN401  an array
+    """An array of a tensor, whose numbers may have 16 bits."""
+    return given.detach().cpu().float().numpy() if isinstance(given, _Tensor) else np.asarray(given)
+
+
+def _metadata(task: object) -> Any:  # noqa: ANN401  MTEB's TaskMetadata
+    known = require("mteb.abstasks.task_metadata", "mteb").TaskMetadata
+    if task is None:
+        return known(
+            name="Retrieval",
+            description="A collection of one's own.",
+            type="Retrieval",
+            category="t2t",
+            main_score="ndcg_at_10",
+            eval_langs=["eng-Latn"],
+            eval_splits=[SPLIT],
+            dataset={"path": "weir/collection", "revision": "1"},
+        )
+    found: Any = require("mteb", "mteb").get_task(task) if isinstance(task, str) else task
+    return found if isinstance(found, known) else found.metadata

@@ -1,0 +1,69 @@
+"""Judgments, rankings and measures as the objects of ranx and ir-measures; `weir.evaluate` takes theirs as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weir.core.qrels import Qrels
+from weir.core.run import Run
+from weir.errors import BadValue, require
+from weir.measures import Measure, parse_measure
+
+__all__ = ["to_ir_measures", "to_ranx"]
+
+
+def to_ranx(value: Run | Qrels) -> Any:  # noqa: ANN401  its Run or Qrels
+    """A run or judgments as ranx's Run or Qrels, a run under its name.
+
+    Raises BadValue for anything else, for a query without documents and for grades with fractions, which ranx cannot
+    hold; MissingExtra without ranx.
+    """
+    if not isinstance(value, (Run, Qrels)):
+        raise BadValue(f"found a {type(value).__name__}; expected a weir.Run or weir.Qrels")
+    library = require("ranx", "ranx")
+    if isinstance(value, Qrels):
+        _refuse_fractions(value, "ranx")
+        return library.Qrels(value.to_dict())
+    rankings = value.to_dict()
+    empty = next((query for query, ranking in rankings.items() if not ranking), None)
+    if empty is not None:
+        raise BadValue(f"query '{empty}' has no ranking, which ranx's Run cannot hold; leave the query out")
+    return library.Run(rankings, name=value.name)
+
+
+def to_ir_measures(value: Run | Qrels | Measure | str) -> Any:  # noqa: ANN401  its named tuples or measure
+    """A run as a list of ir-measures' ScoredDoc, judgments as one of Qrel, a measure or its name as its measure.
+
+    Raises BadValue for anything else, for grades with fractions, and for a measure that ir-measures does not have or
+    defines otherwise; MissingExtra without ir-measures.
+    """
+    library = require("ir_measures", "ir-measures")
+    if isinstance(value, (Run, Qrels)):
+        columns = value.columns()
+        ranked = isinstance(value, Run)
+        if isinstance(value, Qrels):
+            _refuse_fractions(value, "ir-measures")
+        made = library.ScoredDoc if ranked else library.Qrel
+        number = columns["score" if ranked else "grade"].tolist()
+        return [made(*row) for row in zip(columns["query"], columns["doc"], number, strict=True)]
+    if not isinstance(value, (Measure, str)):
+        raise BadValue(f"found a {type(value).__name__}; expected a weir.Run, weir.Qrels or a measure")
+    return _measure(parse_measure(value) if isinstance(value, str) else value)
+
+
+def _refuse_fractions(qrels: Qrels, tool: str) -> None:
+    if qrels.fractional:
+        raise BadValue(
+            f"the judgments have grades with fractions; {tool} takes whole ones: scale or round them first"
+        )
+
+
+def _measure(measure: Measure) -> Any:  # noqa: ANN401  its measure
+    from weir.plugins.conform.adapters.ir_measures import measure_object  # it imports the library itself
+
+    settings = dict(measure.settings)
+    about = {"measure": measure.name, "settings": settings, "k": measure.cutoff}
+    found = measure_object({**about, "condensed": measure.condensed})
+    if found is None:
+        raise BadValue(f"{measure}: ir-measures has no such measure, or defines it otherwise")
+    return found

@@ -1,0 +1,189 @@
+"""An evaluator for the trainers of sentence-transformers: any collection and measure, values by query, intervals."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import count
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from weir.api.evaluation import evaluate
+from weir.api.result_set import ResultSet
+from weir.core.result_row import Row
+from weir.core.run import Run
+from weir.core.scores import Scores
+from weir.datasets.load import Dataset, load
+from weir.encode.object_encoder import DeclaredSimilarity, QueryDocumentEncoder, as_encoder
+from weir.errors import BadValue, require
+from weir.io.storage.atomic import storing
+from weir.measures import Measure, measures_of
+from weir.plugins.bridges.model_search import dense_run, sparse_run
+from weir.stages.stage import slug
+from weir.stats.score_rows import result_rows
+from weir.systems import BM25
+from weir.systems.compose import PairPredictor, Pipeline, as_reranker, as_system
+from weir.systems.protocol import Retriever
+
+__all__ = ["SentenceTransformersEvaluator"]
+
+_BASE: Any = require("sentence_transformers.base.evaluation", "sentence-transformers").BaseEvaluator
+_LOG = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class SparseTextEncoder(Protocol):
+    """A model whose vectors are weights of terms, as sentence-transformers' SparseEncoder."""
+
+    def encode_query(self, texts: list[str]) -> object:
+        """Weights of queries' terms: a sparse tensor [n, terms]."""
+        ...
+
+    def encode_document(self, texts: list[str]) -> object:
+        """Weights of documents' terms: a sparse tensor [n, terms]."""
+        ...
+
+    def sparsity(self, embeddings: object) -> dict[str, float]:
+        """How few of the terms have a weight."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class SentenceTransformersEvaluator(_BASE):  # type: ignore[misc]  # its trainers take instances of their own class alone
+    """An evaluator of sentence-transformers, for any of its trainers: evaluator=SentenceTransformersEvaluator("mine/").
+
+    A SentenceTransformer ranks all documents by its vectors, a SparseEncoder by its weights of terms, both exactly; a
+    CrossEncoder scores anew the first `depth` of what `first` finds. Each document is encoded once for each call, with
+    the model's own prompts, and vectors of one chunk of the corpus are held at once.
+
+    What is returned: for each measure its mean, and the ends of its 95% interval over queries as <measure>_low and
+    <measure>_high, under `name`_; `metric_for_best_model="<name>_<first measure>"` stops early by it. Where there is
+    an output path, the values of each query stand in weir/<name>/ there, as `weir.Scores.load` reads them, and the
+    means in a file beside each, as `weir.ResultSet.load` does.
+
+    dataset: a collection's name, folder or Dataset; measures: the first is the primary one; name: by default that of
+    the collection; k: how many documents are ranked; first, depth: for a CrossEncoder; batch_size: texts that the model
+    encodes together; dimensions: of vectors that are cut, None for all. Raises what `load` and `measures_of` raise.
+    """
+
+    dataset: Dataset | str | Path
+    measures: Measure | str | Iterable[Measure | str] = ("nDCG@10", "R@100")
+    name: str = ""
+    k: int = 1000
+    first: Retriever | None = None
+    depth: int = 100
+    batch_size: int = 32
+    dimensions: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "measures", measures_of(self.measures))
+        object.__setattr__(self, "name", self.name or self.collection.name)
+
+    @cached_property
+    def collection(self) -> Dataset:
+        """The collection, open."""
+        return self.dataset if isinstance(self.dataset, Dataset) else load(self.dataset)
+
+    @property
+    def greater_is_better(self) -> bool:
+        """As it is for every measure of what was found."""
+        return True
+
+    @property
+    def primary_metric(self) -> str:
+        """What checkpoints are chosen by: the mean of the first measure."""
+        return f"{self.name}_{measures_of(self.measures)[0]}"
+
+    @property
+    def description(self) -> str:
+        """What a model's card calls it."""
+        return "Information Retrieval"
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """What a model's card says of how it was measured."""
+        measured = [str(measure) for measure in measures_of(self.measures)]
+        return {"collection": self.collection.fingerprint, "measures": measured, "k": self.k}
+
+    def __call__(
+        self,
+        model: Any,  # noqa: ANN401  a model of sentence-transformers
+        output_path: str | None = None,
+        epoch: float = -1,
+        steps: int = -1,
+    ) -> dict[str, float]:
+        """The means and intervals of a model as it is now, by name; raises BadValue for a model that is none."""
+        scores = evaluate(self.collection.qrels, self._run(model), measures_of(self.measures))
+        found = result_rows(scores, self.name, type(model).__name__)
+        metrics = {f"{self.name}_{key}": value for row in found for key, value in _named(row)}
+        for row in found:
+            _LOG.info("%s: %s %.4f [%.4f, %.4f]", self.name, row.measure, row.mean, row.low, row.high)
+        if output_path is not None:
+            _write(
+                Path(output_path) / "weir" / slug(self.name) / f"epoch{epoch:g}-step{steps}", scores, found
+            )
+        self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
+        return metrics
+
+    def _run(self, model: object) -> Run:
+        corpus, queries, drop = self.collection.corpus, self.collection.queries, self.collection.self_match
+        k = self.k + (drop == "drop")
+        told: dict[str, Any] = {"batch_size": self.batch_size, "show_progress_bar": False}
+        if isinstance(model, PairPredictor):
+            run = self._reranked(partial(model.predict, **told), type(model).__name__, k)
+        elif isinstance(model, SparseTextEncoder):
+            _refuse_other_than_dot(model)
+            query, document = (partial(f, **told) for f in (model.encode_query, model.encode_document))
+            run = sparse_run(query, document, corpus, queries, k)
+        elif isinstance(model, QueryDocumentEncoder):
+            encoder, cut = as_encoder(model), {"truncate_dim": self.dimensions}
+            query, document = (partial(f, **told, **cut) for f in (encoder.query, encoder.document))
+            run = dense_run(replace(encoder, query=query, document=document), corpus, queries, k)
+        else:
+            found = type(model).__name__
+            raise BadValue(f"found a {found}; expected a SentenceTransformer, SparseEncoder or CrossEncoder")
+        return run.without_self().top(self.k) if drop == "drop" else run
+
+    def _reranked(self, predict: Callable[[list[tuple[str, str]]], object], name: str, k: int) -> Run:
+        def candidates(queries: dict[str, str], depth: int) -> Run:
+            return self._candidates
+
+        def scored(queries: list[str], documents: list[str]) -> object:
+            return predict(list(zip(queries, documents, strict=True)))
+
+        system = Pipeline(as_system(candidates), as_reranker(scored, self.depth, name))
+        return system.index(self.collection.corpus).search(self.collection.queries, k)
+
+    @cached_property
+    def _candidates(self) -> Run:
+        """What the first system finds, which training does not change."""
+        first = (self.first or BM25()).index(self.collection.corpus)
+        return first.search(self.collection.queries, self.k + 1)
+
+
+def _refuse_other_than_dot(model: object) -> None:
+    """Raise BadValue for weights of terms that are compared otherwise."""
+    declared = model.similarity_fn_name if isinstance(model, DeclaredSimilarity) else None
+    if declared not in (None, "dot"):
+        raise BadValue(f"found a {type(model).__name__} whose similarity is {declared}; expected dot")
+
+
+def _named(row: Row) -> list[tuple[str, float]]:
+    return [(row.measure, row.mean), (f"{row.measure}_low", row.low), (f"{row.measure}_high", row.high)]
+
+
+def _write(stem: Path, scores: Scores, found: list[Row]) -> None:
+    """The values by query, then the means with their intervals, beside those of an earlier model at the same step.
+
+    Raises StoreError where the disk refuses.
+    """
+    with storing(stem.parent):
+        stem.parent.mkdir(parents=True, exist_ok=True)
+    again = next(n for n in count(1) if not _numbered(stem, n, ".json").exists())
+    scores.save(_numbered(stem, again, ".scores.json"))
+    ResultSet("results", tuple(found)).save(_numbered(stem, again, ".json"))
+
+
+def _numbered(stem: Path, number: int, ending: str) -> Path:
+    return stem.with_name(stem.name + (f"-{number}" if number > 1 else "") + ending)

@@ -1,0 +1,151 @@
+"""weir study conform: does a tool measure what it says?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from weir.cli.terminal import say
+
+if TYPE_CHECKING:
+    from weir.plugins.conform.certificate import Cause, Summary
+    from weir.plugins.conform.grade import Graded, ValueDifference
+    from weir.plugins.conform.vectors import Number
+
+__all__ = ["command"]
+
+
+@click.command("conform")
+@click.argument("tool", required=False)
+@click.option(
+    "--python", type=click.Path(path_type=Path), help="The Python of the environment that has the tool."
+)
+@click.option("--checkout", type=click.Path(path_type=Path, exists=True, file_okay=False),
+              help="The folder of a tool that is no package: birco.")  # fmt: skip
+@click.option("--answers", type=click.Path(path_type=Path, exists=True, dir_okay=False),
+              help="Grade answers that any tool wrote, instead of asking one.")  # fmt: skip
+@click.option("--group", "groups", multiple=True, help="Only this group of vectors; repeatable.")
+@click.option("--export", type=click.Path(path_type=Path, file_okay=False),
+              help="Write the vectors into this folder, and nothing else.")  # fmt: skip
+@click.option(
+    "--save", type=click.Path(path_type=Path, dir_okay=False), help="Write the tool's answers here, too."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per question, at full precision.")
+def command(
+    tool: str | None,
+    python: Path | None,
+    checkout: Path | None,
+    answers: Path | None,
+    groups: tuple[str, ...],
+    export: Path | None,
+    save: Path | None,
+    as_json: bool,
+) -> None:
+    """Test a tool with the golden vectors.
+
+    TOOL: weir (the default), beir, birco (with --checkout), ir_measures, mteb, pytrec_eval, ranx,
+    sentence_transformers or sklearn, asked in a process of its own. A value that differs from the exact one is
+    explained by the convention that gives it. The exit code is 0 when every value is exact, 1 when one differs, 2 when
+    the tool could not be asked. The vectors and what an answer looks like: docs/conformance.md.
+    """
+    from weir.errors import BadValue
+    from weir.io.storage.atomic import write_text
+    from weir.plugins.conform.certificate import summary, worst
+    from weir.plugins.conform.grade import grade
+    from weir.plugins.conform.tools import ask, read_answers, written
+    from weir.plugins.conform.vectors import vectors
+
+    if answers is not None and (tool, python, checkout) != (None, None, None):
+        raise BadValue("--answers grades a file; name a tool or --python without it")
+    if export is not None:
+        _export(export)
+        return
+    chosen = vectors(groups)
+    said = read_answers(answers) if answers is not None else ask(tool or "weir", chosen, python, checkout)
+    if save is not None:
+        write_text(save, written(said, chosen))
+    graded = grade(said, chosen)
+    if as_json:
+        for g in graded:
+            click.echo(_json(g))
+    else:
+        _show(summary(said, graded), worst(graded))
+    click.get_current_context().exit(1 if any(g.outcome == "differs" for g in graded) else 0)
+
+
+def _export(folder: Path) -> None:
+    from weir.io.storage.atomic import write_text
+    from weir.plugins.conform.vectors import files
+
+    for name, text in files().items():
+        write_text(folder / name, text)
+    say(f"{folder}: {len(files())} files")
+
+
+def _json(graded: Graded) -> str:
+    import json
+    from dataclasses import asdict
+
+    row = {"vector": graded.vector.id, "group": graded.vector.group, "measure": graded.measure}
+    row |= {"outcome": graded.outcome, "note": graded.note, "why": graded.why}
+    differences = [asdict(d) | {"found": _written(d.found)} for d in graded.differences]
+    return json.dumps(row | {"differences": differences}, ensure_ascii=False)
+
+
+def _written(found: float | None) -> float | str | None:
+    """JSON has no NaN."""
+    return found if found is None or found - found == 0 else str(found)
+
+
+def _show(found: Summary, worst: Sequence[tuple[Graded, ValueDifference]]) -> None:
+    from weir.core.rounding import count
+    from weir.core.tables import columns
+
+    total = found.total
+    questions = total.passed + total.differs + total.refused + total.not_applicable
+    click.echo(f"{found.package} {found.version}: {total.vectors} vectors, {count(questions)} questions")
+    click.echo(f"{found.clean} of the {found.asked} vectors it can be asked pass whole\n")
+    lines = [["group", "vectors", "passed", "differs", "refused", "not applicable"]]
+    for c in (*found.counts, total):
+        numbers = (c.vectors, c.passed, c.differs, c.refused, c.not_applicable)
+        lines.append([c.group, *map(count, numbers)])
+    click.echo(columns(lines, right=5))
+    for kind, title in (("differs", "why values differ"), ("refused", "what it refuses")):
+        causes = [c for c in found.causes if c.kind == kind]
+        if causes:
+            rows = [[str(c.questions), c.why, f"{c.vector}, {c.measure}", _example(c)] for c in causes]
+            click.echo("\n" + columns([["questions", title, "example", ""], *rows]))
+    if worst:
+        rows = [
+            [g.vector.id, g.measure, d.query or "mean", _said(d.found), _exact(d.exact), g.why]
+            for g, d in worst
+        ]
+        click.echo("\n" + columns([["worst", "measure", "query", "says", "exact", "why"], *rows]))
+
+
+def _example(cause: Cause) -> str:
+    if cause.kind != "differs" or not cause.found:
+        return ""
+    return f"says {_said(float(cause.found))}" + (f", exact {_short(cause.exact)}" if cause.exact else "")
+
+
+def _said(found: float | None) -> str:
+    from weir.core.rounding import score
+
+    return "nothing" if found is None else score(found)
+
+
+def _exact(number: Number) -> str:
+    return _short(number.fraction or number.decimal)
+
+
+def _short(exact: str) -> str:
+    """A fraction while it is short, otherwise a rounded decimal."""
+    from fractions import Fraction
+
+    from weir.core.rounding import score
+
+    return exact if len(exact) <= 7 else score(float(Fraction(exact)))

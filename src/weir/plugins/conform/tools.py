@@ -1,0 +1,199 @@
+"""Other tools, each asked in a process of its own, in whatever Python it is installed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from weir.errors import BadValue, FormatError, UnknownName
+from weir.plugins.conform.vectors import Vector, questions
+
+__all__ = ["Answers", "ToolValue", "VectorReply", "ask", "read_answers", "tools", "written"]
+
+_SECONDS = 1800
+_CLOSE = 1e-9
+
+
+@dataclass(frozen=True)
+class ToolValue:
+    """What a tool says of one measure: a mean, values of queries, or why it refuses.
+
+    decimals: how many it gives, None where it rounds nothing.
+    """
+
+    mean: float | None = None
+    per_query: tuple[tuple[str, float], ...] = ()
+    decimals: int | None = None
+    refused: str | None = None
+
+    def values(self) -> list[float]:
+        """All its numbers."""
+        return [*(v for _, v in self.per_query), *([] if self.mean is None else [self.mean])]
+
+    def agrees(self, found: float, exact: float) -> bool:
+        """Whether a number of it is the exact one, as far as it was written out.
+
+        Within 1e-9, of the exact value where that is above 1; or within the last decimal, rounded or cut.
+        """
+        if self.decimals is not None:
+            return abs(found - exact) <= 1.000001 * 10.0**-self.decimals
+        return abs(found - exact) <= _CLOSE * max(1.0, abs(exact))
+
+
+@dataclass(frozen=True)
+class VectorReply:
+    """What a tool says of one vector: by measure, nothing where it has none of them, or why it cannot be asked."""
+
+    measures: Mapping[str, ToolValue]
+    not_applicable: str | None = None
+    died: str | None = None
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Everything a tool said, by the identifiers of vectors."""
+
+    tool: str
+    package: str
+    version: str
+    replies: Mapping[str, VectorReply]
+
+
+def tools() -> tuple[str, ...]:
+    """The tools that can be asked by name."""
+    return tuple(sorted(path.stem for path in _script().with_name("adapters").glob("*.py")))
+
+
+def _script() -> Path:
+    return Path(str(resources.files("weir.plugins.conform") / "run_adapter.py"))
+
+
+def ask(
+    tool: str,
+    vectors: Sequence[Vector],
+    python: str | Path | None = None,
+    checkout: str | Path | None = None,
+) -> Answers:
+    """What a tool answers to these vectors.
+
+    python: the interpreter of the environment in which it is installed, by default this one; checkout: the folder of a
+    tool that is no package. A tool whose process
+    dies is started again behind the vector that it died of. Raises UnknownName for a tool without an adapter,
+    BadValue where it is not installed or does not answer.
+    """
+    if tool not in tools():
+        raise UnknownName("tool", tool, tools())
+    found = Answers(tool, tool, "", {})
+    command = [str(python or sys.executable), str(_script()), tool]
+    command += [] if checkout is None else [str(Path(checkout).resolve())]
+    left = list(vectors)
+    while left:
+        head, lines, end = _asked(tool, left, command)
+        found = replace(found, package=head["package"], version=head["version"])
+        found = replace(found, replies=dict(found.replies) | {line["id"]: _reply(line) for line in lines})
+        left = left[len(lines) :]
+        if left:
+            found = replace(found, replies=dict(found.replies) | {left[0].id: VectorReply({}, died=end)})
+            left = left[1:]
+    return found
+
+
+def _asked(tool: str, vectors: Sequence[Vector], command: list[str]) -> tuple[Any, list[Any], str]:
+    """The tool's first line, its answers as far as they go, and how its process ended."""
+    python, text = command[0], json.dumps({"vectors": questions(vectors)})
+    try:
+        done = subprocess.run(
+            command, input=text.encode(), capture_output=True, timeout=_SECONDS, check=False
+        )
+    except OSError as error:
+        raise BadValue(f"{python}: {error.strerror}; expected the Python of an environment") from None
+    except subprocess.TimeoutExpired:
+        raise BadValue(f"{tool} did not answer within {_SECONDS} seconds") from None
+    # What stands behind the last line end is half a line of a process that died.
+    lines = [json.loads(line) for line in done.stdout.decode("utf-8").split("\n")[:-1]]
+    if lines and "not_installed" in lines[0]:
+        reason = lines[0]["not_installed"]
+        raise BadValue(
+            f"{tool} is not installed for {python} ({reason}); install it there, or name another with --python"
+        )
+    if not lines:
+        last = done.stderr.decode("utf-8", "replace").strip().split("\n")[-1]
+        raise BadValue(f"{tool} did not start in {python}: {last[:200]}")
+    end = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
+    return lines[0], lines[1:], f"its process died ({end})"
+
+
+def _reply(line: Mapping[str, Any]) -> VectorReply:
+    if "died" in line:
+        return VectorReply({}, died=str(line["died"]))
+    if "not_applicable" in line:
+        return VectorReply({}, str(line["not_applicable"]))
+    return VectorReply({name: _told(found) for name, found in line["measures"].items()})
+
+
+def _told(found: Mapping[str, Any]) -> ToolValue:
+    if "refused" in found:
+        return ToolValue(refused=str(found["refused"]))
+    mean, decimals = found.get("mean"), found.get("decimals")
+    per_query = tuple(
+        (str(q), float("nan" if v is None else v)) for q, v in found.get("per_query", {}).items()
+    )
+    return ToolValue(None if mean is None else float(mean), per_query, decimals)
+
+
+def read_answers(path: Path) -> Answers:
+    """Answers that any tool wrote, one JSON object per line; docs/conformance.md describes them.
+
+    Raises FormatError, naming the line.
+    """
+    expected = 'a line {"id": ..., "measures": {...}}'
+    head: dict[str, Any] = {"tool": path.stem}
+    replies: dict[str, VectorReply] = {}
+    for number, text in enumerate(path.read_bytes().split(b"\n"), 1):
+        if not text.strip():
+            continue
+        try:
+            line = json.loads(text)
+            if "id" in line:
+                replies[line["id"]] = _reply(line)
+            else:
+                head |= dict(line)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise FormatError(path, f"{type(error).__name__} ({error})", expected, number) from None
+    if not replies:
+        raise FormatError(path, "no answer", expected)
+    name = str(head["tool"])
+    return Answers(name, str(head.get("package", name)), str(head.get("version", "")), replies)
+
+
+def written(answers: Answers, vectors: Iterable[Vector]) -> str:
+    """Answers as `read_answers` reads them, in the order of the vectors."""
+    head = {"tool": answers.tool, "package": answers.package, "version": answers.version}
+    lines = [head, *(_line(v.id, answers.replies[v.id]) for v in vectors if v.id in answers.replies)]
+    return "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)
+
+
+def _line(vector: str, reply: VectorReply) -> dict[str, Any]:
+    if reply.died is not None:
+        return {"id": vector, "died": reply.died}
+    if reply.not_applicable is not None:
+        return {"id": vector, "not_applicable": reply.not_applicable}
+    return {"id": vector, "measures": {name: _found(told) for name, told in reply.measures.items()}}
+
+
+def _found(told: ToolValue) -> dict[str, Any]:
+    if told.refused is not None:
+        return {"refused": told.refused}
+    found = {"mean": _text(told.mean), "per_query": {q: _text(v) for q, v in told.per_query}}
+    found |= {"decimals": told.decimals}
+    return {key: value for key, value in found.items() if value not in (None, {})}
+
+
+def _text(number: float | None) -> float | str | None:
+    return number if number is None or number - number == 0 else str(number)

@@ -1,0 +1,203 @@
+"""Golden vectors: inputs with their exact answers, or with the reason why they must be refused.
+
+They are JSON files in the folder `vectors`; docs/conformance.md describes the fields for other languages.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
+from importlib import resources
+from typing import Any
+
+from weir.errors import BadValue, FormatError, UnknownName
+from weir.plugins.conform.exact_arithmetic import Exact, text
+from weir.plugins.conform.oracle import Case, OracleConventions, answer, asked
+
+__all__ = [
+    "SCHEMA",
+    "Expected",
+    "Number",
+    "Vector",
+    "files",
+    "groups",
+    "made",
+    "questions",
+    "to_text",
+    "vectors",
+]
+
+SCHEMA = "weir-conform-1"
+_NOT_FINITE = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
+
+
+@dataclass(frozen=True)
+class Number:
+    """An exact value: thirty digits, and the fraction where it is rational and short."""
+
+    decimal: str
+    fraction: str | None = None
+
+    @staticmethod
+    def of(exact: Exact) -> Number:
+        """The number that is written out for an exact value."""
+        written = text(exact)
+        return Number(written["decimal"], written.get("fraction"))
+
+    def __float__(self) -> float:
+        return float(Decimal(self.decimal))
+
+
+@dataclass(frozen=True)
+class Expected:
+    """One measure of a vector: its mean and its value for each query that counts."""
+
+    name: str
+    mean: Number
+    per_query: Mapping[str, Number]
+
+
+@dataclass(frozen=True)
+class Vector:
+    """One input and what is right: `expected` values, or `error`, the reason why it must be refused.
+
+    measures: the names asked; shows: in one sentence what it is about; source: where the trouble was seen.
+    """
+
+    id: str
+    group: str
+    shows: str
+    case: Case
+    measures: tuple[str, ...]
+    expected: tuple[Expected, ...] = ()
+    error: str | None = None
+    tags: tuple[str, ...] = ()
+    source: tuple[str, ...] = ()
+
+
+def made(vector: Vector) -> Vector:
+    """The vector with its answers from the oracle, or with the reason why the oracle refuses it."""
+    try:
+        answers = [(name, answer(vector.case, name)) for name in vector.measures]
+    except BadValue as reason:
+        return replace(vector, expected=(), error=str(reason))
+    expected = tuple(
+        Expected(name, Number.of(a.mean), {q: Number.of(v) for q, v in a.per_query.items()})
+        for name, a in answers
+    )
+    return replace(vector, expected=expected, error=None)
+
+
+def groups() -> tuple[str, ...]:
+    """The names of the groups of vectors."""
+    return tuple(name.removesuffix(".json") for name in files() if name.endswith(".json"))
+
+
+def files() -> dict[str, str]:
+    """The texts of the vector files, and of the page that describes them, by name."""
+    folder = resources.files("weir.plugins.conform") / "vectors"
+    named = sorted(path.name for path in folder.iterdir() if path.name.endswith((".json", ".md")))
+    return {name: (folder / name).read_text(encoding="utf-8") for name in named}
+
+
+def vectors(wanted: Iterable[str] = ()) -> tuple[Vector, ...]:
+    """The golden vectors, of these groups or of all; raises UnknownName for a group that does not exist."""
+    texts = files()
+    for group in wanted:
+        if group not in groups():
+            raise UnknownName("group of vectors", group, groups())
+    chosen = tuple(wanted) or groups()
+    return tuple(v for group in chosen for v in read(texts[f"{group}.json"], group))
+
+
+def read(content: str, where: object) -> list[Vector]:
+    """The vectors of one file's text; raises FormatError for another schema."""
+    data = json.loads(content)
+    if data.get("schema") != SCHEMA:
+        raise FormatError(where, f"schema {data.get('schema')!r}", f"'{SCHEMA}'")
+    return [_vector(raw, data["group"]) for raw in data["vectors"]]
+
+
+def _vector(raw: Mapping[str, Any], group: str) -> Vector:
+    case = Case(
+        {q: [(d, _number(g)) for d, g in pairs] for q, pairs in raw["qrels"].items()},
+        {q: [(d, _number(s)) for d, s in pairs] for q, pairs in raw["run"].items()},
+        OracleConventions(**raw["conventions"]),
+        raw.get("candidates", {}),
+        raw.get("excluded", {}),
+    )
+    expected = tuple(
+        Expected(m["name"], Number(**m["mean"]), {q: Number(**v) for q, v in m["per_query"].items()})
+        for m in raw["measures"]
+        if "mean" in m
+    )
+    names = tuple(m["name"] for m in raw["measures"])
+    tags, source = tuple(raw["tags"]), tuple(raw["source"])
+    return Vector(raw["id"], group, raw["shows"], case, names, expected, raw.get("error"), tags, source)
+
+
+def to_text(group: str, about: str, members: Sequence[Vector]) -> str:
+    """A group of vectors as one JSON file, one vector per line."""
+    head = json.dumps({"schema": SCHEMA, "group": group, "about": about})[:-1]
+    lines = ",\n".join(json.dumps(_with_answers(v)) for v in members)
+    return f'{head}, "vectors": [\n{lines}\n]}}\n'
+
+
+def questions(members: Iterable[Vector]) -> list[dict[str, Any]]:
+    """The vectors without their answers, as adapters get them."""
+    return [_question(v) for v in members]
+
+
+def _question(v: Vector) -> dict[str, Any]:
+    both = (("candidates", v.case.candidates), ("excluded", v.case.excluded))
+    lists = {name: {q: list(row) for q, row in rows.items()} for name, rows in both if rows}
+    return {
+        "id": v.id,
+        "shows": v.shows,
+        "tags": list(v.tags),
+        "source": list(v.source),
+        "conventions": asdict(v.case.conventions),
+        "qrels": {q: [[d, _written(g)] for d, g in pairs] for q, pairs in v.case.qrels.items()},
+        "run": {q: [[d, _written(s)] for d, s in pairs] for q, pairs in v.case.run.items()},
+        **lists,
+        "measures": [_apart(name) for name in v.measures],
+    }
+
+
+def _with_answers(v: Vector) -> dict[str, Any]:
+    raw = _question(v)
+    for row, expected in zip(raw["measures"], v.expected, strict=False):
+        row["mean"] = _dict(expected.mean)
+        row["per_query"] = {q: _dict(n) for q, n in expected.per_query.items()}
+    return raw if v.error is None else raw | {"error": v.error}
+
+
+def _apart(name: str) -> dict[str, Any]:
+    parts = asked(name)
+    settings = {key: s if isinstance(s, str) else _plain(float(s)) for key, s in parts.settings}
+    return {
+        "name": name,
+        "measure": parts.measure,
+        "k": parts.k,
+        "settings": settings,
+        "condensed": parts.condensed,
+    }
+
+
+def _plain(number: float) -> int | float:
+    return int(number) if number.is_integer() else number
+
+
+def _dict(number: Number) -> dict[str, str]:
+    return {key: found for key, found in asdict(number).items() if found is not None}
+
+
+def _written(number: float) -> float | str:
+    """JSON has no NaN and no infinity: they are text."""
+    return number if number - number == 0 else str(number)
+
+
+def _number(found: float | str) -> float:
+    return _NOT_FINITE[found] if isinstance(found, str) else found

@@ -1,0 +1,7 @@
+"""Files of other tools, and golden sets of any shape, as a collection in Weir's own layout."""
+
+from __future__ import annotations
+
+from weir.plugins.importing.importer import Choices, ImportReport, import_files
+
+__all__ = ["Choices", "ImportReport", "import_files"]

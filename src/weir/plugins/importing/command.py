@@ -1,0 +1,77 @@
+"""weir data import: files of other tools and golden sets, as a collection in Weir's own layout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command("import")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-o", "--out", "output", required=True, type=click.Path(path_type=Path),
+              help="The folder to write; an older import there is replaced, anything else is refused.")  # fmt: skip
+@click.option("--columns", default="", metavar="ROLE=COLUMN,...",
+              help="Which column is which, as in query=q,doc=url,grade=ctr; a column by name or number.")  # fmt: skip
+@click.option("--as", "kinds", multiple=True, metavar="[FILE=]KIND",
+              help="What a file is, or all of them; docs/import.md lists the kinds. Repeatable.")  # fmt: skip
+@click.option("--corpus", type=click.Path(path_type=Path),
+              help="A collection whose documents resolve judgments by words; written too.")  # fmt: skip
+@click.option("--grades", default="", metavar="round|scale=N|threshold=X",
+              help="Make grades whole; otherwise they are kept as they are.")  # fmt: skip
+@click.option("--judges", type=click.Choice(["max", "min", "mean", "majority"]),
+              help="The grade of a pair that has several; otherwise it is refused.")  # fmt: skip
+@click.option("--words", type=click.Choice(["all", "any"]),
+              help="How many of several words a relevant document holds.")  # fmt: skip
+@click.option("--clicks", default="", metavar="ctr|coec|pbm[=E1,E2,...]",
+              help="The model that makes grades of clicks; by default coec, or ctr without positions.")  # fmt: skip
+@click.option("--impressions", type=int, default=10, show_default=True,
+              help="How often a document must have been shown for a query to be judged by clicks.")  # fmt: skip
+@click.option("--allow-disjoint", is_flag=True,
+              help="Write what has nothing in common: runs, judgments, queries, documents.")  # fmt: skip
+@click.option("--strict", is_flag=True, help="Write nothing where any file is refused.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    files: tuple[Path, ...],
+    output: Path,
+    columns: str,
+    kinds: tuple[str, ...],
+    corpus: Path | None,
+    grades: str,
+    judges: str | None,
+    words: str | None,
+    clicks: str,
+    impressions: int,
+    allow_disjoint: bool,
+    strict: bool,
+) -> None:
+    """Import files of other tools and golden sets as a collection.
+
+    Says of each FILE what it was taken for, by which evidence, what was read, and what was refused and why; the same
+    in import.json. What leaves something open is asked about, never guessed. Exit code 2 where a file is refused,
+    although the others are written. A TOML file that describes a collection may stand for its files.
+    """
+    from weir.plugins.importing.importer import import_request, requested
+    from weir.plugins.importing.names import parse_columns
+    from weir.plugins.importing.policies import Choices
+    from weir.plugins.importing.references.described import request_of
+    from weir.report.progress import Progress
+
+    if len(files) == 1 and files[0].suffix == ".toml":
+        request = request_of(files[0])
+    else:
+        choices = Choices(grades, judges or "", words or "", strict, clicks, impressions, allow_disjoint)
+        said = {name: what for name, _, what in (kind.rpartition("=") for kind in kinds)}
+        request = requested(files, parse_columns(columns), said, corpus, choices)
+    progress = Progress()
+    try:
+        report = import_request(request, output, progress)
+    finally:
+        progress.close()
+    for line in report.lines():
+        click.echo(line)
+    if report.refused:
+        ctx.exit(2)

@@ -1,0 +1,130 @@
+"""Re-rankings in Python: what they did to their first stage, and how far they depend on what should not matter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weir.api.result_set import ResultSet
+from weir.errors import BadValue
+
+if TYPE_CHECKING:
+    from weir.datasets.load import Dataset
+    from weir.measures.measure import Measure
+    from weir.plugins.sensitivity.order_changes import ReorderRules
+    from weir.plugins.sensitivity.reordering import Reordering
+    from weir.plugins.sensitivity.studies import Sensitivity, StudyRules
+    from weir.systems.protocol import Retriever
+
+__all__ = ["reranking", "sensitivity_of"]
+
+
+def reranking(
+    first: object,
+    *reranked: object,
+    qrels: object = None,
+    measure: Measure | str = "nDCG@10",
+    rules: ReorderRules | None = None,
+    collection: str | Path | Dataset | None = None,
+) -> ResultSet[Reordering]:
+    """What re-rankings did to their first stage, from rankings alone: `weir reranking`.
+
+    first: the rankings whose first documents were ordered anew; reranked: re-rankings of it; qrels: judgments, all as
+    `weir.evaluate` takes them; None leaves out scores and position bias. rules: weir.ReorderRules, with first ranks,
+    depth, blocks of places, the least relevant grade and windows; collection: of the rankings, whose rules hold. Raises
+    BadValue for a re-ranking of other queries and judgments of others, and the WeirErrors of the parts.
+    """
+    from weir.datasets.scoring_rules import ScoringRules
+    from weir.io.runs.frames import qrels_from, run_from
+    from weir.io.runs.pairing import refuse_mismatched
+    from weir.io.runs.repeated_documents import read_repeating_run
+    from weir.measures.files import distinct_names
+    from weir.measures.measure import parse_measure
+    from weir.plugins.sensitivity.reordering import reorderings
+
+    if qrels is not None:
+        refuse_mismatched(qrels, first)
+    scoring = ScoringRules.of(collection)
+    read = [
+        read_repeating_run(one) if isinstance(one, (str, Path)) else (run_from(one), 0) for one in reranked
+    ]
+    runs = [scoring.ranked(run) for run, _ in read]
+    long = [
+        str(one) if isinstance(one, (str, Path)) else f"re-ranking {n}" for n, one in enumerate(reranked, 1)
+    ]
+    names = distinct_names([run.name for run in runs], long)
+    judgments = None if qrels is None else scoring.counted(qrels_from(qrels))
+    by_name = dict(zip(names, runs, strict=True))
+    twice = {name: rows for name, (_, rows) in zip(names, read, strict=True)}
+    found = reorderings(
+        scoring.ranked(run_from(first)), by_name, judgments, parse_measure(str(measure)), rules, twice
+    )
+    return ResultSet("reranking", tuple(found), scoring.notes)
+
+
+def sensitivity_of(
+    dataset: str | Path | Dataset | None = None,
+    system: object = None,
+    measure: Measure | str = "nDCG@10",
+    rules: StudyRules | None = None,
+    out: str | Path | None = None,
+    results: str | Path | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> ResultSet[Sensitivity]:
+    """What re-ranking by a language model depends on: `weir sensitivity`.
+
+    dataset: by name, path or itself; system: such as 'bm25 >> llm("listwise", model=...)'; rules: weir.StudyRules, with
+    the number of orders and samples, depths, and queries at most; out: the folder of the records, None for none.
+    results: a results folder, of which each system with a language model at its end is studied on the collection that
+    its record names; dataset and system then choose some, by name. Raises BadValue for a system without a language
+    model at its end and for a folder without one, ServiceError where the budget ends or a prompt stays without an
+    answer (the same call continues), and the WeirErrors of the parts.
+    """
+    from weir.datasets.load import Dataset, load
+    from weir.measures.measure import parse_measure
+    from weir.plugins.sensitivity.studies import StudyRules
+    from weir.plugins.sensitivity.studies import sensitivity as studied
+    from weir.systems import parse_system
+    from weir.systems.expression import system as system_of
+
+    if results is not None:
+        pairs = _reranked_in(Path(results), dataset, system)
+    elif dataset is None or system is None:
+        raise BadValue("name a results folder, or a collection and a system")
+    else:
+        collection = dataset if isinstance(dataset, Dataset) else load(dataset)
+        pairs = [(collection, parse_system(system) if isinstance(system, str) else system_of(system), "")]
+    watch = progress or (lambda what, done, total: None)
+    wanted, asked = parse_measure(str(measure)), rules or StudyRules()
+    found = []
+    for collection, one, folder in pairs:
+        at = None if out is None else Path(out) / folder if len(pairs) > 1 else Path(out)
+        found.append(studied(collection, one, wanted, asked, at, watch))
+    return ResultSet("sensitivity", tuple(found))
+
+
+def _reranked_in(results: Path, dataset: object, system: object) -> list[tuple[Dataset, Retriever, str]]:
+    """(collection, system, a folder's name) of each system of a results folder with a language model at its end."""
+    from weir.experiment.finished import cell_collection, deepest, finished_cells
+    from weir.systems import parse_system
+    from weir.systems.compose import Pipeline
+    from weir.systems.rerank.llm_reranker import LLMReranker
+
+    found: list[tuple[Dataset, Retriever, str]] = []
+    for cell in deepest(finished_cells(results))[0]:
+        if dataset not in (None, cell.dataset) or (
+            system is not None and str(system) not in (cell.system, cell.label)
+        ):
+            continue
+        one = parse_system(cell.system)
+        if isinstance(one, Pipeline) and isinstance(one.reranker, LLMReranker):
+            collection = cell_collection(cell)
+            if collection is None:
+                raise BadValue(
+                    f"{cell.system}: the judgments of {cell.dataset} that it was scored by are not here"
+                )
+            found.append((collection, one, f"{cell.dataset}-{cell.folder.name}"))
+    if not found:
+        raise BadValue(f"{results}: no system that is asked for has a language model at its end")
+    return found

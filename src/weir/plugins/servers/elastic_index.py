@@ -1,0 +1,472 @@
+"""An index of Weir's own on an Elasticsearch or OpenSearch server: made, filled in bulk, held against what was asked.
+
+BM25 counts every copy of a document that the server has not yet purged, so nothing is ever written twice: documents go
+in order, each is created under its identifier, and one that is there already stays as it is. The next batch goes when
+all of the one before are there. The mapping's _meta is Weir's mark: what decides the index, and, last of all, that it
+is complete and how many writes it took. An index without the mark is never written to and never removed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from weir.core.corpus import Corpus
+from weir.errors import BadValue, ServiceError, StoreWarning
+from weir.plugins.servers.elastic_server import ElasticCall, ElasticServer, TooLargeError, elastic_connected
+from weir.plugins.servers.elastic_settings import ElasticSettings
+from weir.services.attempts import AttemptError, error_text
+from weir.services.limits import CONTINUES
+from weir.systems.protocol import Progress
+
+__all__ = [
+    "CompleteIndex",
+    "ElasticIndex",
+    "IndexIdentity",
+    "complete_index",
+    "elastic_versions",
+    "filled_index",
+    "removed_indexes",
+]
+
+NUMBER = "weir_number"
+"""The field with the number of a document in the collection."""
+BATCH_DOCUMENTS, BATCH_BYTES = 1000, 5 << 20
+MOST_ID_BYTES = 512
+"""Of a document's identifier, which Elasticsearch takes at most."""
+CONFLICT, TOO_MANY_REQUESTS = 409, 429
+SHOWN_CHARACTERS = 300
+"""Of what the server says, in a message."""
+SHARD_ATTEMPTS, SHARD_PAUSE_SECONDS = 30, 1.0
+"""How often, and how long apart, a server is asked for shards that are not there: it may just have been started."""
+DECISIVE = (
+    "index.analysis.",
+    "index.default_pipeline",
+    "index.final_pipeline",
+    "index.mode",
+    "index.number_of_shards",
+    "index.search.default_pipeline",
+    "index.similarity.",
+    "index.sort.",
+)
+"""How names of settings begin that decide what is indexed or how it is scored."""
+NEUTRAL = {
+    "index.default_pipeline": "_none",
+    "index.final_pipeline": "_none",
+    "index.mode": "standard",
+    "index.search.default_pipeline": "_none",
+}
+"""What some of them say where they are as if they were not there."""
+
+
+@dataclass(frozen=True, eq=False)
+class ElasticIndex:
+    """A collection as an index; about: everything that decides it, what its name is made of."""
+
+    settings: ElasticSettings
+    corpus: Corpus
+    about: dict[str, object]
+
+    @property
+    def name(self) -> str:
+        """The name of the index: a hash of what decides it."""
+        return _index_name(self.settings.prefix, self.about)
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """The fields of the mapping."""
+        text = {"type": "text", "analyzer": self.settings.analyzer}
+        return {**dict.fromkeys(self.settings.names, text), NUMBER: {"type": "integer"}}
+
+    @property
+    def index_settings(self) -> dict[str, Any]:
+        """The settings of the index; one shard, so that statistics are those of the collection."""
+        return {"number_of_shards": 1, **self.settings.settings}
+
+    def mark(self, writes: int | None) -> dict[str, Any]:
+        """What the mapping says of it; writes: how many it took, None while it is not complete."""
+        done = {"complete": writes is not None} | ({} if writes is None else {"writes": writes})
+        return {"weir": {"about": self.about, "documents": len(self.corpus), **done}}
+
+
+@dataclass(frozen=True)
+class IndexState:
+    """An index as the server describes it.
+
+    uuid: which each index that is made gets anew; mark: what Weir wrote into its mapping, None where that is nothing;
+    settings: by their full names.
+    """
+
+    uuid: str
+    mark: Mapping[str, Any] | None
+    mappings: Mapping[str, Any]
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class IndexIdentity:
+    """What an index holds. The number of writes only grows, so two equal identities are one content.
+
+    uuid: see IndexState; documents: that a search sees; deleted: copies that are deleted, or were written again, and
+    still count in the statistics of words; writes: of all its documents since it was made.
+    """
+
+    uuid: str
+    documents: int
+    deleted: int
+    writes: int
+
+
+@dataclass(frozen=True)
+class CompleteIndex:
+    """An index that holds the collection and nothing else.
+
+    bytes: on the server, without replicas; reused: documents that were there before it was filled.
+    """
+
+    identity: IndexIdentity
+    bytes: int
+    reused: int
+
+
+def elastic_versions(server: ElasticServer) -> dict[str, str]:
+    """What the server says it is; raises BadValue where it is neither."""
+    answer = server.call(ElasticCall("GET", "/"))
+    version = answer.get("version") if isinstance(answer, dict) else None
+    number = version.get("number") if isinstance(version, dict) else None
+    if not isinstance(version, dict) or not isinstance(number, str):
+        raise BadValue(f"{server.settings.url} does not answer as Elasticsearch or OpenSearch do")
+    name = "OpenSearch" if version.get("distribution") == "opensearch" else "Elasticsearch"
+    return {name: number}
+
+
+def complete_index(server: ElasticServer, index: ElasticIndex) -> CompleteIndex | None:
+    """The index where it is there, complete and as Weir wrote it, else None.
+
+    Raises ServiceError where something else has its name, or shards of it are not there.
+    """
+    state = _state(server, index)
+    if state is None or state.mark is None or state.mark.get("complete") is not True:
+        return None
+    identity, size = _identity(server, index, state)
+    as_written = IndexIdentity(state.uuid, len(index.corpus), 0, int(state.mark.get("writes", -1)))
+    if identity != as_written or _deviations(index, state):
+        return None
+    return CompleteIndex(identity, size, len(index.corpus))
+
+
+def filled_index(index: ElasticIndex, progress: Progress | None) -> tuple[dict[str, str], CompleteIndex]:
+    """Make the index, go on with it, or find it complete; (the server's versions, the index).
+
+    Raises ServiceError where the server refuses, naming the document where it is one; where something else has the
+    index's name; and where the server gives the index what was not asked for.
+    """
+    with elastic_connected(index.settings) as server:
+        versions = elastic_versions(server)
+        complete = complete_index(server, index)
+        if complete is None:
+            _check_identifiers(index)
+            complete, fault = _written(server, index, progress)
+            if complete is None:  # what an earlier attempt left could not be mended by going on
+                _warn_again(index, fault)
+                complete, fault = _written(server, index, progress)
+            if complete is None:
+                raise ServiceError(f"{index.settings.url}: {index.name} {fault}, although it was made anew")
+    return versions, complete
+
+
+def removed_indexes(settings: ElasticSettings) -> list[str]:
+    """Remove every index of the prefix that Weir made, complete or not; their names. Raises ServiceError.
+
+    An index is Weir's where its name follows from the prefix and from what its mark says.
+    """
+    with elastic_connected(settings) as server:
+        mappings = server.call(ElasticCall("GET", f"/{settings.prefix}*/_mapping", missing=True)) or {}
+        marks = {name: _mark(one.get("mappings")) for name, one in mappings.items()}
+        names = sorted(
+            name
+            for name, mark in marks.items()
+            if mark is not None and name == _index_name(settings.prefix, mark.get("about"))
+        )
+        for name in names:
+            server.call(ElasticCall("DELETE", f"/{name}", missing=True))
+    return names
+
+
+def _index_name(prefix: str, about: object) -> str:
+    text = json.dumps(about, sort_keys=True, default=str)
+    return prefix + hashlib.blake2b(text.encode("utf-8"), digest_size=10).hexdigest()
+
+
+def _mark(mappings: Any) -> dict[str, Any] | None:  # noqa: ANN401  whatever the server says
+    """What Weir wrote into an index's mapping, None where that is nothing."""
+    for name in ("_meta", "weir"):
+        mappings = mappings.get(name) if isinstance(mappings, dict) else None
+    return mappings if isinstance(mappings, dict) else None
+
+
+def _state(server: ElasticServer, index: ElasticIndex) -> IndexState | None:
+    """The index, None where there is none; raises ServiceError where something that Weir did not make has its name."""
+    answer = server.call(ElasticCall("GET", f"/{index.name}?flat_settings=true", missing=True))
+    if answer is None:
+        return None
+    url, way_out = index.settings.url, "nothing was written to it; set another prefix, or remove it yourself"
+    if set(answer) != {index.name}:
+        raise ServiceError(f"{url}: {index.name} is an alias of {', '.join(sorted(answer))}; {way_out}")
+    facts = answer[index.name]
+    mark = _mark(facts["mappings"])
+    if mark is None or _index_name(index.settings.prefix, mark.get("about")) != index.name:
+        raise ServiceError(f"{url}: {index.name} is there without Weir's mark in its _meta; {way_out}")
+    return IndexState(facts["settings"]["index.uuid"], mark, facts["mappings"], facts["settings"])
+
+
+def _identity(server: ElasticServer, index: ElasticIndex, state: IndexState) -> tuple[IndexIdentity, int]:
+    """(what the index holds, its bytes without replicas); raises ServiceError where shards stay away."""
+    total, url = int(state.settings["index.number_of_shards"]), index.settings.url
+    for attempt in range(SHARD_ATTEMPTS):
+        if missing := total - len(_primaries(_shards(server, index))):
+            message = f"{url}: {missing} of {total} shards of {index.name} are not there"
+            if attempt == 0:
+                seconds = SHARD_ATTEMPTS * SHARD_PAUSE_SECONDS
+                warnings.warn(StoreWarning(f"{message}; waiting up to {seconds:g} s"), stacklevel=2)
+            server.clock.sleep(SHARD_PAUSE_SECONDS)
+            continue
+        server.call(ElasticCall("POST", f"/{index.name}/_refresh"))  # it would wait long for a shard
+        shards = _shards(server, index)
+        primaries = _primaries(shards)
+        if len(primaries) == total:
+            documents = sum(copy["docs"]["count"] for copy in primaries)
+            deleted = sum(copy["docs"]["deleted"] for copies in shards for copy in copies)
+            writes = sum(copy["seq_no"]["max_seq_no"] + 1 for copy in primaries)
+            return IndexIdentity(state.uuid, documents, deleted, writes), _bytes(server, index)
+    raise ServiceError(
+        f"{url}: shards of {index.name} are lost: bring their nodes back, or weir drop removes it"
+    )
+
+
+def _shards(server: ElasticServer, index: ElasticIndex) -> list[list[dict[str, Any]]]:
+    """The copies of each shard that is there."""
+    stats = server.call(ElasticCall("GET", f"/{index.name}/_stats/docs?level=shards"))
+    return list(stats["indices"].get(index.name, {}).get("shards", {}).values())
+
+
+def _bytes(server: ElasticServer, index: ElasticIndex) -> int:
+    """Of the index without replicas; the size among the statistics may be ten seconds old."""
+    answer = server.call(ElasticCall("GET", f"/{index.name}/_segments"))
+    primaries = _primaries(list(answer["indices"].get(index.name, {}).get("shards", {}).values()))
+    return sum(one["size_in_bytes"] for copy in primaries for one in copy["segments"].values())
+
+
+def _primaries(shards: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    return [copy for copies in shards for copy in copies if copy["routing"]["primary"]]
+
+
+def _deviations(index: ElasticIndex, state: IndexState) -> list[str]:
+    """Where the index is not what was asked for, such as by an index template of the server."""
+    found: list[str] = []
+    properties = state.mappings.get("properties", {})
+    for name, wanted in index.properties.items():
+        plain = {key: value for key, value in wanted.items() if (key, value) != ("analyzer", "default")}
+        if properties.get(name) != plain or name in state.mappings.get("runtime", {}):
+            found.append(f"field {name} is {json.dumps(properties.get(name))}, not {json.dumps(plain)}")
+    wanted_settings = dict(_flat(index.index_settings, "index."))
+    for name in sorted({*wanted_settings, *state.settings}):
+        here, wanted = state.settings.get(name), wanted_settings.get(name)
+        if (
+            name.startswith(DECISIVE)
+            and here != wanted
+            and not (wanted is None and here == NEUTRAL.get(name))
+        ):
+            found.append(f"{name} is {json.dumps(here)}, not {json.dumps(wanted)}")
+    return found
+
+
+def _flat(settings: Mapping[str, Any], within: str) -> Iterator[tuple[str, Any]]:
+    """Settings by their full names, their values as the server keeps them: texts, or lists of texts."""
+    for name, value in settings.items():
+        full = name if name.startswith("index.") else within + name
+        if isinstance(value, Mapping):
+            yield from _flat({full + "." + key: one for key, one in value.items()}, "")
+        elif isinstance(value, list):
+            yield full, [one if isinstance(one, str) else json.dumps(one) for one in value]
+        else:
+            yield full, value if isinstance(value, str) else json.dumps(value)
+
+
+def _check_identifiers(index: ElasticIndex) -> None:
+    """Raise BadValue, before anything is made, for an identifier that the server does not take."""
+    for name in index.corpus.ids:
+        if len(name) * 4 > MOST_ID_BYTES and len(name.encode("utf-8")) > MOST_ID_BYTES:
+            raise BadValue(
+                f"document '{name[:60]}...' has an identifier of more than {MOST_ID_BYTES} bytes, which the server "
+                f"does not take; give the documents shorter ones, in the judgments too"
+            )
+
+
+def _written(
+    server: ElasticServer, index: ElasticIndex, progress: Progress | None
+) -> tuple[CompleteIndex | None, str]:
+    """Make the index or go on with it; (the index where it is complete, else what is wrong with it)."""
+    state, reused = _begun(server, index)
+    _fill(server, index, _start(server, index), progress)
+    server.call(ElasticCall("PUT", f"/{index.name}/_settings", {"index": {"refresh_interval": None}}))
+    after = _state(server, index)
+    if after is None or after.uuid != state.uuid or _deviations(index, after):
+        raise ServiceError(f"{index.settings.url}: {index.name} was removed or changed while it was filled")
+    identity, size = _identity(server, index, after)
+    fault = _fault(server, index, identity)
+    if not fault and identity.documents < len(index.corpus):
+        fault = f"has {identity.documents:,} of {len(index.corpus):,} documents"
+    if fault:
+        return None, fault
+    server.call(ElasticCall("PUT", f"/{index.name}/_mapping", {"_meta": index.mark(identity.writes)}))
+    return CompleteIndex(identity, size, reused), ""
+
+
+def _begun(server: ElasticServer, index: ElasticIndex) -> tuple[IndexState, int]:
+    """(the index, not complete: one that is there and can be gone on with, else a new one; documents in it)."""
+    state = _state(server, index)
+    if state is not None and state.mark is not None:
+        identity, _ = _identity(server, index, state)
+        fault = "; ".join(_deviations(index, state)) or _fault(server, index, identity)
+        if not fault and state.mark.get("complete") is True:
+            fault = "was changed since it was complete"
+        if not fault:
+            return state, identity.documents
+        _warn_again(index, fault)
+        server.call(ElasticCall("DELETE", f"/{index.name}", missing=True))
+    # What is there is seen when all is there.
+    settings = {"refresh_interval": "-1", **index.index_settings}
+    mappings = {"dynamic": False, "_meta": index.mark(None), "properties": index.properties}
+    try:
+        server.call(ElasticCall("PUT", f"/{index.name}", {"settings": settings, "mappings": mappings}))
+    except AttemptError as error:
+        if "resource_already_exists_exception" not in str(error):  # another process made it meanwhile
+            raise
+    state = _state(server, index)
+    deviations = ["it is not there"] if state is None else _deviations(index, state)
+    if state is None or deviations:
+        server.call(ElasticCall("DELETE", f"/{index.name}", missing=True))
+        raise ServiceError(
+            f"{index.settings.url}: the server makes another index than was asked for: {'; '.join(deviations)}; an "
+            f"index template may do that: say the same in [settings], or set a prefix that no template has"
+        )
+    return state, 0
+
+
+def _warn_again(index: ElasticIndex, fault: str) -> None:
+    warnings.warn(StoreWarning(f"{index.settings.url}: {index.name} {fault}; it is made again"), stacklevel=2)
+
+
+def _fault(server: ElasticServer, index: ElasticIndex, identity: IndexIdentity) -> str:
+    """Why one cannot go on with what the index holds, "" where one can; raises ServiceError for strange documents."""
+    if identity.deleted:
+        return f"has {identity.deleted:,} deleted copies, which count in its scores"
+    numbers = {"numbers": {"stats": {"field": NUMBER}}}
+    unnumbered = {"bool": {"must_not": {"exists": {"field": NUMBER}}}}
+    answer = server.call(ElasticCall("POST", f"/{index.name}/_search", {"size": 0, "aggs": numbers}))
+    stats = answer["aggregations"]["numbers"]
+    n, total = identity.documents, len(index.corpus)
+    strange = max(n - int(stats["count"]), n - total)
+    if strange > 0:
+        query = {"size": 1, "query": unnumbered}
+        hits = server.call(ElasticCall("POST", f"/{index.name}/_search", query))["hits"]["hits"]
+        first = f", '{hits[0]['_id']}' among them," if hits else ""
+        raise ServiceError(
+            f"{index.settings.url}: somebody else wrote documents into {index.name}: {strange:,}{first} are not of the "
+            f"collection; weir drop removes the index, and the next run makes it anew"
+        )
+    whole = n < total or n == 0 or (stats["min"], stats["max"], stats["sum"]) == (0, n - 1, n * (n - 1) / 2)
+    return "" if whole else "holds other documents than the collection"
+
+
+def _start(server: ElasticServer, index: ElasticIndex) -> int:
+    """The first document that may not be there: what was sent last is sent again."""
+    query = {"size": 0, "aggs": {"last": {"max": {"field": NUMBER}}}}
+    last = server.call(ElasticCall("POST", f"/{index.name}/_search", query))["aggregations"]["last"]["value"]
+    return 0 if last is None else max(0, int(last) + 1 - BATCH_DOCUMENTS)
+
+
+def _fill(server: ElasticServer, index: ElasticIndex, start: int, progress: Progress | None) -> None:
+    total, most = len(index.corpus), BATCH_DOCUMENTS
+    while start < total:
+        batch = list(_batch(index, start, most))
+        try:
+            _put(server, index, batch)
+        except TooLargeError as error:
+            if len(batch) == 1:
+                raise ServiceError(f"{index.settings.url}: document '{batch[0][0]}': {error}") from None
+            most = len(batch) // 2
+            continue
+        start += len(batch)
+        if progress is not None:
+            progress(start, total)
+
+
+def _batch(index: ElasticIndex, start: int, most: int) -> Iterator[tuple[str, dict[str, object]]]:
+    """The next documents, (identifier, fields)."""
+    corpus, names, size = index.corpus, index.settings.names, 0
+    stop = min(start + most, len(corpus))
+    columns = [corpus.view(name, start, stop).tolist() for name in names]
+    for at in range(stop - start):
+        name = corpus.ids[start + at]
+        texts = {field: column[at] for field, column in zip(names, columns, strict=True)}
+        yield name, {**texts, NUMBER: start + at}
+        size += sum(map(len, texts.values()))
+        if size > BATCH_BYTES:
+            return
+
+
+def _put(server: ElasticServer, index: ElasticIndex, batch: list[tuple[str, dict[str, object]]]) -> None:
+    """Create documents, those again that the server had no room for; raises AttemptError where it never has."""
+    waiting, attempt = dict(batch), 1
+    while waiting:
+        lines = [line for name, fields in waiting.items() for line in ({"create": {"_id": name}}, fields)]
+        answer = server.call(ElasticCall("POST", f"/{index.name}/_bulk", lines=lines))
+        waiting, reason = _rejected(server, answer, waiting)
+        if waiting:
+            _pause(server, attempt, f"429: no room for {len(waiting)} documents: {reason}")
+            attempt += 1
+
+
+def _rejected(
+    server: ElasticServer,
+    answer: Any,  # noqa: ANN401  whatever the server says
+    sent: dict[str, dict[str, object]],
+) -> tuple[dict[str, dict[str, object]], str]:
+    """(what the server had no room for, why); a document that is there already stays as it is.
+
+    Raises ServiceError, naming the document, for one that it refuses, and where it is blocked.
+    """
+    items = answer.get("items") if isinstance(answer, dict) else None
+    if not isinstance(items, list) or len(items) != len(sent):
+        raise AttemptError(
+            "malformed", f"the answer does not speak of each of {len(sent)} documents", again=False
+        )
+    again: dict[str, dict[str, object]] = {}
+    reason = ""
+    for item, (name, fields) in zip(items, sent.items(), strict=True):
+        outcome = item.get("create", {})
+        status, error = outcome.get("status"), outcome.get("error")
+        if status in (200, 201, CONFLICT):
+            continue
+        reason = " ".join(error_text(outcome, f"status {status}").split())[:SHOWN_CHARACTERS]
+        if isinstance(error, dict) and error.get("type") == "cluster_block_exception":
+            raise ServiceError(f"{server.settings.url}: nothing can be written: {reason}; {CONTINUES}")
+        if status != TOO_MANY_REQUESTS:
+            raise ServiceError(f"{server.settings.url}: document '{name}' was refused: {reason}")
+        again[name] = fields
+    return again, reason
+
+
+def _pause(server: ElasticServer, attempt: int, reason: str) -> None:
+    """Wait for room, longer each time; raises AttemptError where there was none often enough."""
+    limits, clock = server.limits, server.clock
+    if attempt >= limits.attempts:
+        raise AttemptError("refused", f"{reason} ({attempt} attempts)", again=False)
+    server.retried(AttemptError("refused", reason))
+    clock.sleep(min(limits.longest, limits.pause * 2.0 ** (attempt - 1) * (0.5 + clock.chance())))

@@ -1,0 +1,280 @@
+"""A table of Weir's own on a PostgreSQL server: a collection copied there in batches, and what indexes it.
+
+<schema>.indexes   a row for each table: name, about (what decides it), documents, versions, and when it was complete
+<schema>.<name>    doc, place, id, and content with its tsvector, or the embedding
+
+Batches are committed in the order of documents, so a killed process has lost one of them at most, and the next one goes
+on behind the last that counts. The row in `indexes` is completed last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from weir.core.corpus import Corpus
+from weir.errors import StoreWarning, require
+from weir.plugins.servers.postgres_server import connected, failing_as, server_versions
+from weir.plugins.servers.postgres_settings import PostgresSettings, TextSearch, VectorSearch
+from weir.systems.protocol import Progress
+from weir.vectors.encode_missing import StoredVectors
+
+if TYPE_CHECKING:
+    import psycopg
+
+__all__ = ["ServerTable", "TableState", "dropped_tables", "filled_table", "table_state"]
+
+TEXT_CHARACTERS = 250_000
+"""Characters of a document that are indexed: a tsvector may have a megabyte."""
+BATCH_DOCUMENTS, BATCH_BYTES = 2_000, 4 << 20
+"""What is copied in one transaction: a killed process loses so much."""
+OPERATORS = {"inner": "vector_ip_ops", "cosine": "vector_cosine_ops", "l2": "vector_l2_ops"}
+_HEAD = b"PGCOPY\n\xff\r\n\x00" + struct.pack("!ii", 0, 0)
+_END = struct.pack("!h", -1)
+
+Fields = Callable[[int, int], Iterator[tuple[bytes, ...]]]
+
+
+@dataclass(frozen=True, eq=False)
+class ServerTable:
+    """What is copied: the documents as text or as vectors, for one kind of search.
+
+    about: everything that decides the table, what its name is made of; vectors: of the documents, None for text.
+    """
+
+    settings: PostgresSettings
+    search: TextSearch | VectorSearch
+    corpus: Corpus
+    about: dict[str, object]
+    vectors: StoredVectors | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the table: a hash of what decides it."""
+        text = json.dumps(self.about, sort_keys=True, default=str)
+        kind = "text" if self.vectors is None else "vectors"
+        return f"{kind}_{hashlib.blake2b(text.encode('utf-8'), digest_size=10).hexdigest()}"
+
+
+@dataclass(frozen=True)
+class TableState:
+    """A complete table: how many documents and bytes it has, its index among them, and the versions that made it.
+
+    identity: of the table and of the transactions that wrote its rows; reused: documents of it that were there before
+    it was filled.
+    """
+
+    documents: int
+    bytes: int
+    versions: dict[str, str]
+    identity: str
+    reused: int = 0
+
+
+def filled_table(table: ServerTable, progress: Progress | None) -> TableState:
+    """Make the table, go on with it, or find it complete.
+
+    Another process that makes the same waits. Raises ServiceError where the server refuses, BadValue without pgvector.
+    """
+    with connected(table.settings, read_only=False) as connection, failing_as(table.settings):
+        connection.execute("SET statement_timeout = 0")  # an index of vectors takes its time
+        _prepare(connection, table)
+        with _alone(connection, table):
+            state = table_state(connection, table.settings, table.name)
+            if state is not None and state.documents != len(table.corpus):
+                here, total = state.documents, len(table.corpus)
+                changed = f"{table.name} has {here:,} rows for {total:,} documents; it is made again"
+                warnings.warn(StoreWarning(f"schema {table.settings.schema}: {changed}"), stacklevel=2)
+                _drop(connection, table)
+                state = None
+            if state is None:
+                _create(connection, table)
+                _copy(connection, table, progress)
+                _complete(connection, table)
+                state = table_state(connection, table.settings, table.name)
+            else:
+                state = replace(state, reused=state.documents)
+    assert state is not None  # it was just completed, while nobody else could touch it
+    return state
+
+
+def table_state(
+    connection: psycopg.Connection[Any], settings: PostgresSettings, name: str
+) -> TableState | None:
+    """The state of a table in Weir's schema, None where it is not there or not complete."""
+    sql = require("psycopg", "postgres").sql
+    if _exists(connection, settings.schema, "indexes") and _exists(connection, settings.schema, name):
+        table = sql.Identifier(settings.schema, name)
+        place = sql.SQL("{}::regclass").format(sql.Literal(table.as_string(connection)))
+        known = sql.SQL(
+            "SELECT pg_total_relation_size({}), versions, {}::oid FROM {} WHERE name = %s AND complete IS NOT NULL"
+        ).format(place, place, sql.Identifier(settings.schema, "indexes"))
+        row = connection.execute(known, [name]).fetchone()
+        if row is not None:
+            counted = sql.SQL("SELECT count(*), sum(xmin::text::numeric) FROM {}").format(table)
+            [(documents, writers)] = connection.execute(counted).fetchall()
+            return TableState(documents, int(row[0]), dict(row[1]), f"{row[2]} {writers}")
+    return None
+
+
+def dropped_tables(settings: PostgresSettings) -> list[str]:
+    """Drop every table that Weir made in its schema, complete or not, and the schema where it is then empty.
+
+    Returns their names; raises ServiceError where the server refuses.
+    """
+    sql = require("psycopg", "postgres").sql
+    with connected(settings, read_only=False) as connection, failing_as(settings):
+        if not _exists(connection, settings.schema, "indexes"):
+            return []
+        indexes = sql.Identifier(settings.schema, "indexes")
+        with connection.transaction():
+            rows = connection.execute(sql.SQL("DELETE FROM {} RETURNING name").format(indexes)).fetchall()
+            for (name,) in rows:
+                drop = sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(settings.schema, name))
+                connection.execute(drop)
+            connection.execute(sql.SQL("DROP TABLE {}").format(indexes))
+            left = (
+                "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s"
+            )
+            if connection.execute(left, [settings.schema]).fetchone() is None:
+                connection.execute(sql.SQL("DROP SCHEMA {}").format(sql.Identifier(settings.schema)))
+    return sorted(name for (name,) in rows)
+
+
+def _prepare(connection: psycopg.Connection[Any], table: ServerTable) -> None:
+    """The schema, its list of tables and, where vectors are kept, the extension; nothing that is there is touched."""
+    sql = require("psycopg", "postgres").sql
+    schema = table.settings.schema
+    with connection.transaction():  # of several processes one at a time
+        connection.execute("SELECT pg_advisory_xact_lock(hashtext('weir'), 0)")
+        if table.vectors is not None:
+            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        if not _exists(connection, schema, "indexes"):
+            connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
+            columns = (
+                "name text PRIMARY KEY, about jsonb, documents bigint, versions jsonb, complete timestamptz"
+            )
+            create = sql.SQL("CREATE TABLE IF NOT EXISTS {} ({})")
+            connection.execute(create.format(_named(table, "indexes"), sql.SQL(columns)))
+
+
+@contextmanager
+def _alone(connection: psycopg.Connection[Any], table: ServerTable) -> Iterator[None]:
+    """Hold the table's name: another process waits, a killed one lets go with its connection."""
+    connection.execute("SELECT pg_advisory_lock(hashtext('weir'), hashtext(%s))", [table.name])
+    try:
+        yield
+    finally:
+        connection.execute("SELECT pg_advisory_unlock(hashtext('weir'), hashtext(%s))", [table.name])
+
+
+def _drop(connection: psycopg.Connection[Any], table: ServerTable) -> None:
+    sql = require("psycopg", "postgres").sql
+    with connection.transaction():
+        connection.execute(sql.SQL("DROP TABLE {}").format(_named(table, table.name)))
+        forget = sql.SQL("DELETE FROM {} WHERE name = %s").format(_named(table, "indexes"))
+        connection.execute(forget, [table.name])
+
+
+def _create(connection: psycopg.Connection[Any], table: ServerTable) -> None:
+    sql = require("psycopg", "postgres").sql
+    if isinstance(table.search, TextSearch):
+        own = sql.SQL(
+            "content text NOT NULL, "
+            "tsv tsvector NOT NULL GENERATED ALWAYS AS (to_tsvector({}::regconfig, left(content, {}))) STORED"
+        ).format(sql.Literal(table.search.config), sql.Literal(TEXT_CHARACTERS))
+    else:
+        assert table.vectors is not None
+        own = sql.SQL("embedding vector({}) NOT NULL").format(sql.Literal(table.vectors.dimensions))
+    known = sql.SQL(
+        "CREATE TABLE IF NOT EXISTS {} (doc int PRIMARY KEY, place int NOT NULL, id text NOT NULL, {})"
+    )
+    with connection.transaction():
+        connection.execute(known.format(_named(table, table.name), own))
+        say = sql.SQL("INSERT INTO {} (name, about) VALUES (%s, %s::jsonb) ON CONFLICT DO NOTHING")
+        about = json.dumps(table.about, default=str).replace("\\u0000", " ")
+        connection.execute(say.format(_named(table, "indexes")), [table.name, about])
+
+
+def _copy(connection: psycopg.Connection[Any], table: ServerTable, progress: Progress | None) -> None:
+    """Copy the documents behind the last that is there, batch by batch; the server's pace is the copy's."""
+    sql = require("psycopg", "postgres").sql
+    where = _named(table, table.name)
+    done = connection.execute(sql.SQL("SELECT coalesce(max(doc) + 1, 0) FROM {}").format(where)).fetchone()[0]  # type: ignore[index]  # an aggregate answers with one row
+    column = "content" if table.vectors is None else "embedding"
+    into = sql.SQL("COPY {} (doc, place, id, {}) FROM STDIN (FORMAT binary)").format(
+        where, sql.Identifier(column)
+    )
+    total = len(table.corpus)
+    while done < total:
+        with connection.transaction(), connection.cursor() as cursor, cursor.copy(into) as copy:
+            copy.write(_HEAD)
+            for row in _batch(table, done):
+                copy.write(row)
+                done += 1
+            copy.write(_END)
+        if progress is not None:
+            progress(done, total)
+
+
+def _batch(table: ServerTable, start: int) -> Iterator[bytes]:
+    """The rows of the next documents as COPY's binary format has them."""
+    corpus, size = table.corpus, 0
+    stop = min(start + BATCH_DOCUMENTS, len(corpus))
+    places = corpus.ids.tie_ranks[start:stop].astype(">i4")
+    for at, content in enumerate(_contents(table, start, stop)):
+        name = corpus.ids[start + at].encode("utf-8").replace(b"\0", b" ")
+        fields = (struct.pack("!i", start + at), places[at].tobytes(), name, content)
+        row = b"".join(part for value in fields for part in (struct.pack("!i", len(value)), value))
+        yield struct.pack("!h", len(fields)) + row
+        size += len(row)
+        if size > BATCH_BYTES:
+            return
+
+
+def _contents(table: ServerTable, start: int, stop: int) -> Iterator[bytes]:
+    if table.vectors is None:
+        assert isinstance(table.search, TextSearch)
+        for text in table.corpus.view(table.search.view, start, stop):
+            yield text.encode("utf-8", "replace").replace(b"\0", b" ")  # which no text of PostgreSQL has
+    else:
+        block = table.vectors.block(start, stop).astype(">f4")
+        head = struct.pack("!hh", block.shape[1], 0)
+        yield from (head + row.tobytes() for row in block)
+
+
+def _complete(connection: psycopg.Connection[Any], table: ServerTable) -> None:
+    """Build what finds rows quickly, and say that the table is complete."""
+    sql = require("psycopg", "postgres").sql
+    where, search = _named(table, table.name), table.search
+    index = sql.Identifier(f"{table.name}_idx")
+    if isinstance(search, TextSearch):
+        make = sql.SQL("CREATE INDEX IF NOT EXISTS {} ON {} USING gin (tsv)").format(index, where)
+        connection.execute(make)
+    elif search.index == "hnsw":
+        build = "CREATE INDEX IF NOT EXISTS {} ON {} USING hnsw (embedding {}) WITH (m = {}, ef_construction = {})"
+        make = sql.SQL(build)
+        operators = sql.SQL(OPERATORS[search.distance])
+        given = (sql.Literal(search.m), sql.Literal(search.ef_construction))
+        connection.execute(make.format(index, where, operators, *given))
+    connection.execute(sql.SQL("ANALYZE {}").format(where))
+    versions = server_versions(connection, table.vectors is not None)
+    say = sql.SQL("UPDATE {} SET documents = %s, versions = %s::jsonb, complete = now() WHERE name = %s")
+    connection.execute(
+        say.format(_named(table, "indexes")), [len(table.corpus), json.dumps(versions), table.name]
+    )
+
+
+def _named(table: ServerTable, name: str) -> Any:  # noqa: ANN401  psycopg's
+    return require("psycopg", "postgres").sql.Identifier(table.settings.schema, name)
+
+
+def _exists(connection: psycopg.Connection[Any], schema: str, name: str) -> bool:
+    found = "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = %s"
+    return connection.execute(found, [schema, name]).fetchone() is not None
