@@ -50,7 +50,7 @@ _HOMES = {name: module for module, names in _MODULES.items() for name in names.s
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'weir.plugins.bridges' has no attribute '{name}'")
-    return getattr(importlib.import_module(f"weir.bridges.{_HOMES[name]}"), name)
+    return getattr(importlib.import_module(f"weir.plugins.bridges.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:
