@@ -21,8 +21,6 @@ from weir.api.judges import judge as judge
 from weir.api.official import official_scores as official_scores
 from weir.api.paired_queries import p_mrr as p_mrr
 from weir.api.paired_queries import within_groups as within_groups
-from weir.api.rerankings import reranking as reranking
-from weir.api.rerankings import sensitivity_of as sensitivity_of
 from weir.api.result_set import ResultSet as ResultSet
 from weir.api.results_folder import describe as describe
 from weir.api.results_folder import efficiency as efficiency

@@ -10,7 +10,7 @@ import pytest
 
 import weir
 from tests.bridges.conftest import foreign
-from weir import bridges
+from weir.plugins import bridges
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.filterwarnings("default")  # what these packages deprecate is theirs to mend

@@ -14,9 +14,9 @@ import yaml
 
 import weir
 from tests.unit.test_imports import modules_after
-from weir import bridges
 from weir.cli import main
 from weir.errors import BadValue, FormatError, MissingExtra
+from weir.plugins import bridges
 
 OTHERS = ("ranx", "ir_measures", "mteb", "pyterrier", "sentence_transformers", "datasets", "numpy")
 

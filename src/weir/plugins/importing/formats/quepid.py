@@ -8,6 +8,7 @@ from typing import Any
 from weir.plugins.importing.contents import Contents
 from weir.plugins.importing.formats.engines import members
 from weir.plugins.importing.found import (
+    FileRemark,
     FoundQuery,
     Item,
     ItemKey,
