@@ -94,7 +94,17 @@ FORMER = {name: f"{group} {name}" for group, names in SUBCOMMANDS.items() for na
     "warm": "doctor --compile"
 }
 """Former names of commands, which still work."""
-MODULES = {"eval": "evaluate"}
+MODULES = {
+    "running": ("run", "plan", "results", "efficiency", "verify", "reproduce"),
+    "scoring": ("eval", "fuse"),
+    "comparing": ("compare", "diff", "why", "gate", "power"),
+    "judging": ("judge", "audit"),
+    "data": ("fetch", "import", "convert", "export", "stats", "subset", "align", "drop"),
+    "labels": ("pool", "agree", "estimate", "holes", "relabel"),
+    "listing": ("systems", "models", "measures", "datasets", "doctor"),
+    "studies": ("reranking", "sensitivity", "threshold", "llm", "conform"),
+}
+"""The modules, and the last words of their commands."""
 PLUGINS = {"data export", "data import", "study conform", "study reranking", "study sensitivity"}
 """Commands that plug-ins bring, see plugin_commands."""
 FORMER_OPTIONS = {
@@ -137,8 +147,9 @@ def load_command(name: str) -> click.Command:
                 f"no plug-in that is installed brings the command '{name}'; reinstall weir-ir for its own"
             )
         return found
-    module = importlib.import_module(f"weir.cli.{MODULES.get(name, name.rsplit(maxsplit=1)[-1])}")
-    command = module.command
+    word = name.rsplit(maxsplit=1)[-1]
+    [home] = [module for module, words in MODULES.items() if word in words]
+    command = getattr(importlib.import_module(f"weir.cli.{home}"), f"{word}_command")
     assert isinstance(command, click.Command)
     return command
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from weir.cli.completion import datasets_option, systems_option
+from weir.cli.options import datasets_option, systems_option
 
 __all__ = ["command"]
 
@@ -38,7 +38,7 @@ def command(
     hub: <system>/.eval_results/<dataset>.yaml, which goes into the model's repository. ir-metadata: the rankings as
     <dataset>/<system>.trec, each with what made it in comments at its head, which weir eval and trec_eval pass over.
     """
-    from weir.cli.table_options import chosen_cells
+    from weir.cli.options import chosen_cells
     from weir.errors import BadValue
     from weir.experiment.finished import finished_cells
     from weir.plugins.bridges.hub_results import write_hub_results

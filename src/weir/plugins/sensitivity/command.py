@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from weir.cli.completion import dataset_names, measure_names, system_names
-from weir.cli.table_options import budget_option, price_option
+from weir.cli.options import budget_option, dataset_names, measure_names, price_option, system_names
 from weir.cli.terminal import output_width, say, show
 
 __all__ = ["command"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from weir.cli.completion import collection_option, measure_names
+from weir.cli.options import collection_option, measure_names
 from weir.cli.terminal import output_width, say_notes, show
 
 __all__ = ["command"]

@@ -1,0 +1,650 @@
+"""Commands that compare systems, and explain and gate differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import click
+
+from weir.cli.options import (
+    by_option,
+    collection_option,
+    dataset_names,
+    fetch_option,
+    label_option,
+    measure_names,
+    measures_option,
+    notes_option,
+    systems_option,
+)
+from weir.cli.terminal import output_width, say, say_left_out, say_notes, show
+
+if TYPE_CHECKING:
+    from weir.experiment.finished import Finished
+    from weir.measures import Measure
+    from weir.measures.conventions import Conventions
+    from weir.report.display import Display
+    from weir.stats.comparison import Comparison, ComparisonMethod, ScoreTable
+    from weir.stats.factorial import FactorStudy
+    from weir.stats.gate import Gate
+
+__all__ = ["compare_command", "diff_command", "gate_command", "power_command", "why_command"]
+
+Asked: TypeAlias = "tuple[tuple[str, ...], str | None, ComparisonMethod, str | None]"
+"""Measures, baseline, method, factors."""
+Shown: TypeAlias = tuple[tuple[str, ...], str | None, bool, bool]  # labels, form, long, explain
+
+
+def _no_path(context: click.Context, option: click.Parameter, given: str | None) -> str | None:
+    """The names behind --factors; what is there as a file or folder was not meant as such."""
+    if given and (Path(given).is_file() or next(Path(given).glob("*/*/stage.json"), None)):
+        raise click.BadParameter(f"{given} is a path; write what is compared before --factors")
+    return given
+
+
+@click.command("compare")
+@click.argument("paths", type=click.Path(path_type=Path), nargs=-1, required=True)
+@measures_option()
+@click.option("--baseline", help="The system that the others are compared with, instead of each with each.")
+@click.option("--test", default="permutation", show_default=True,
+              help="permutation, t, tukey (randomised HSD), bootstrap-shift, wilcoxon or sign.")  # fmt: skip
+@click.option("--correct", help="holm, bonferroni, bh or none.  [default: holm; with --by bh]")
+@click.option("--factors", is_flag=False, flag_value="", metavar="[NAMES]", callback=_no_path,
+              help="Effects of settings in which systems differ, all or those named: objective,depth.")  # fmt: skip
+@by_option
+@click.option("--collection", shell_complete=dataset_names,
+              help="The collection of the runs, a name or a path, whose rules hold (self-matches, candidates, queries "
+                   "without an answer) and whose column --by may name; of a results folder its own.")  # fmt: skip
+@click.option("--interval", default="t", show_default=True,
+              help="Of a difference: t, percentile, bca, studentised; two-level for datasets.")  # fmt: skip
+@click.option("--level", type=float, default=0.95, show_default=True,
+              help="Level of the intervals; tests use 1 minus it.")  # fmt: skip
+@click.option(
+    "--margin", type=float, help="A difference that counts as none: systems within it are equivalent."
+)
+@click.option("--draws", type=int, help="Draws of a test that draws.  [default: 100000]")
+@click.option("--seed", type=int, help="Seed of the draws.")
+@click.option("--ties", type=click.Choice(["trec", "trec9", "expected"]), default="trec", show_default=True,
+              help="Equal scores: by identifier, so compared as floats, or the mean over their orders.")  # fmt: skip
+@click.option("--missing", type=click.Choice(["zero", "answered-only"]), default="zero", show_default=True,
+              help="Queries that a run does not answer score 0, or leave the comparison.")  # fmt: skip
+@click.option("--drop-self", is_flag=True,
+              help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
+@click.option("-d", "--dataset", "datasets", shell_complete=dataset_names, multiple=True,
+              help="Of a results folder: this dataset or group; repeatable.")  # fmt: skip
+@systems_option("Of a results folder: this system; repeatable.")
+@label_option
+@click.option("--json", "form", flag_value="json", help="One JSON object per comparison, at full precision.")
+@click.option("--csv", "form", flag_value="csv", help="One line per pair, at full precision.")
+@click.option("--latex", "form", flag_value="latex", help="A LaTeX table with the markers papers use.")
+@click.option("--markdown", "form", flag_value="markdown", help="The same as a Markdown table.")
+@click.option("--html", "form", flag_value="html", help="The same as a page of HTML.")
+@click.option("--long", is_flag=True, help="Every pair on every dataset, also where there are many.")
+@click.option("--explain", is_flag=True, help="Say how the numbers were made.")
+@notes_option
+def compare_command(
+    paths: tuple[Path, ...],
+    measures: tuple[str, ...],
+    baseline: str | None,
+    test: str,
+    correct: str | None,
+    factors: str | None,
+    by: str | None,
+    collection: str | None,
+    interval: str,
+    level: float,
+    margin: float | None,
+    draws: int | None,
+    seed: int | None,
+    ties: str,
+    missing: str,
+    drop_self: bool,
+    datasets: tuple[str, ...],
+    systems: tuple[str, ...],
+    labels: tuple[str, ...],
+    form: str | None,
+    long: bool,
+    explain: bool,
+    notes: bool,
+) -> None:
+    """Compare systems, with significance tests.
+
+    PATHS: judgments and two or more runs; or a results folder, whose systems are compared on each dataset and
+    across datasets. A difference is the second system minus the first: the later given minus the earlier, or each
+    minus the baseline, as in weir diff, weir gate and weir power. Each verdict is better, worse or not separable, with
+    the smallest difference that the queries could have shown. Of three or more runs one that cannot be scored is named
+    and left out; the exit code is 2 then. Tables are sorted by value; systems that share a letter
+    cannot be told apart. With --by follow the macro mean over the groups and each group, the share of false verdicts
+    on groups held at 1 minus the level. Several datasets make a grid for each measure, followed by the comparison
+    across them; --long shows that of each dataset.
+
+    With --factors the systems are cells of a grid, such as weir run -s 'bm25(k1={0.9, 1.2}, b={0.4, 0.75})' makes:
+    each level of a factor is set against the others, averaged over the other factors, every two factors are looked at
+    for an interaction, and intervals and tests hold for all effects together; then follow shares of the variance.
+    """
+    from weir.errors import BadValue, FormatError
+    from weir.experiment.factor_studies import refuse_beside_factors
+    from weir.measures.conventions import DEFAULT, Conventions
+    from weir.stats.bootstrap import SEED
+    from weir.stats.comparison import ComparisonMethod
+    from weir.stats.significance import DRAWS
+
+    correction = correct or ("holm" if by is None else "bh")
+    method = ComparisonMethod(test, correction, interval, level, margin=margin,
+                    draws=DRAWS if draws is None else draws, seed=SEED if seed is None else seed)  # fmt: skip
+    conventions = Conventions(ties, missing, self_matches="drop" if drop_self else "keep")
+    if factors is not None:
+        refuse_beside_factors(baseline, by)
+    if len(paths) == 1 and paths[0].is_dir():
+        if conventions != DEFAULT:
+            raise BadValue(
+                f"{conventions}: a results folder holds scores already; pass judgments and runs instead"
+            )
+        _folder(
+            paths[0],
+            (datasets, systems),
+            (measures, baseline, method, factors),
+            (labels, form, long, explain),
+            (by, collection),
+            notes,
+        )
+    elif len(paths) == 1 and not paths[0].exists():
+        raise FormatError(paths[0], "no such folder", "a results folder, or judgments and two or more runs")
+    elif len(paths) < 3:
+        raise BadValue("expected judgments and two or more runs, or one results folder")
+    elif datasets or systems:
+        raise BadValue("-d and -s choose from a results folder; run files are named one by one")
+    else:
+        _files(
+            paths,
+            conventions,
+            (measures, baseline, method, factors),
+            (labels, form, long, explain),
+            (by, collection),
+            notes,
+        )
+
+
+def _files(
+    paths: Sequence[Path],
+    conventions: Conventions,
+    asked: Asked,
+    shown: Shown,
+    groups: tuple[str | None, str | None],
+    notes: bool,
+) -> None:
+    """Compare run files by judgments."""
+    from weir.cli.options import display_of
+    from weir.datasets.query_grouping import query_groups
+    from weir.datasets.scoring_rules import ScoringRules, judged_collection
+    from weir.experiment.factor_studies import factor_names, study_factors
+    from weir.experiment.run_files import scores_of_files
+    from weir.stats.compare import compare_scores
+    from weir.stats.compare_groups import compare_scores_by_group
+    from weir.stats.score_notes import system_notes
+
+    measures, baseline, method, factors = asked
+    by, collection = groups
+    qrels, collection = judged_collection(paths[0], collection)
+    rules = ScoringRules.of(collection, conventions)
+    scores, refused = scores_of_files(qrels, paths[1:], measures, rules)
+    labels, form, long, explain = shown
+    display = display_of(form, long, labels, scores)
+    baseline = _named(baseline, display)
+    say_notes(system_notes(scores), notes)
+    say_left_out(refused)  # before a baseline that is one of them is missed
+    if factors is not None:
+        of = {(paths[0].name, name): one for name, one in scores.items()}
+        _show_factors(study_factors(of, factor_names(factors), measures, method), display)
+    elif by is None:
+        _show(compare_scores(scores, paths[0].name, baseline, method), display, explain)
+    else:
+        parts = query_groups(by, next(iter(scores.values())).queries, rules.dataset)
+        _show(compare_scores_by_group(scores, paths[0].name, parts, baseline, method), display, explain)
+    if refused:
+        click.get_current_context().exit(2)
+
+
+def _folder(
+    folder: Path,
+    chosen: tuple[tuple[str, ...], tuple[str, ...]],
+    asked: Asked,
+    shown: Shown,
+    groups: tuple[str | None, str | None],
+    notes: bool,
+) -> None:
+    """Compare the systems of a results folder, on each dataset and across them."""
+    from weir.cli.options import chosen_cells, display_of
+    from weir.core.notes import Note
+    from weir.experiment.compare import lacking_notes
+    from weir.experiment.factor_studies import factor_names, study_factors, twin_notes, twin_systems
+    from weir.experiment.finished import deepest, finished_cells, system_titles
+    from weir.experiment.results import cell_notes
+
+    measures, baseline, method, factors = asked
+    labels, form, long, explain = shown
+    cells, said = chosen_cells(finished_cells(folder), *chosen), list[str]()
+    if not any("#" in system for system in chosen[1]):  # who names a label means that cell
+        cells, said = deepest(cells)
+    display = display_of(form, long, labels, [c.label for c in cells])
+    display = replace(display, labels={**system_titles(cells), **display.labels})
+    baseline, twins = _named(baseline, display), twin_systems(cells)
+    said += twin_notes(twins)
+    if factors is not None:
+        scores = {(c.dataset, c.label or c.system): c.values() for c in cells}
+        _show_factors(study_factors(scores, factor_names(factors), measures, method, twins), display)
+    else:
+        _compare_cells(cells, asked, groups, display, explain)
+    lacking = [*said, *lacking_notes(cells, measures, baseline)]
+    say_notes([*map(Note, lacking), *cell_notes(cells)], notes)
+
+
+def _compare_cells(
+    cells: Sequence[Finished],
+    asked: Asked,
+    groups: tuple[str | None, str | None],
+    display: Display,
+    explain: bool,
+) -> None:
+    """The comparisons of finished cells, those of several datasets behind a grid."""
+    from weir.cli.terminal import show
+    from weir.experiment.compare import compare_cells, compare_cells_by_group
+    from weir.experiment.finished import cell_groups
+    from weir.experiment.results import rows_with_groups
+    from weir.report.grid_table import grid_tables, write_grids
+
+    (measures, baseline, method, _), (by, collection) = asked, groups
+    baseline = _named(baseline, display)
+    if by is None:
+        found = compare_cells(cells, measures, baseline, method)
+    else:
+        found = compare_cells_by_group(
+            cells,
+            lambda cell, queries: cell_groups(cell, by, queries, collection),
+            measures,
+            baseline,
+            method,
+        )
+    across = [c for c in found if c.unit == "datasets"]
+    if across and display.form == "text" and not display.long:
+        compared = {c.measure for c in found}
+        rows = [row for row in rows_with_groups(cells) if row.measure in compared]
+        tables = grid_tables(rows, found, display.labels)
+        grid = [table for table in tables if table.measure in compared]
+        show(write_grids(grid, "text", display.width, display.colour, legend=False))
+        click.echo()
+        found = across
+    _show(found, display, explain)
+
+
+def _show_factors(found: Sequence[FactorStudy], display: Display) -> None:
+    """Print the factorial studies of systems."""
+    from weir.cli.terminal import show
+    from weir.report import factors as report
+
+    shown = {
+        "json": report.factors_json,
+        "csv": report.factors_csv,
+        "latex": report.factors_latex,
+        "markdown": report.factors_markdown,
+        "html": report.factors_page,
+    }
+    if display.form == "text":
+        show(report.factors_text(found, display.width, display.colour, display.long))
+    else:
+        click.echo(shown[display.form](found))
+
+
+def _named(baseline: str | None, display: Display) -> str | None:
+    """The baseline's own name where it was given by its label."""
+    return next((name for name, label in display.labels.items() if label == baseline), baseline)
+
+
+def _show(found: Sequence[Comparison], display: Display, explain: bool) -> None:
+    from weir.cli.terminal import show
+    from weir.report import compare as report
+
+    found = report.relabelled(found, display.labels)
+    shown = {
+        "json": report.compare_json,
+        "csv": report.compare_csv,
+        "latex": report.compare_latex,
+        "markdown": report.compare_markdown,
+        "html": report.compare_page,
+    }
+    if display.form == "text":
+        show(report.compare_text(found, display.width, display.colour, display.long, explain))
+    else:
+        click.echo(shown[display.form](found))
+
+
+@click.command("diff")
+@click.argument("paths", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option(
+    "-m",
+    "--measure",
+    shell_complete=measure_names,
+    help="A measure.  [default: nDCG@10, or the first that both folders have]",
+)
+@click.option(
+    "--collection",
+    shell_complete=dataset_names,
+    help="The collection, a name or a path: its texts are shown, and its rules hold for run files.",
+)
+@click.option(
+    "--top", type=click.IntRange(min=0), default=10, show_default=True, help="Moves shown each way."
+)
+@click.option("--drop-self", is_flag=True,
+              help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, at full precision.")
+def diff_command(
+    paths: tuple[Path, ...],
+    measure: str | None,
+    collection: str | None,
+    top: int,
+    drop_self: bool,
+    as_json: bool,
+) -> None:
+    """List queries won and lost.
+
+    One run is set against another. PATHS: judgments and two runs, or two folders such as
+    results/scifact/bm25-fa19b4d424; differences are the second minus the first. Each of the largest moves names the
+    relevant documents whose ranks moved most. Texts are shown where the collection is given or, for folders, on this
+    machine; nothing is downloaded.
+    """
+    from weir.datasets.scoring_rules import ScoringRules, judged_collection
+    from weir.errors import BadValue
+    from weir.experiment.diff import diff_cells, diff_files
+    from weir.measures.conventions import Conventions
+    from weir.report.diff import diff_json, diff_text
+
+    match paths:
+        case (one, other):
+            if drop_self:
+                raise BadValue("--drop-self is for run files; weir run has left out what its collection says")
+            found = diff_cells(one, other, measure, collection, top)
+        case (qrels, one, other):
+            qrels, collection = judged_collection(qrels, collection)
+            rules = ScoringRules.of(collection, Conventions(self_matches="drop" if drop_self else "keep"))
+            found = diff_files(qrels, (one, other), measure or "nDCG@10", rules, top)
+        case _:
+            raise BadValue(
+                f"found {len(paths)} paths; expected judgments and two runs, or two result folders"
+            )
+    show(diff_json(found) if as_json else diff_text(found, output_width()))
+
+
+@click.command("why")
+@click.argument("results", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option(
+    "--published", "model", help="A published model to compare one result with, such as 'anserini bm25 flat'."
+)
+@click.option(
+    "-m",
+    "--measure",
+    shell_complete=measure_names,
+    help="A measure such as nDCG@10.  [default: the first that both have]",
+)
+@click.option("--qrels", type=click.Path(path_type=Path), help="Judgments to score folders again with.")
+@click.option(
+    "--collection",
+    shell_complete=dataset_names,
+    help="The collection, a name or a path: of folders with the judgments, of run files with the rules that hold.  "
+    "[default: as recorded]",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, at full precision.")
+def why_command(
+    results: tuple[Path, ...],
+    model: str | None,
+    measure: str | None,
+    qrels: Path | None,
+    collection: str | None,
+    as_json: bool,
+) -> None:
+    """Explain a difference.
+
+    Two numbers differ: the settings that can be the reason. RESULTS: two folders such as
+    results/scifact/bm25-fa19b4d424; or one, which is compared with the published model that its system claims to be, or
+    with the one named; or judgments and two run files. The gap is the second minus the first. Settings that differ come
+    in the order of their likely effect. What can be scored again is: tie rule, self-matches, unanswered queries, depth,
+    and for a published number cut-off, capped recall, relevance level and gains. Nothing is downloaded.
+    """
+    from weir.datasets.scoring_rules import ScoringRules
+    from weir.errors import BadValue
+    from weir.experiment.explain.two_results import Judgments, explain_cells, explain_published, explain_runs
+    from weir.report.why import why_json, why_text
+
+    given = Judgments(qrels, collection)
+    match results:
+        case (one,):
+            found = explain_published(one, model, measure, given)
+        case (_, _) if model is not None:
+            raise BadValue("--published takes one result; two results are compared with each other")
+        case (one, other) if one.is_file() and other.is_file():
+            raise BadValue("two run files need their judgments before them: weir why QRELS RUN RUN")
+        case (one, other):
+            found = explain_cells(one, other, measure, given)
+        case (judgments, one, other) if not (one.is_dir() or model or qrels):
+            found = explain_runs(judgments, one, other, measure, ScoringRules.of(collection))
+        case _:
+            raise BadValue(
+                f"found {len(results)} paths; expected one or two result folders, or judgments and two run files alone"
+            )
+    show(why_json(found) if as_json else why_text(found, output_width()))
+
+
+UNDECIDED = 3
+"""Exit code where the queries cannot tell."""
+
+
+@click.command("gate")
+@click.argument("paths", type=click.Path(path_type=Path), nargs=-1, required=True,
+                metavar="[QRELS] BASELINE CANDIDATE")  # fmt: skip
+@click.option("-m", "--measure", "measures", shell_complete=measure_names, multiple=True, metavar="MEASURE[:DROP]",
+              help="A measure such as nDCG@10, with the drop that is accepted where it is another; repeatable.  "
+                   "[default: those of a saved baseline, else nDCG@10]")  # fmt: skip
+@click.option("--max-drop", type=float, default=0.01, show_default=True,
+              help="The largest drop of a mean that is accepted.")  # fmt: skip
+@click.option("--level", "confidence", type=float, default=0.95, show_default=True,
+              help="How certain a pass and a failure must be.")  # fmt: skip
+@click.option("--interval", default="t", show_default=True, help="t, percentile, bca or studentised.")
+@by_option
+@click.option("--collection", shell_complete=dataset_names,
+              help="The collection of run files, a name or a path, whose rules hold (self-matches, candidates, queries "
+                   "without an answer) and whose column --by may name; of results folders their own.")  # fmt: skip
+@fetch_option
+@click.option("--common", is_flag=True,
+              help="Compare on the queries that both sides have with the same judgments.")  # fmt: skip
+@systems_option("Of results folders: this system; repeatable.")
+@click.option("--drop-self", is_flag=True,
+              help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
+@click.option("--allow-undecided", is_flag=True,
+              help="Exit with 0 where no mean dropped by more but queries are too few to be sure.")  # fmt: skip
+@click.option("--save", type=click.Path(path_type=Path), metavar="FILE",
+              help="Write the scores of [QRELS] CANDIDATE as a baseline to commit, and gate nothing.")  # fmt: skip
+@click.option("--json", "form", flag_value="json", help="One JSON object per line, at full precision.")
+@click.option("--markdown", "form", flag_value="markdown", help="Tables for a pull request.")
+@click.option(
+    "--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write JUnit's XML there."
+)
+@notes_option
+def gate_command(
+    paths: tuple[Path, ...],
+    measures: tuple[str, ...],
+    max_drop: float,
+    confidence: float,
+    interval: str,
+    by: str | None,
+    collection: str | None,
+    fetch: bool,
+    common: bool,
+    systems: tuple[str, ...],
+    drop_self: bool,
+    allow_undecided: bool,
+    save: Path | None,
+    form: str | None,
+    junit: Path | None,
+    notes: bool,
+) -> None:
+    """Fail on a regression.
+
+    A candidate fails where it is worse than the baseline by more than is allowed. BASELINE, CANDIDATE: each a run file,
+    a results folder (or one cell of it), or a baseline that --save wrote; QRELS, the judgments, stand first where there
+    is a run file. The exit code is 0 for pass: the one-sided lower bound of candidate minus baseline is at least minus
+    the allowed drop, for every measure and dataset, so that a larger drop passes at most 1 time in 20. It is 1 for
+    fail: a mean dropped by more, and that it dropped is certain, corrected for all that is gated together, so that
+    where nothing dropped at most 1 gate in 20 fails. It is 3 where the queries are too few to tell, with how many would
+    do; 2 for bad input. --by gates groups of queries too: a group can fail the gate, and need not pass it. Sides of
+    different judgments are refused. The queries that lost most are named.
+    """
+    from weir.io.storage.atomic import write_text
+    from weir.measures.conventions import Conventions
+    from weir.report import gate as report
+    from weir.stats.gate import GateRules, gates
+
+    wanted, drops = _measures(measures)
+    conventions = Conventions(self_matches="drop") if drop_self else None
+    if save is not None:
+        _save(save, paths, wanted, conventions, systems, collection, fetch)
+        return
+    rules = GateRules(max_drop, drops, confidence, interval)
+    cases = _cases(paths, wanted, conventions, systems, (by, collection, common), fetch, notes)
+    found = gates(cases, rules)
+    if junit is not None:
+        write_text(junit, report.gate_junit(found) + "\n")
+    if form is None:
+        show(report.gate_text(found, output_width()))
+    else:
+        click.echo(report.gate_json(found) if form == "json" else report.gate_markdown(found))
+    click.get_current_context().exit(_code(found, allow_undecided))
+
+
+def _measures(given: Sequence[str]) -> tuple[tuple[Measure, ...], dict[str, float]]:
+    """The measures, and the drops that some of them name behind a colon; raises BadValue for what is no number."""
+    from weir.errors import BadValue
+    from weir.measures import parse_measure
+
+    measures, drops = [], {}
+    for text in given:
+        name, colon, drop = text.rpartition(":")
+        measure = parse_measure(name if colon else text)
+        measures.append(measure)
+        if colon:
+            try:
+                drops[str(measure)] = float(drop)
+            except ValueError:
+                raise BadValue(f"-m {text}: the drop is '{drop}'; expected such as {name}:0.01") from None
+    return tuple(dict.fromkeys(measures)), drops
+
+
+def _cases(
+    paths: Sequence[Path],
+    measures: Sequence[Measure],
+    conventions: Conventions | None,
+    systems: Sequence[str],
+    groups: tuple[str | None, str | None, bool],
+    fetch: bool,
+    details: bool,
+) -> tuple[tuple[str, ScoreTable], ...]:
+    """What is gated; what has to be said of it goes to standard error."""
+    from weir.experiment.gate_sides import collections_of, gate_cases, sides_of
+
+    by, collection, common = groups
+    baseline, candidate, names = sides_of(paths, measures, conventions, systems, collection, fetch)
+    grounds = collections_of(paths, collection, fetch) if by is not None else {}
+    found = gate_cases((baseline, candidate), names, by, common, grounds)
+    say_notes(found.notes, details)
+    return found.cases
+
+
+def _save(
+    path: Path,
+    paths: Sequence[Path],
+    measures: Sequence[Measure],
+    conventions: Conventions | None,
+    systems: Sequence[str],
+    collection: str | None,
+    fetch: bool,
+) -> None:
+    from weir.experiment.gate_sides import system_of
+    from weir.io.runs.baseline_file import write_baseline
+    from weir.measures.conventions import DEFAULT
+
+    found = system_of(paths, measures, conventions or DEFAULT, systems, collection, fetch)
+    write_baseline(found, path)
+    queries = sum(len(one.scores.queries) for one in found.datasets.values())
+    say(f"{path}: {found.system} on {len(found.datasets)} dataset{'s' * (len(found.datasets) != 1)}, "
+        f"{queries:,} queries, {path.stat().st_size:,} bytes")  # fmt: skip
+
+
+def _code(found: Sequence[Gate], allow_undecided: bool) -> int:
+    """0 for pass, 1 for fail, UNDECIDED else, unless that is allowed and no mean dropped by more."""
+    from weir.report.gate import gate_outcome
+
+    outcome = gate_outcome(found)
+    allowed = allow_undecided and all(one.within for one in found if not one.group)
+    return 1 if outcome == "fail" else UNDECIDED if outcome == "undecided" and not allowed else 0
+
+
+@click.command("power")
+@click.argument("qrels", type=click.Path(path_type=Path))
+@click.argument("first", type=click.Path(path_type=Path))
+@click.argument("second", type=click.Path(path_type=Path))
+@measures_option()
+@click.option("--effect", "effects", multiple=True, type=float,
+              help="A difference to plan for; repeatable.  [default: 0.01, 0.02, 0.05]")  # fmt: skip
+@click.option("--alpha", type=float, default=0.05, show_default=True, help="Level of the two-sided test.")
+@click.option("--test", default="permutation", show_default=True, help="permutation, t or bootstrap-shift.")
+@click.option("--power", "wanted", type=float, default=0.8, show_default=True,
+              help="Probability with which a true difference shall be found.")  # fmt: skip
+@click.option("--drop-self", is_flag=True,
+              help="Leave out documents with the identifier of their query (ArguAna, Quora).")  # fmt: skip
+@collection_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
+@notes_option
+def power_command(
+    qrels: Path,
+    first: Path,
+    second: Path,
+    measures: tuple[str, ...],
+    effects: tuple[float, ...],
+    alpha: float,
+    test: str,
+    wanted: float,
+    drop_self: bool,
+    collection: str | None,
+    as_json: bool,
+    notes: bool,
+) -> None:
+    """Report detectable effects.
+
+    The smallest difference that these queries can detect, and how many queries a smaller one needs. QRELS:
+    judgments. FIRST, SECOND: two runs, such as a baseline and a variant; how much their differences vary from
+    query to query decides. The difference is SECOND minus FIRST. Of one test alone; weir compare says what its test can
+    show with its correction, which is less.
+    """
+    import json
+
+    from weir.api.comparisons import power
+    from weir.measures import DEFAULT_MEASURES
+    from weir.measures.conventions import Conventions
+    from weir.report.power import power_text
+
+    plans = power(
+        qrels,
+        first,
+        second,
+        measures or DEFAULT_MEASURES,
+        effects=effects or (0.01, 0.02, 0.05),
+        alpha=alpha,
+        power=wanted,
+        test=test,
+        conventions=Conventions(self_matches="drop" if drop_self else "keep"),
+        collection=collection,
+    )
+    say_notes(plans.notes, notes)
+    for plan in plans:
+        show(json.dumps(plan.to_dict()) if as_json else power_text(plan, output_width()))

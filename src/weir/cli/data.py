@@ -1,0 +1,270 @@
+"""The commands of `weir data`."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from weir.cli.options import dataset_names, measure_names, system_names
+from weir.cli.terminal import output_width, say, show
+from weir.errors import BadValue
+
+if TYPE_CHECKING:
+    from weir.core.qrels import Qrels
+    from weir.core.run import Run
+    from weir.report.progress import Progress
+
+__all__ = [
+    "align_command",
+    "convert_command",
+    "drop_command",
+    "fetch_command",
+    "stats_command",
+    "subset_command",
+]
+
+
+def _shown(progress: Progress, name: str, done: int, total: int | None) -> None:
+    progress(f"fetch {name}", done, total or 0)
+
+
+@click.command("fetch")
+@click.argument("names", shell_complete=dataset_names, nargs=-1, required=True)
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+def fetch_command(names: tuple[str, ...], quiet: bool) -> None:
+    """Download collections, verify them, and prepare them.
+
+    NAMES: collections or groups of the catalogue (see weir list datasets), or references such as hf:mteb/nfcorpus, of
+    which the newest commit is fetched. An interrupted download continues. For a collection under licence, how to obtain
+    it is printed.
+    """
+    from weir.datasets import catalogue
+    from weir.datasets.fetching import fetch
+    from weir.datasets.references import is_reference
+    from weir.report.progress import Progress
+
+    for name in names:  # before anything is downloaded
+        if not is_reference(name):
+            catalogue.group(name) if catalogue.is_group(name) else catalogue.get(name)
+    progress = Progress(quiet)
+    for name in names:
+        try:
+            got = fetch(name, partial(_shown, progress, name))
+        finally:
+            progress.close()
+        for dataset in got:
+            click.echo(f"{dataset.name}: {len(dataset.corpus):,} documents, {len(dataset.queries):,} queries")
+
+
+@click.command("convert")
+@click.argument("source", metavar="IN", type=click.Path(path_type=Path))
+@click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
+@click.option("--kind", type=click.Choice(["run", "qrels"]),
+              help="What IN holds; otherwise its columns say.")  # fmt: skip
+@click.option(
+    "--lists",
+    is_flag=True,
+    help="Of a run, lists of documents in rank order without scores, as BIRCO reads them; .json or .pickle.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+def convert_command(source: Path, target: Path, kind: str | None, lists: bool, quiet: bool) -> None:
+    """Convert rankings or judgments between formats.
+
+    The formats are those of the names: .trec (.txt, .run, .qrels), .json, .csv, .tsv, .parquet, .arrow (.feather,
+    .ipc), .pickle; .gz or .zst behind any but tables packs the file. Of a pickle nothing is run. Every number survives
+    in full. OUT appears whole or not at all; what its format cannot hold is refused, but for a column of origins of
+    judgments, whose loss is said.
+    """
+    from weir.errors import BadValue
+    from weir.io.runs.formats import kind_of_file
+    from weir.io.runs.read import read_qrels_counted, read_run
+    from weir.io.runs.write import refuse_unknown, write_qrels, write_run
+    from weir.report.progress import Progress
+
+    refuse_unknown(target, source)
+    progress = Progress(quiet)
+    found = kind or kind_of_file(source)
+    if lists and found == "qrels":
+        raise BadValue(f"{source} holds judgments; --lists is about runs")
+    progress(f"reading {source.name}", 0, 1)
+    stage = f"writing {target.name}"
+
+    def told(done: int, total: int) -> None:
+        progress(stage, done, total)
+
+    try:
+        if found == "run":
+            run = read_run(source)
+            write_run(run, target, told, lists=lists)
+            note = _run_note(run) + ("; without their scores" if lists else "")
+        else:
+            qrels, repeated = read_qrels_counted(source)
+            write_qrels(qrels, target, told)
+            note = _qrels_note(qrels, repeated) + _loss(qrels, target)
+    finally:
+        progress.close()
+    click.echo(f"{target}: {note}")
+
+
+def _run_note(run: Run) -> str:
+    return f"a run of {len(run.queries):,} queries and {len(run.doc):,} documents returned"
+
+
+def _loss(qrels: Qrels, target: Path) -> str:
+    """What the format of a file has no place for."""
+    from weir.io.runs.formats import named_format
+
+    form = named_format(target)
+    lost = qrels.origin is not None and form is not None and (form.name == "trec" or not form.rows)
+    return f"; where they come from is left out, as {form.name} has no place for it" if lost and form else ""
+
+
+def _qrels_note(qrels: Qrels, repeated: int) -> str:
+    left = f"; {repeated:,} repeated judgments left out" if repeated else ""
+    return f"{len(qrels.doc):,} judgments of {len(qrels.queries):,} queries{left}"
+
+
+@click.command("stats")
+@click.argument("names", shell_complete=dataset_names, nargs=-1, required=True)
+@click.option("--split", help="Whose judgments; by default those everyone reports on.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
+def stats_command(names: tuple[str, ...], split: str | None, as_json: bool) -> None:
+    """Describe collections: sizes, judgments, duplicates, damage.
+
+    NAMES: catalogue names, groups, folders, golden sets, references, or files of judgments alone. Of a collection
+    without documents, queries or judgments the rest is described. Everything is counted from the files, nothing is
+    quoted.
+    """
+    import json
+    from dataclasses import asdict
+
+    from weir.cli.terminal import output_width, say_notes, show
+    from weir.datasets.load import load_group
+    from weir.report.collection import card_text, collection_notes, judgment_notes
+
+    for name in names:
+        if _is_judgments(name):
+            _judgments(Path(name), as_json)
+    for dataset in [d for name in names if not _is_judgments(name) for d in load_group(name, split)]:
+        card = dataset.card
+        if as_json:
+            click.echo(json.dumps(asdict(card), ensure_ascii=False))
+        else:
+            show(card_text(card, output_width()) + "\n")
+        notes = judgment_notes(dataset, ()) if "judgments" not in card.lacks else []
+        say_notes([*notes, *collection_notes(dataset, ())], details=True)
+
+
+def _is_judgments(name: str) -> bool:
+    """Whether a name is that of a file that is no collection: a zip, a TOML file or a golden set is one."""
+    from weir.errors import FormatError
+    from weir.io.runs.read import read_qrels
+
+    path = Path(name)
+    if not path.is_file() or path.suffix.lower() in (".zip", ".toml") or path.with_suffix(".toml").is_file():
+        return False
+    if path.suffix.lower() not in (".json", ".jsonl", ".yaml", ".yml"):
+        return True
+    try:
+        read_qrels(path)
+    except FormatError:
+        return False
+    return True
+
+
+def _judgments(path: Path, as_json: bool) -> None:
+    import json
+    from dataclasses import asdict
+
+    from weir.cli.terminal import output_width, show
+    from weir.datasets.card import judgments_card
+    from weir.io.runs.read import read_qrels
+    from weir.report.collection import judgments_text
+
+    card = judgments_card(path.name, read_qrels(path))
+    if as_json:
+        click.echo(json.dumps(asdict(card), ensure_ascii=False))
+    else:
+        show(judgments_text(card, output_width()) + "\n")
+
+
+@click.command("subset")
+@click.argument("dataset")
+@click.option("--docs", type=int, required=True, help="Documents of the mini collection.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="The folder to write.")
+@click.option("-s", "--system", "systems", multiple=True,
+              help="A system to prove it by; repeatable.  [default: seven lexical ones]")  # fmt: skip
+@click.option("-m", "--measure", shell_complete=measure_names, default="nDCG@10", show_default=True,
+              help="A measure such as nDCG@10.")  # fmt: skip
+@click.option("--seed", default=1, show_default=True, help="Of what is drawn.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, at full precision.")
+def subset_command(
+    dataset: str, docs: int, out: Path, systems: tuple[str, ...], measure: str, seed: int, as_json: bool
+) -> None:
+    """Write a small collection, and report how well it ranks systems.
+
+    Queries are drawn as long as their judged documents take half of the room; BM25's first answers and documents drawn
+    at random fill the rest. Then systems run on both, and their orders are compared over resamples of the queries.
+    """
+    from weir.audit.subsets import SYSTEMS_COMPARED, chosen, proof, write_subset
+    from weir.datasets.load import load
+    from weir.measures.measure import parse_measure
+    from weir.report.subset import subset_json, subset_text
+    from weir.systems.expression import parse_system
+
+    whole = load(dataset)
+    named = [parse_system(name) for name in systems or SYSTEMS_COMPARED]
+    asked = parse_measure(measure)
+    part = write_subset(whole, chosen(whole, docs, seed), out)
+    found = proof(whole, part, named, asked, say)
+    show(subset_json(found) if as_json else subset_text(found, output_width()))
+
+
+@click.command("align")
+@click.argument("dataset", shell_complete=dataset_names)
+@click.argument("others", nargs=-1, shell_complete=dataset_names)
+@click.option("--task", help="Task of the collection, as weir list datasets names tasks.")
+@click.option("-m", "--measure", shell_complete=measure_names, default="nDCG@10", show_default=True,
+              help="A measure such as nDCG@10.")  # fmt: skip
+@click.option(
+    "--results", type=click.Path(path_type=Path), help="A results folder whose systems to set beside."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, at full precision.")
+def align_command(
+    dataset: str, others: tuple[str, ...], task: str | None, measure: str, results: Path | None, as_json: bool
+) -> None:
+    """List the benchmark collections that are most like yours.
+
+    Scores are averaged by likeness. DATASET: a collection by name or path; OTHERS: collections to compare it with,
+    whose texts are read, so that shared words count. Without any, those of the catalogue with published lengths and
+    many published scores, by the lengths of queries and documents and the task. Systems are those with published scores
+    on all of them.
+    """
+    from weir.experiment.alignment import align
+    from weir.report.align import align_json, align_text
+
+    found = align(dataset, others, task, measure, results)
+    show(align_json(found) if as_json else align_text(found, output_width()))
+
+
+@click.command("drop")
+@click.argument("system", shell_complete=system_names)
+def drop_command(system: str) -> None:
+    """Remove the tables and indexes that systems made on a server.
+
+    SYSTEM: such as 'postgres("shop.toml")'; every table or index that Weir made on its server goes, whichever
+    collection or setting it was made for. Nothing else there is touched; what was answered and scored stays.
+    """
+    from weir.systems import parse_system
+    from weir.systems.composite import parts_of
+    from weir.systems.protocol import Installed
+
+    found = [part for part in parts_of(parse_system(system)) if isinstance(part, Installed)]
+    if not found:
+        raise BadValue(f"{system} makes nothing on a server")
+    for part in found:
+        for name in part.uninstall():
+            click.echo(name)

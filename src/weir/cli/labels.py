@@ -1,0 +1,251 @@
+"""The commands of `weir labels`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from weir.cli.options import collection_option, collections_option, measure_names
+from weir.cli.terminal import output_width, say, say_notes, show
+
+__all__ = ["agree_command", "estimate_command", "holes_command", "pool_command", "relabel_command"]
+
+
+@click.command("pool")
+@click.argument("targets", nargs=-1, required=True)
+@click.option("-k", default=10, show_default=True, help="Ranks of each system that are looked at.")
+@click.option("--limit", type=int, help="Pairs at most, those that narrow scores most.")
+@collections_option
+@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="The folder to write.")
+def pool_command(
+    targets: tuple[str, ...], k: int, limit: int | None, collections: tuple[str, ...], out: Path
+) -> None:
+    """Write a sheet of the documents to judge next.
+
+    TARGETS: a results folder of weir run, or QRELS RUN... as weir eval takes them. The sheet, to_judge.tsv, holds each
+    unjudged document among the first k of any system, blind: which system returned it, and where, is not said. Queries
+    whose judging narrows scores most come first, documents of a query are shuffled. Fill in the column "grade", then:
+    weir labels relabel FOLDER/to_judge.tsv TARGETS
+    Texts stand on the sheet where the collection is known: for run files by --collection.
+    """
+    from weir.audit.judging_pool import pool_notes, pools_of
+    from weir.cli.terminal import say
+    from weir.experiment.audit_subjects import subjects_of
+
+    subjects = subjects_of(targets, collections)
+    pools = pools_of(subjects, out, k, limit)
+    click.echo(f"{out}: {sum(map(len, pools)):,} pairs to judge", err=True)
+    for note in pool_notes(subjects):
+        say(f"note: {note}")
+
+
+@click.command("agree")
+@click.argument("first")
+@click.argument("others", nargs=-1)
+@click.option("--run", "runs", multiple=True, metavar="RUN",
+              help="A ranking, to see whether the order of systems survives; repeatable.")  # fmt: skip
+@click.option("-m", "--measure", shell_complete=measure_names, default="nDCG@10", show_default=True,
+              help="What systems are ordered by.")  # fmt: skip
+@click.option(
+    "--per-query", "by_query", is_flag=True, help="A line for each query too, the worst kappa first."
+)
+@click.option("--label-grade", "words", multiple=True, metavar="LABEL=GRADE",
+              help="What a label means that is no number, such as 'partly relevant=1'; repeatable.")  # fmt: skip
+@click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object per pair of labels, at full precision."
+)
+def agree_command(
+    first: str,
+    others: tuple[str, ...],
+    runs: tuple[str, ...],
+    measure: str,
+    by_query: bool,
+    words: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Report how well labels of people, or of models, agree.
+
+    FIRST: judgments, usually those of people; OTHERS: labels of the same pairs, of a model or other people. Each is a
+    file of judgments, a folder of weir judge, or another judge's table, FILE#COLUMN where several columns are labels.
+    Of one file alone its raters are compared, by the column origin or by columns.
+    Cohen's kappa of all grades, weighted, and from each grade on with the shares of relevant pairs; Krippendorff's
+    alpha, of more than two raters also of all together; AC1, mean error and bias; intervals by resampling queries.
+    With --run, the order of systems under both.
+    """
+    from weir.api.labelling import agree, labels_by_name, rank_agreement, rater_agreement
+    from weir.report.agree import agree_json, agree_text, by_query_text, orders_text, raters_text
+
+    named = labels_by_name((first, *others), words) if len(others) != 1 else {}
+    several = rater_agreement(first, *others, words=words) if len(named) > 2 else ()
+    found = agree(first, *others, words=words)
+    ordered = rank_agreement(first, *others, runs=runs, measure=measure, words=words) if runs else ()
+    if as_json:
+        show(agree_json(found, several, ordered, by_query))
+        return
+    width = output_width()
+    parts = [agree_text(found, width), *([by_query_text(found, width)] if by_query else [])]
+    parts += [raters_text(several, width)] if several else []
+    parts += [orders_text(ordered, width)] if ordered else []
+    show("\n\n".join(parts))
+
+
+@click.command("estimate")
+@click.argument("human", type=click.Path(path_type=Path))
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("runs", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option("-m", "--measure", shell_complete=measure_names, default="P@10", show_default=True,
+              help="P@k, Success@k, RR@k, DCG@k, SDCG@k, ERR@k, RBP@k, ContextPrecision@k.")  # fmt: skip
+@click.option(
+    "--strata", help="People's queries were drawn within these: a file of queries and strata, or a column."
+)
+@click.option("--weights", help="A file of queries and weights, one over the probability of being drawn.")
+@click.option("--pairs", is_flag=True, help="People judged a random part of each query's first documents.")
+@click.option("--sheet", "sheets", multiple=True, type=click.Path(path_type=Path),
+              help="A filled sheet of --next or weir labels pool: people's judgments, too. Repeatable.")  # fmt: skip
+@click.option("--next", "more", type=int, help="Draw so many queries that people should judge next.")
+@click.option(
+    "--width", type=float, help="Half an interval that is asked for: say how many queries it takes."
+)
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="The folder of the sheet of --next.")
+@click.option(
+    "--collection",
+    help="The collection of the runs, a name or a path: its rules hold (self-matches, candidates), its columns may be "
+    "strata, its texts stand on the sheet.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per system, at full precision.")
+def estimate_command(
+    human: Path,
+    model: Path,
+    runs: tuple[Path, ...],
+    measure: str,
+    strata: str | None,
+    weights: str | None,
+    pairs: bool,
+    sheets: tuple[Path, ...],
+    more: int | None,
+    width: float | None,
+    out: Path | None,
+    collection: str | None,
+    as_json: bool,
+) -> None:
+    """Estimate scores from few human judgments and many of a model.
+
+    HUMAN: judgments of people, of some queries drawn at random; MODEL: a model's judgments of these and of others, or
+    a folder of weir judge. Prediction-powered inference (PPI++) takes the model's error, measured where people judged
+    too, out of its scores and of the differences of systems, and is never much wider than people alone. --next draws
+    the queries that people should judge next. Measures whose ideal ranking depends on the labels, as nDCG, are refused.
+    """
+    from weir.api.estimating import estimate, next_queries
+    from weir.report.estimate import estimate_json, estimate_text, plan_text
+
+    planned = more is not None or width is not None
+    if planned and (weights or pairs):
+        raise click.UsageError("--next and --width are of whole queries, at random or by --strata")
+    if out is not None and not planned:
+        raise click.UsageError("-o takes --next or --width, which say what to draw")
+    found = estimate(
+        human, model, *runs, measure=measure, strata=strata, weights=weights, pairs=pairs, sheets=sheets,
+        collection=collection,
+    )  # fmt: skip
+    drawn = (
+        next_queries(
+            human, model, *runs, measure=measure, count=more, width=width, strata=strata, sheets=sheets, out=out,
+            collection=collection,
+        )
+        if planned
+        else ()
+    )  # fmt: skip
+    say_notes(found.notes)
+    if as_json:
+        show(estimate_json([*found, *drawn]))
+        return
+    parts = [estimate_text(list(found), output_width())]
+    show("\n\n".join([*parts, *(plan_text(one, output_width()) for one in drawn)]))
+    if out is not None:
+        say(f"{out}: {sum(one.pairs for one in drawn):,} pairs to judge")
+
+
+@click.command("holes")
+@click.argument("qrels")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.option("--human-labels", "human", required=True, metavar="LABELS",
+              help="What people say of them: a sheet of weir labels pool, filled in, or a file of labels.")  # fmt: skip
+@click.option("--model-labels", "model", metavar="LABELS",
+              help="What a model says of them: a folder of weir judge, or a file of labels; optional.")  # fmt: skip
+@click.option("-m", "--measure", shell_complete=measure_names, default="nDCG@10", show_default=True,
+              help="What systems are ordered by; its cut-off says how deep holes are looked for.")  # fmt: skip
+@click.option("--rel", default=1.0, show_default=True, help="The grade from which a document is relevant.")
+@collection_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, at full precision.")
+def holes_command(
+    qrels: str,
+    runs: tuple[str, ...],
+    human: str,
+    model: str | None,
+    measure: str,
+    rel: float,
+    collection: str | None,
+    as_json: bool,
+) -> None:
+    """Report how many unjudged documents are relevant.
+
+    QRELS: judgments, RUN: rankings, as weir eval takes them. The documents among the first of each ranking that QRELS
+    does not judge are holes, which count as not relevant. Of those that people, and a model, judged: how many are
+    relevant (false negatives), how far both agree, each system's score with the holes judged, and whether the order of
+    systems changes; intervals by resampling queries. A sheet to judge comes from: weir labels pool QRELS RUN... -o
+    pool/
+    """
+    from weir.api.labelling import holes
+    from weir.report.holes import holes_json, holes_text
+
+    found = holes(qrels, *runs, human=human, model=model, measure=measure, rel=rel, collection=collection)
+    say_notes(found.notes)
+    show(holes_json(found) if as_json else holes_text(found, output_width()))
+
+
+@click.command("relabel")
+@click.argument("judged", type=click.Path(path_type=Path))
+@click.argument("targets", nargs=-1, required=True)
+@click.option("-m", "--measure", shell_complete=measure_names, default="nDCG@10", show_default=True,
+              help="A measure such as nDCG@10.")  # fmt: skip
+@click.option("--origin", default="new", show_default=True, help="What the new judgments are called.")
+@collections_option
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), help="Write the judgments together, with origins."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per system, at full precision.")
+def relabel_command(
+    judged: Path,
+    targets: tuple[str, ...],
+    measure: str,
+    origin: str,
+    collections: tuple[str, ...],
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Score every system again with new judgments.
+
+    JUDGED: a sheet of weir labels pool with grades filled in, or any file of judgments. TARGETS: a results folder of
+    weir run, or QRELS RUN... as weir eval takes them. Where both judge a pair, the new judgment counts.
+    """
+    from weir.audit.judging_pool import read_sheet
+    from weir.audit.relabel import judged_anew, relabelled
+    from weir.experiment.audit_subjects import subjects_of
+    from weir.io.runs.write import write_qrels
+    from weir.measures.measure import parse_measure
+    from weir.report.relabel import relabel_json, relabel_text
+
+    new, empty = read_sheet(judged)
+    if empty:
+        say(f"{judged}: {empty:,} lines have no grade yet and stay unjudged")
+    subjects = judged_anew(subjects_of(targets, collections), new)
+    if out is not None and len(subjects) != 1:
+        raise click.UsageError(f"-o takes one collection; found {len(subjects)}")
+    rows = []
+    for subject in subjects:
+        found, both = relabelled(subject, new, parse_measure(measure), origin)
+        rows += found
+        if out is not None:
+            write_qrels(both, out)
+    show(relabel_json(rows) if as_json else relabel_text(rows, output_width()))

@@ -1,0 +1,408 @@
+"""Commands that run systems and read results folders."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from weir.cli.options import (
+    budget_option,
+    by_option,
+    dataset_names,
+    datasets_option,
+    fetch_option,
+    label_option,
+    measure_names,
+    measures_option,
+    notes_option,
+    price_option,
+    scorer_option,
+    systems_option,
+    table_options,
+)
+from weir.cli.terminal import output_width, say, say_notes, show
+from weir.errors import WeirError
+
+if TYPE_CHECKING:
+    from weir.core.result_row import Row
+    from weir.experiment.experiment import Experiment
+    from weir.experiment.finished import Finished
+    from weir.report.display import Display
+
+__all__ = [
+    "efficiency_command",
+    "plan_command",
+    "reproduce_command",
+    "results_command",
+    "run_command",
+    "verify_command",
+]
+
+
+@click.command("run")
+@click.argument("experiment", required=False, type=click.Path(path_type=Path))
+@datasets_option("A catalogue name, a group, a folder, a golden set, hf:... or irds:...; repeatable.")
+@systems_option(
+    "A system such as 'bm25(k1=1.2, b=0.75)', or a grid such as 'bm25(k1={0.9, 1.2})'; repeatable."
+)
+@measures_option()
+@click.option("-k", "depth", type=int, help="Documents returned for each query, at most.  [default: 1000]")
+@click.option("-o", "--out", "output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
+              help="The results folder; what is finished there is not repeated.")  # fmt: skip
+@click.option("--stages", type=click.Path(path_type=Path),
+              help="Where other grids too find indexes and rankings.  [default: the results folder]")  # fmt: skip
+@click.option(
+    "--drop-self", is_flag=True, help="Leave out documents that are the query itself (ArguAna, Quora)."
+)
+@click.option(
+    "--device",
+    help="Where neural models run: cpu, cuda, cuda:1, or several such as cuda:0,cuda:1, on which documents are "
+    "encoded side by side.  [default: a GPU where there is one]",
+)
+@budget_option
+@price_option
+@label_option
+@table_options
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@notes_option
+def run_command(
+    experiment: Path | None,
+    datasets: tuple[str, ...],
+    systems: tuple[str, ...],
+    measures: tuple[str, ...],
+    depth: int | None,
+    output: Path,
+    stages: Path | None,
+    drop_self: bool,
+    device: str | None,
+    budget: str | None,
+    price: str | None,
+    labels: tuple[str, ...],
+    form: str | None,
+    long: bool,
+    quiet: bool,
+    notes: bool,
+) -> None:
+    """Run systems on collections, and show their scores.
+
+    EXPERIMENT: a TOML file with the keys datasets, systems, measures and k; options replace its entries.
+    Every dataset is answered by every system; values in braces, such as 'bm25(k1={0.9, 1.2}, b={0.4, 0.75})', stand
+    for a system of each combination. Killed at any moment, the same command continues. The tables are those
+    of weir results.
+    """
+    from weir.cli.options import display_of, show_cells
+    from weir.experiment.experiment import Experiment
+    from weir.report.collection import dataset_notes
+    from weir.report.progress import Progress
+    from weir.settings import use_budget, use_device
+
+    if device is not None:
+        use_device(device)
+    use_budget(budget, price)
+    plan = Experiment.read(experiment) if experiment is not None else Experiment((), ())
+    plan = replace(
+        plan,
+        datasets=datasets or plan.datasets,
+        systems=systems or plan.systems,
+        measures=measures or plan.measures,
+        k=plan.k if depth is None else depth,
+        stages=stages,
+        drop_self=drop_self,
+    )
+    named = [str(system) for system in plan.parsed_systems()] if labels else []
+    display = display_of(form, long, labels, named)
+    progress = Progress(quiet)
+    try:
+        found = plan.complete(output, progress)
+    except WeirError:
+        progress.close()
+        with suppress(WeirError):  # what is wrong may be the grid itself
+            _show_finished(plan, output, display)
+        raise
+    finally:
+        progress.close()
+    show_cells(found, display, details=notes)
+    wanted = [str(measure) for measure in plan.measures]
+    for dataset in plan.loaded_datasets():
+        say_notes(dataset_notes(dataset, wanted, drop_self or None), notes)
+    say(f"results: {output}")
+
+
+def _show_finished(plan: Experiment, output: Path, display: Display) -> None:
+    """The rows that are there although the grid failed."""
+    from weir.cli.terminal import show
+    from weir.experiment.results import rows_with_groups
+    from weir.report.display import rows_shown
+
+    found = plan.finished(output) if output.exists() else []
+    if found:
+        show(rows_shown(rows_with_groups(found), display), display.form == "text")
+
+
+@click.command("plan")
+@click.argument("experiment", required=False, type=click.Path(path_type=Path))
+@datasets_option("As for weir run; repeatable.")
+@systems_option("As for weir run; repeatable.")
+@click.option("-k", "depth", type=int, help="Documents returned for each query, at most.  [default: 1000]")
+@click.option("--device", help="Where neural models run: cpu, cuda or cuda:1.")
+@price_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
+@click.option(
+    "--only-stages",
+    "graph_only",
+    is_flag=True,
+    help="Only the stages and what they share; nothing is probed.",
+)
+@click.option("--precise", is_flag=True,
+              help="Run each system by itself on growing samples, however long that takes.")  # fmt: skip
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+def plan_command(
+    experiment: Path | None,
+    datasets: tuple[str, ...],
+    systems: tuple[str, ...],
+    depth: int | None,
+    device: str | None,
+    price: str | None,
+    as_json: bool,
+    graph_only: bool,
+    precise: bool,
+    quiet: bool,
+) -> None:
+    """Estimate time and cost.
+
+    The stages that weir run would make, and their time, disk and memory. EXPERIMENT: a TOML file as weir run takes it.
+    The systems are run on a few documents of every collection, or on texts of the published length where the collection
+    is not here, each stage once and all within a minute, and the cost is extended to all of it, with a range. Embedding
+    APIs and language models are not asked: prompts and tokens are estimated, and the last line counts what several
+    systems ask alike once.
+    """
+    from weir.experiment.experiment import Experiment
+    from weir.experiment.graph import stage_graph
+    from weir.experiment.plan import planned
+    from weir.report.plan import graph_json, graph_text, plan_json, plan_notes, plan_text
+    from weir.report.progress import Progress
+    from weir.settings import use_budget, use_device
+
+    if device is not None:
+        use_device(device)
+    use_budget(None, price)
+    plan = Experiment.read(experiment) if experiment is not None else Experiment((), ())
+    plan = replace(
+        plan,
+        datasets=datasets or plan.datasets,
+        systems=systems or plan.systems,
+        k=plan.k if depth is None else depth,
+    )
+    nodes = stage_graph(plan.parsed_systems())
+    click.echo(graph_json(nodes) if as_json else graph_text(nodes))
+    if graph_only:
+        return
+    progress = Progress(quiet)
+    try:
+        found = planned(plan, progress, precise)
+    finally:
+        progress.close()
+    show(plan_json(found) if as_json else plan_text(found, output_width()))
+    for note in plan_notes(found):
+        say(note)
+
+
+@click.command("results")
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
+@measures_option("Show this measure; repeatable.")
+@datasets_option("Show this dataset or group; repeatable.")
+@systems_option("Show this system; repeatable.")
+@by_option
+@click.option("--collection", shell_complete=dataset_names,
+              help="The collection of --by's column or --scorer's judgments, where it is not found.")  # fmt: skip
+@fetch_option
+@label_option
+@table_options
+@click.option("--provenance", is_flag=True, help="What made each result, stage by stage; with --json whole.")
+@scorer_option
+@notes_option
+def results_command(
+    folder: Path,
+    measures: tuple[str, ...],
+    datasets: tuple[str, ...],
+    systems: tuple[str, ...],
+    by: str | None,
+    collection: str | None,
+    fetch: bool,
+    labels: tuple[str, ...],
+    form: str | None,
+    long: bool,
+    provenance: bool,
+    scorer: str | None,
+    notes: bool,
+) -> None:
+    """Show the scores in a folder written by weir run.
+
+    Several datasets and systems make a grid for each measure: the best of each dataset is marked, systems that share
+    a letter cannot be told apart, and the last column is the mean over datasets, a group counting as one. Otherwise,
+    and with --long, each mean stands with its 95% bootstrap interval over queries. Datasets and systems come in the
+    order in which they were first finished. Tables fit the terminal; a pipe gets whole rows unless COLUMNS is set.
+    """
+    from weir.cli.options import chosen_cells, display_of, show_cells
+    from weir.core.notes import Note
+    from weir.errors import UnknownName
+    from weir.experiment.finished import damaged_records, finished_cells
+    from weir.experiment.results import mixed_worlds
+    from weir.measures import measures_of
+    from weir.report.display import rows_shown
+    from weir.report.provenance import provenance_json, provenance_text
+
+    cells = chosen_cells(finished_cells(folder), datasets, systems)
+    if scorer is not None:
+        _official(cells, collection, fetch, form, bool(measures or by or provenance))
+        return
+    wanted = [str(m) for m in measures_of(measures)] if measures else []
+    known = {row.measure for cell in cells for row in cell.rows}
+    for measure in wanted:
+        if measure not in known:
+            raise UnknownName("measure among these results", measure, known)
+    if provenance:
+        show(provenance_json(cells) if form == "json" else provenance_text(cells, output_width()))
+    elif by is not None:
+        rows = [
+            row
+            for cell in cells
+            for row in _by_group(cell, by, collection, fetch)
+            if not wanted or row.measure in wanted
+        ]
+        display = display_of(form, long, labels, [c.label for c in cells])
+        show(rows_shown(rows, display), display.form == "text")
+    else:
+        show_cells(cells, display_of(form, long, labels, [c.label for c in cells]), wanted, notes)
+    beside = (
+        map(Note, mixed_worlds(cells)) if provenance or by is not None else ()
+    )  # show_cells says it itself
+    say_notes([*map(Note, damaged_records(folder)), *beside], notes)
+
+
+def _official(
+    cells: list[Finished], collection: str | None, fetch: bool, form: str | None, more: bool
+) -> None:
+    """BIRCO's figures of the cells; more: whether options were given that it has no use for."""
+    from weir.cli.options import show_birco
+    from weir.errors import BadValue
+    from weir.experiment.official_figures import birco_of_cells
+
+    if more or form not in (None, "json"):
+        raise BadValue("--scorer birco has measures of its own and writes text or --json; leave out the rest")
+    show_birco(*birco_of_cells(cells, collection, fetch), form)
+
+
+def _by_group(cell: Finished, by: str, collection: str | None, fetch: bool) -> list[Row]:
+    """The rows of each group of the queries of a cell."""
+    from weir.cli.options import by_group
+    from weir.experiment.finished import cell_groups
+
+    scores = cell.values()
+    return by_group(
+        cell.dataset, {cell.label: scores}, cell_groups(cell, by, scores.queries, collection, fetch)
+    )
+
+
+@click.command("efficiency")
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
+@click.option(
+    "-m",
+    "--measure",
+    shell_complete=measure_names,
+    help="The quality shown, such as nDCG@10.  [default: nDCG@10, or the first]",
+)
+@click.option("--json", "form", flag_value="json", help="One JSON object per line, at full precision.")
+@click.option("--csv", "form", flag_value="csv", help="Comma-separated values, at full precision.")
+@click.option("--latex", "form", flag_value="latex", help="A LaTeX table.")
+@click.option("--markdown", "form", flag_value="markdown", help="A Markdown table.")
+def efficiency_command(folder: Path, measure: str | None, form: str | None) -> None:
+    """Report speed and memory.
+
+    What each system costs, next to its quality. FOLDER: a results folder of weir run. Documents indexed and queries
+    answered in a second, size of the index, milliseconds of single queries, memory; marked are the systems that no
+    other beats, and times that leave out work which was done before.
+    """
+    from weir.experiment.efficiency import efficiency
+    from weir.measures import measures_of
+    from weir.report import efficiency as report
+
+    wanted = None if measure is None else str(measures_of([measure])[0])
+    found = efficiency(folder, wanted)
+    shown = {
+        "json": report.efficiency_json,
+        "csv": report.efficiency_csv,
+        "latex": report.efficiency_latex,
+        "markdown": report.efficiency_markdown,
+    }
+    show(shown[form](found) if form else report.efficiency_text(found, output_width()))
+    for note in report.efficiency_notes(found):
+        say(note)
+
+
+NOT_WHOLE = 3
+"""Exit code where nothing was found that does not match, and not all could be checked."""
+
+
+@click.command("verify")
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
+@fetch_option
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@click.pass_context
+def verify_command(context: click.Context, folder: Path, as_json: bool, fetch: bool, quiet: bool) -> None:
+    """Check a results folder.
+
+    Every file is hashed again, every mean held against the values beside it, every name against what was declared, and
+    every ranking scored again by the judgments of its collection, where that is on this machine with the same
+    documents, queries and judgments. One line for each cell: sound, or what does not match. The folder may be somebody
+    else's: nothing is asked of the network and nothing is written. Exit code 1 where something does not match, 3 where
+    not all could be checked.
+    """
+    from weir.experiment.verify import verified
+    from weir.report.progress import Progress
+    from weir.report.verify import verify_json, verify_text
+
+    progress = Progress(quiet)
+    try:
+        found = verified(folder, progress, fetch)
+    finally:
+        progress.close()
+    show(verify_json(found) if as_json else verify_text(found, output_width()))
+    if not all(one.sound for one in found):
+        context.exit(1)
+    if not all(one.whole for one in found):
+        context.exit(NOT_WHOLE)
+
+
+@click.command("reproduce")
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
+@click.option(
+    "--published", "model", help="Take the systems to be this published model, such as 'baseline bm25s'."
+)
+@click.option(
+    "--tolerance", type=int, metavar="DECIMALS", help="Compare so many decimals, where more are printed."
+)
+@click.option("--all", "nearest", is_flag=True, help="Also the nearest published scores of other systems.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
+def reproduce_command(
+    folder: Path, model: str | None, tolerance: int | None, nearest: bool, as_json: bool
+) -> None:
+    """Check published scores.
+
+    Results are compared with published scores. FOLDER: a results folder. Each mean is compared with the published
+    scores that its system claims to be, on the same collection and split; it is reproduced when the two agree to the
+    last printed decimal, and explained when they do after scoring by a rule that the publisher documents, such as
+    another order of ties. The exit code is 0 when all that is claimed is reproduced or explained or nothing is
+    published, 1 when something is off, 2 for bad input.
+    """
+    from weir.experiment.published.reproduce import reproduce
+    from weir.report.reproduce import reproduce_json, reproduce_text
+
+    found = reproduce(folder, model, tolerance, nearest)
+    show(reproduce_json(found) if as_json else reproduce_text(found, output_width()))
+    click.get_current_context().exit(1 if any(c.outcome == "off" for c in found) else 0)

@@ -1,0 +1,108 @@
+"""The commands of `weir study`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from weir.cli.options import dataset_names, datasets_option, measure_names, systems_option
+from weir.cli.terminal import output_width, say, say_notes, show
+
+__all__ = ["llm_command", "threshold_command"]
+
+
+@click.command("threshold")
+@click.argument("qrels", type=click.Path(path_type=Path))
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("-m", "--measure", shell_complete=measure_names, default="R@10", show_default=True,
+              help="What is kept of queries with an answer; a silent one scores 0.")  # fmt: skip
+@click.option("--max-false", type=float, default=0.1, show_default=True,
+              help="The largest share of queries without an answer that may be answered.")  # fmt: skip
+@click.option("--abstention", "confidence", type=click.Choice(["max", "std", "diff1"]), default="max",
+              show_default=True,
+              help="How sure the run is: its best score, their deviation, or the best less the second.")  # fmt: skip
+@click.option("--collection", shell_complete=dataset_names,
+              help="The collection of the run: its rules hold, and it says what queries have no answer.")  # fmt: skip
+@click.option("--seed", type=int, help="Seed of the split in halves.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, at full precision.")
+def threshold_command(
+    qrels: Path,
+    run: Path,
+    measure: str,
+    max_false: float,
+    confidence: Literal["max", "std", "diff1"],
+    collection: str | None,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Choose the score below which a system should not answer.
+
+    QRELS: judgments, RUN: one ranking. A query has no answer where none of its judged documents has a grade above 0, or
+    where the collection says so (unanswerable); answering it is a false answer. The least score that keeps false
+    answers within --max-false is chosen on one half of the queries, drawn by a seed, and reported on the other, with
+    what it leaves of the measure; so the shares are not those of the queries that chose it.
+    """
+    from weir.api.comparisons import threshold
+    from weir.report.threshold import threshold_json, threshold_text
+
+    found = threshold(
+        qrels, run, measure, max_false=max_false, confidence=confidence, seed=seed, collection=collection
+    )
+    say_notes(found.notes)
+    if as_json:
+        click.echo(threshold_json(found))
+    else:
+        show(threshold_text(found, output_width()))
+
+
+@click.command("llm")
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("results"))
+@click.option("--trace", "query", metavar="QUERY", help="Every prompt about this query, with its answer.")
+@click.option(
+    "--verdict",
+    "verdicts",
+    multiple=True,
+    metavar="KIND",
+    help="Only prompts whose answers are such: ok, repaired, refused, missing, duplicate, 'out of range' or "
+    "'not kept here'; without --trace of all queries; repeatable.",
+)
+@datasets_option("Show this dataset or group; repeatable.")
+@systems_option("Show this system; repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line, at full precision.")
+def llm_command(
+    folder: Path,
+    query: str | None,
+    verdicts: tuple[str, ...],
+    datasets: tuple[str, ...],
+    systems: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Show the prompts and answers of language models.
+
+    FOLDER: a results folder of weir run. A line for each model behind a system: answers by what became of them,
+    tokens, dollars, failed attempts. With --trace every prompt about a query in the order asked, the answer as it was
+    kept, what was read from it, and what it took: from kept answers alone, no model is asked.
+    """
+    from weir.cli.options import chosen_cells
+    from weir.experiment.finished import damaged_records, finished_cells
+    from weir.experiment.llm_answers import model_uses, query_traces
+    from weir.report import llm as report
+
+    cells = chosen_cells(finished_cells(folder), datasets, systems)
+    if query is None and not verdicts:
+        uses = model_uses(cells)
+        if uses:
+            show(report.use_json(uses) if as_json else report.use_text(uses, output_width()))
+        else:
+            say("note: no language model was asked for these results")
+    else:
+        found = query_traces(cells, query, verdicts)
+        if found:
+            texts = [report.trace_text(one, output_width()) for one in found]
+            show(report.trace_json(found) if as_json else "\n\n".join(texts))
+        else:
+            say(f"note: no answer is {' or '.join(verdicts)}")
+    for note in damaged_records(folder):
+        say(f"note: {note}")
