@@ -1,4 +1,4 @@
-"""Make what comes from the code: pages on measures, systems, commands and the API; speed.svg and brook.svg in docs.
+"""Make the pages and pictures that come from the code: measures, systems, commands, api, speed.svg, brook.svg.
 
     python scripts/make_docs.py            # all of it, as `make docs` does
     python scripts/make_docs.py --pages    # without docs/brook.svg, which takes the `neural` extra
@@ -134,8 +134,7 @@ def commands_page() -> str:
     lines += [
         "Results go to standard output, notes and progress to standard error. The exit code is 0; 1 where a command",
         "says so, as `weir gate` does; 2 for a mistake or bad input, with one line that names it; 130 when interrupted",
-        "and 143 when terminated.",
-        "[Shell completion](quickstart.md#completion-in-the-shell) exists for bash, zsh and fish.",
+        "and 143 when terminated. bash, zsh and fish can [complete commands](quickstart.md#completion-in-the-shell).",
         "",
     ]
     for section, commands in TOP.items():
@@ -189,8 +188,8 @@ def api_page() -> str:
     lines = [
         "# Python: every public name",
         "",
-        "Made from the code by `make docs`. What is not listed here is internal",
-        "([what may change](concepts.md#what-may-change-between-versions)).",
+        "Made from the code by `make docs`. What is not listed here is internal; see",
+        "[what may change](concepts.md#what-may-change-between-versions).",
         "The site shows the whole documentation of each name; `help(weir.evaluate)` does too.",
         "`weir.__version__` is the version.",
     ]

@@ -258,7 +258,7 @@ def weir() -> None:
     """Measure how well retrieval systems find what people need.
 
     `weir COMMAND --help` explains a command. Results go to standard output, progress to standard error. The shell
-    can complete commands, options and their choices: docs/completion.md.
+    can complete commands, options and their choices: docs/quickstart.md.
     """
     _show_help()
 
