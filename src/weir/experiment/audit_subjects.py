@@ -9,10 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from weir.audit import Subject
 from weir.core.corpus import Queries
 from weir.core.run import Run
-from weir.core.subject import TextEncoder, TokenLimit, Training
+from weir.core.subject import Subject, TextEncoder, TokenLimit, Training
 from weir.datasets import catalogue
 from weir.datasets.load import Dataset, load_group
 from weir.datasets.scoring_rules import ScoringRules
